@@ -1,0 +1,33 @@
+/** Values of `type`: specification 1, table "Message". */
+export const MESSAGE_TYPES = ['track', 'page', 'screen', 'identify', 'alias'] as const;
+export type MessageType = (typeof MESSAGE_TYPES)[number];
+
+/** Specification 1, table "Enumerations". */
+export const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'] as const;
+export type IdentityType = (typeof IDENTITY_TYPES)[number];
+
+/** Specification 1, table "Enumerations". */
+export const SURFACES = ['web', 'pixel', 'unity', 'unreal'] as const;
+export type Surface = (typeof SURFACES)[number];
+
+/** Specification 1, table "Enumerations". */
+export const CONSENT_STATUSES = ['not_set', 'none', 'anonymous', 'full'] as const;
+export type ConsentStatus = (typeof CONSENT_STATUSES)[number];
+
+/** Codes of a RejectionError: specification 1, table "RejectionError". An open set: new codes may be added. */
+export const REJECTION_CODES = [
+  'MISSING_REQUIRED_FIELD',
+  'INVALID_ENUM',
+  'INVALID_FORMAT',
+  'INVALID_VALUE',
+  'UNSUPPORTED_TYPE',
+  'DUPLICATE_MESSAGE_ID',
+] as const;
+export type RejectionCode = (typeof REJECTION_CODES)[number];
+
+/**
+ * What an identity may be: anonymous, one of the identity types, or `untyped`
+ * (a `userId` sent without `identityType`, an alias side sent without its type).
+ */
+export const IDENTITY_KINDS = ['anonymous', ...IDENTITY_TYPES, 'untyped'] as const;
+export type IdentityKind = (typeof IDENTITY_KINDS)[number];

@@ -1,0 +1,31 @@
+/** Messages in one batch: specification 1, table "Limits". */
+export const BATCH_MESSAGES_MAX = 100;
+
+/** Code points of anonymousId, deviceId, sessionId, userId, eventName, fromId and toId: specification 1, "Limits". */
+export const ID_CODE_POINTS_MAX = 256;
+
+/** Code points of each string of `context`: specification 1, table "EventContext". */
+export const CONTEXT_CODE_POINTS_MAX = {
+  library: 256,
+  libraryVersion: 256,
+  userAgent: 512,
+  locale: 256,
+  timezone: 256,
+  screen: 256,
+  pageUrl: 2048,
+  pagePath: 2048,
+  pageReferrer: 2048,
+  pageTitle: 256,
+  browserLanguage: 256,
+} as const;
+export type ContextString = keyof typeof CONTEXT_CODE_POINTS_MAX;
+
+/** Bytes of a batch after decompression: decided points A, "Body limits". */
+export const BATCH_BYTES_MAX = 1024 * 1024;
+
+/** Bytes of one message as it stands in the body: decided points A, "Body limits". */
+export const MESSAGE_BYTES_MAX = 32 * 1024;
+
+/** Default time window around the server's clock, both bounds inclusive: decided points A, "Time window". */
+export const EVENT_AGE_MAX_MS = 30 * 24 * 60 * 60 * 1000;
+export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;

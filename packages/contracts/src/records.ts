@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import avro from 'avsc';
+import type { IdentityKind } from './enumerations.ts';
+
+/** Sixteen zero bytes: nobody. */
+export const ZERO_KEY: Buffer = Buffer.alloc(16);
+
+/** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */
+export interface MessageRecord {
+  environmentId: string;
+  type: string;
+  eventName: string;
+  eventTime: number;
+  receivedAt: number;
+  messageId: Buffer;
+  identityKey: Buffer;
+  anonymousKey: Buffer;
+  userKey: Buffer;
+  fromKey: Buffer;
+  toKey: Buffer;
+  anonymousId: string;
+  userId: string;
+  identityType: string;
+  fromId: string;
+  fromType: string;
+  toId: string;
+  toType: string;
+  deviceId: string;
+  sessionId: string;
+  surface: string;
+  consentLevel: string;
+  test: boolean;
+  library: string;
+  libraryVersion: string;
+  userAgent: string;
+  locale: string;
+  timezone: string;
+  screen: string;
+  screenDensity: number | null;
+  pageUrl: string;
+  pagePath: string;
+  pageReferrer: string;
+  pageTitle: string;
+  browserLanguage: string;
+  /** The object's JSON text exactly as it stood in the body; '' when absent. */
+  properties: string;
+  /** The object's JSON text exactly as it stood in the body; '' when absent. */
+  traits: string;
+  /** 32 lower-case hex characters. */
+  traceId: string;
+}
+
+/** Value of `audience.identity-links.v1`: identify links its anonymous id (from) with its user id (to). */
+export interface IdentityLinkRecord {
+  environmentId: string;
+  messageId: Buffer;
+  link: 'identify' | 'alias';
+  fromKind: IdentityKind;
+  fromId: string;
+  toKind: IdentityKind;
+  toId: string;
+  eventTime: number;
+  receivedAt: number;
+  traceId: string;
+}
+
+/** Value of `audience.identity-decisions.v1`: the outcome of one step of one link fact. */
+export interface IdentityDecisionRecord {
+  environmentId: string;
+  generation: number;
+  partition: number;
+  offset: number;
+  step: number;
+  messageId: Buffer;
+  link: 'identify' | 'alias' | 'same_id';
+  aKey: Buffer;
+  aKind: IdentityKind;
+  bKey: Buffer;
+  bKind: IdentityKind;
+  outcome: 'linked' | 'unchanged' | 'refused' | 'ambiguous';
+  reason: string;
+  root: Buffer;
+  moved: { key: Buffer; kind: IdentityKind }[];
+  eventTime: number;
+  receivedAt: number;
+  traceId: string;
+}
+
+/** Encodes and decodes the bare Avro body of a record, without the Confluent frame. */
+export interface RecordCodec<T> {
+  /** The Avro schema as it is registered, JSON text. */
+  readonly schema: string;
+  encode(record: T): Buffer;
+  /** @throws Error when the bytes are not a record of this schema, or more than one. */
+  decode(bytes: Buffer): T;
+}
+
+function openCodec<T>(file: string): RecordCodec<T> {
+  const schema = readFileSync(new URL(`../schemas/${file}`, import.meta.url), 'utf8');
+  const type = avro.Type.forSchema(JSON.parse(schema), { wrapUnions: 'never' });
+  return {
+    schema,
+    encode: (record) => type.toBuffer(record),
+    decode: (bytes) => type.fromBuffer(bytes) as T,
+  };
+}
+
+export const messageRecordCodec: RecordCodec<MessageRecord> = openCodec('audience-message.avsc');
+export const identityLinkCodec: RecordCodec<IdentityLinkRecord> = openCodec('identity-link.avsc');
+export const identityDecisionCodec: RecordCodec<IdentityDecisionRecord> = openCodec('identity-decision.avsc');
+
+/** Bytes before the Avro body in the Confluent wire format: a zero byte and the schema id, big-endian. */
+export const FRAME_BYTES = 5;
+
+/** Puts the Confluent frame before an Avro body. */
+export function frameRecord(schemaId: number, body: Buffer): Buffer {
+  const framed = Buffer.allocUnsafe(FRAME_BYTES + body.length);
+  framed[0] = 0;
+  framed.writeInt32BE(schemaId, 1);
+  body.copy(framed, FRAME_BYTES);
+  return framed;
+}
+
+/** Reads the schema id of a framed record; null when the bytes carry no Confluent frame. */
+export function schemaIdOf(value: Buffer): number | null {
+  return value.length >= FRAME_BYTES && value[0] === 0 ? value.readInt32BE(1) : null;
+}

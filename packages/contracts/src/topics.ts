@@ -1,0 +1,44 @@
+/** One topic as data: what it is called, how its records are keyed and how long Kafka keeps them. */
+export interface Topic {
+  readonly name: string;
+  /** What the record key is made of; `infra/kafka` does not read it, people and tests do. */
+  readonly key: 'environment + owner identity key' | 'environment' | 'as the source';
+  readonly partitions: number;
+  readonly cleanup: 'delete' | 'compact';
+  readonly retentionMs: number;
+  /** Topics with identity data roll segments early, else "72 h" could mean ten days. */
+  readonly segmentMs: number;
+  /** File in `packages/contracts/schemas`, registered as subject `<topic>-value`; null for bytes as they were. */
+  readonly schema: string | null;
+}
+
+const HOUR_MS = 60 * 60 * 1000;
+/** The local stack's partition count; production sets its own when it creates the topics. */
+const PARTITIONS = 6;
+
+const identityTopic = (name: string, key: Topic['key'], schema: string | null): Topic => ({
+  name,
+  key,
+  partitions: PARTITIONS,
+  cleanup: 'delete',
+  retentionMs: 72 * HOUR_MS,
+  segmentMs: 6 * HOUR_MS,
+  schema,
+});
+
+/** Accepted messages, and link facts and decisions about identities: design page "Architecture", table "Topics". */
+export const TOPICS = {
+  messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
+  identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),
+  identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
+} as const satisfies Record<string, Topic>;
+
+/** The topic that keeps records of `topic` that could not be processed, as they were. */
+export function deadLetterTopicOf(topic: Topic): Topic {
+  return { ...topic, name: `${topic.name}.dead`, key: 'as the source', schema: null };
+}
+
+/** Every topic that must exist, dead-letter topics included. */
+export function allTopics(): Topic[] {
+  return Object.values(TOPICS).flatMap((topic) => [topic, deadLetterTopicOf(topic)]);
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+
+/** Every mistake of a service's settings at once, one line each; never a value, since a value may be a secret. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Reads a service's settings from environment variables.
+ * @param schema one zod object; its keys are the variables' names
+ * @param environment usually `process.env`; a variable set to '' counts as absent
+ * @throws ConfigError naming every variable that is missing or wrong
+ */
+export function parseConfig<S extends z.ZodObject>(
+  schema: S,
+  environment: Record<string, string | undefined>,
+): z.infer<S> {
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  const lines = result.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
+  throw new ConfigError(`these settings are missing or wrong:\n${lines.join('\n')}`);
+}
+
+/** Building blocks of settings: environment variables are text, so each parses its own. */
+export const settings = {
+  text: () => z.string().min(1),
+  /** A whole number within inclusive bounds. */
+  integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
+  port: () => z.coerce.number().int().min(0).max(65_535),
+  url: () => z.url(),
+  /** `host:port,host:port` */
+  brokers: () =>
+    z
+      .string()
+      .min(1)
+      .transform((text) => text.split(',').map((broker) => broker.trim()))
+      .refine((list) => list.every((broker) => /^[^\s:]+:\d+$/.test(broker)), 'expected host:port, comma-separated'),
+  /** Hexadecimal secret of at least `bytesMin` bytes. */
+  secretHex: (bytesMin: number) =>
+    z
+      .string()
+      .regex(/^([0-9a-fA-F]{2})+$/, 'expected hexadecimal')
+      .refine((text) => text.length >= 2 * bytesMin, `expected at least ${bytesMin} bytes`)
+      .transform((text) => Buffer.from(text, 'hex')),
+  logLevel: () => z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']),
+} as const;

@@ -1,0 +1,41 @@
+import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
+
+export type Logger = PinoLogger;
+
+/** Key texts of the specification, wherever they stand in a string. */
+const KEY_TEXT = /\b[ps]k_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
+/** User information in an address: `redis://:password@host`. */
+const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;
+
+/** Takes key texts and passwords out of a string that is about to be logged or answered. */
+export function redactSecrets(text: string): string {
+  return text.replace(KEY_TEXT, '[key]').replace(URL_SECRET, '$1[password]@');
+}
+
+function redactValue(value: unknown): unknown {
+  if (typeof value === 'string') return redactSecrets(value);
+  if (value instanceof Error)
+    return { type: value.name, message: redactSecrets(value.message), stack: redactSecrets(value.stack ?? '') };
+  return value;
+}
+
+/** JSON lines on standard output (or `destination`); every string of a line passes `redactSecrets`. */
+export function createLogger(options: { service: string; level: string }, destination?: DestinationStream): Logger {
+  return pino(
+    {
+      level: options.level,
+      base: { service: options.service },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: {
+        level: (label) => ({ level: label }),
+        log: (fields) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, redactValue(value)])),
+      },
+      hooks: {
+        logMethod(args, method) {
+          method.apply(this, args.map((arg) => (typeof arg === 'string' ? redactSecrets(arg) : arg)) as typeof args);
+        },
+      },
+    },
+    destination as DestinationStream,
+  );
+}
