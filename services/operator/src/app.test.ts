@@ -1,0 +1,148 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { describe, expect, it } from 'vitest';
+import { runCommand } from './app.ts';
+import { EXIT } from './command.ts';
+import { createIdentityCommand } from './commands/identity.ts';
+import { createKeysCommand } from './commands/keys.ts';
+import { createSimulateCommand } from './commands/simulate.ts';
+
+/** An operator on memory stores that outlive a command, in an empty folder. */
+function createOperator() {
+  const store = createMemoryKeyStore();
+  const graph = openMemoryIdentityGraph();
+  const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
+  const commands = [
+    createKeysCommand({
+      openKeyStore: async () => ({ ...store, ready: async () => true, close: async () => {} }),
+      prefix: 'svcapik',
+    }),
+    createIdentityCommand(async () => graph),
+    createSimulateCommand({ headerPrefix: 'x-service', folder, stop: new AbortController().signal }),
+  ];
+  const run = async (...args: string[]) => {
+    const [results, progress]: [string[], string[]] = [[], []];
+    const terminal = {
+      result: (line: string) => void results.push(line),
+      progress: (line: string) => void progress.push(line),
+      isInteractive: false,
+    };
+    try {
+      return { code: await runCommand(commands, args, terminal), results, progress: progress.join('\n') };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+  return { run };
+}
+
+describe('operator', () => {
+  it.each([
+    ['an unknown command', ['fly'], "unknown command 'fly'"],
+    ['an unknown option', ['keys', 'list', '--fast'], "Unknown option '--fast'"],
+    ['an unknown word', ['keys', 'eat'], "unknown word 'eat'"],
+    ['a word too many', ['identity', 'init', 'now'], "unexpected word 'now'"],
+    ['an option without its value', ['simulate', '--rate'], "'--rate <value>' argument missing"],
+    ['a number out of bounds', ['simulate', '--broken', '2'], '--broken: expected a number from 0 to 0.9'],
+    [
+      'a value that is no choice',
+      ['keys', 'create', '--environment', 'moon', '--kind', 'secret'],
+      'production or development',
+    ],
+    ['a project that is no id', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
+  ])('answers %s with a sentence and exit code 2', async (_name, args, sentence) => {
+    const { code, progress, results } = await createOperator().run(...args);
+    expect(code).toBe(EXIT.usage);
+    expect(progress).toContain(sentence);
+    expect(results).toEqual([]);
+  });
+
+  it('tells its commands, and the options of each', async () => {
+    const { run } = createOperator();
+    expect(await run('--help')).toMatchObject({ code: EXIT.ok });
+    for (const name of ['keys', 'identity', 'simulate']) {
+      const { code, results } = await run(name, '--help');
+      expect(code).toBe(EXIT.ok);
+      expect(results[0]).toContain(`usage: operator ${name}`);
+    }
+  });
+
+  it('simulates nothing without a stack, and says how to mend it with exit code 3', async () => {
+    const { code, progress } = await createOperator().run('simulate');
+    expect(code).toBe(EXIT.unreachable);
+    expect(progress).toContain('npm run up');
+  });
+
+  it('says with exit code 3 that a stack no longer answers', async () => {
+    const nowhere = 'http://127.0.0.1:1';
+    const args = ['--gateway', nowhere, '--key', 'pk_test-key', '--clickhouse-url', nowhere];
+    const { code, progress } = await createOperator().run('simulate', ...args);
+    expect(code).toBe(EXIT.unreachable);
+    expect(progress).toContain(`the gateway at ${nowhere} does not answer`);
+  });
+});
+
+describe('operator keys', () => {
+  const create = [
+    'keys',
+    'create',
+    '--environment',
+    'production',
+    '--kind',
+    'publishable',
+    '--project',
+    'outlands',
+    '--json',
+  ];
+
+  it('creates a key, shows it once, and lists it without its text and its hash', async () => {
+    const { run } = createOperator();
+    const made = JSON.parse((await run(...create)).results[0]!);
+    expect(made).toEqual({
+      keyId: expect.any(String),
+      environmentId: 'outlands-production',
+      environment: 'production',
+      kind: 'publishable',
+      key: expect.stringMatching(/^pk_svcapik-[0-9A-Za-z]{36}$/),
+    });
+    const listed = await run('keys', 'list', '--project', 'outlands', '--json');
+    expect(JSON.parse(listed.results[0]!)).toMatchObject({ keyId: made.keyId, revokedAt: null });
+    expect(listed.results.join()).not.toContain(made.key);
+    expect(listed.results.join()).not.toContain('hash');
+    expect((await run('keys', 'list')).results).toEqual([]);
+  });
+
+  it('refuses a second live key of one kind with exit code 1', async () => {
+    const { run } = createOperator();
+    await run(...create);
+    const second = await run(...create);
+    expect(second).toMatchObject({ code: EXIT.failed, results: [] });
+    expect(second.progress).toContain('live key');
+  });
+});
+
+describe('operator keys create --replace', () => {
+  it('ends the live key and makes its successor, and makes the first one too', async () => {
+    const { run } = createOperator();
+    const replace = ['keys', 'create', '--environment', 'development', '--kind', 'secret', '--replace', '--json'];
+    const [first, second] = [await run(...replace), await run(...replace)];
+    const [firstId, secondId] = [first, second].map(({ results }) => JSON.parse(results[0]!).keyId);
+    const listed = (await run('keys', 'list', '--json')).results.map((line) => JSON.parse(line));
+    expect(listed).toMatchObject([
+      { keyId: firstId, revokedAt: expect.any(Number) },
+      { keyId: secondId, revokedAt: null },
+    ]);
+  });
+});
+
+describe('operator identity', () => {
+  it('mints the epoch once, however often it is asked to', async () => {
+    const { run } = createOperator();
+    const [first, again] = [await run('identity', 'init'), await run('identity', 'init')];
+    expect(first).toMatchObject({ code: EXIT.ok });
+    expect(again.results).toEqual(first.results);
+  });
+});

@@ -1,0 +1,48 @@
+import { redactSecrets } from '@playline/runtime';
+import { type Command, EXIT, type ExitCode, type Terminal, UnreachableError, UsageError } from './command.ts';
+
+/**
+ * Runs the command that the first word names. Never throws: faults become a sentence and an exit code.
+ * @returns 0 done, 1 failed, 2 wrong words, 3 something needed does not answer
+ */
+export async function runCommand(
+  commands: readonly Command[],
+  args: readonly string[],
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const [name, ...rest] = args;
+  if (name === undefined || name === '--help' || name === 'help') {
+    terminal.result(overview(commands));
+    return name === undefined ? EXIT.usage : EXIT.ok;
+  }
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command === undefined) {
+    terminal.progress(`unknown command '${name}'\n\n${overview(commands)}`);
+    return EXIT.usage;
+  }
+  if (rest.includes('--help')) {
+    terminal.result(command.help);
+    return EXIT.ok;
+  }
+  try {
+    return await command.run(rest, terminal);
+  } catch (error) {
+    return explain(error, command, terminal);
+  }
+}
+
+function explain(error: unknown, command: Command, terminal: Terminal): ExitCode {
+  const text = redactSecrets(error instanceof Error ? error.message : String(error));
+  if (error instanceof UsageError) {
+    terminal.progress(`${command.name}: ${text}\n\n${command.help}`);
+    return EXIT.usage;
+  }
+  terminal.progress(`${command.name}: ${text}`);
+  return error instanceof UnreachableError ? EXIT.unreachable : EXIT.failed;
+}
+
+function overview(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  return `usage: operator <command> [options]\n\n${lines.join('\n')}\n\noperator <command> --help tells the options of one.`;
+}

@@ -1,0 +1,155 @@
+import { randomInt } from 'node:crypto';
+import {
+  type Command,
+  choiceOf,
+  EXIT,
+  type ExitCode,
+  numberOf,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UnreachableError,
+} from '../command.ts';
+import { isClean, toJson, toLines } from '../simulate/report.ts';
+import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
+import { readStack } from '../stack-file.ts';
+import { projectOf, toEnvironmentId } from './keys.ts';
+
+export interface SimulateContext {
+  /** HTTP_HEADER_PREFIX */
+  readonly headerPrefix: string;
+  /** Folder whose `.playline/stack.json` tells addresses and keys. */
+  readonly folder: string;
+  /** Aborted when the person asks for the end: what was sent is reconciled all the same. */
+  readonly stop: AbortSignal;
+}
+
+const HELP = `usage: operator simulate [options]          (npm run simulate -- [options])
+
+Posts the traffic of a game over HTTP, then compares what was acknowledged with ClickHouse.
+
+  --players 200             people in the game, at least
+  --minutes 5               ends after this time; not limited when --messages is given alone
+  --messages N              ends after this many messages
+  --rate 500                messages per second, whatever the answers take; 0 is as fast as possible
+  --broken 0.03             share of the messages that is broken, 0 to 0.9
+  --seed N                  repeats the traffic of another run
+  --environment production  or development
+  --project demo
+  --settle-seconds 60       patience with a store in which nothing changes any more
+  --json                    the result as one JSON line
+  --gateway URL --key PUBLISHABLE_KEY --secret-key KEY
+  --clickhouse-url URL --clickhouse-user NAME --clickhouse-password TEXT --clickhouse-database NAME
+                            instead of what .playline/stack.json tells
+
+Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
+
+const text = { type: 'string' } as const;
+const OPTIONS = {
+  players: text,
+  minutes: text,
+  messages: text,
+  rate: text,
+  broken: text,
+  seed: text,
+  environment: text,
+  project: { type: 'string', default: 'demo' },
+  'settle-seconds': text,
+  json: { type: 'boolean', default: false },
+  gateway: text,
+  key: text,
+  'secret-key': text,
+  'clickhouse-url': text,
+  'clickhouse-user': text,
+  'clickhouse-password': text,
+  'clickhouse-database': text,
+} as const;
+
+const MINUTE_MS = 60_000;
+/** Bounds that keep a slip of the finger from running for a week; sequence numbers have room for four billion. */
+const BOUNDS = { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 };
+/** Not a person watching: a line now and then is enough for a log. */
+const QUIET_PROGRESS_MS = 5_000;
+const REACH_MAX_MS = 5_000;
+
+export function createSimulateCommand(context: SimulateContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const { values } = parseOptions(args, OPTIONS);
+    const options = toSimulationOptions(values, context);
+    await reach(options);
+    const result = await simulate({ ...options, stop: context.stop, onProgress: createProgress(terminal) });
+    if (values.json === true) terminal.result(JSON.stringify(toJson(result)));
+    else for (const line of toLines(result)) terminal.result(line);
+    return isClean(result) ? EXIT.ok : EXIT.failed;
+  };
+  return { name: 'simulate', summary: 'play the traffic of a game and prove that nothing was lost', help: HELP, run };
+}
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+function toSimulationOptions(values: Values, context: SimulateContext): Omit<SimulationOptions, 'stop' | 'onProgress'> {
+  const environment = choiceOf(values, 'environment', {
+    choices: ['production', 'development'],
+    fallback: 'production',
+  });
+  const endless = values.messages === undefined ? 5 : Number.POSITIVE_INFINITY;
+  return {
+    environmentId: toEnvironmentId(projectOf(values), environment),
+    keyHeader: `${context.headerPrefix}-publishable-key`,
+    players: numberOf(values, 'players', { min: 1, max: BOUNDS.players, fallback: 200 }),
+    seed: numberOf(values, 'seed', { min: 0, max: 2 ** 31 - 1, fallback: randomInt(2 ** 31) }),
+    rate: numberOf(values, 'rate', { min: 0, max: BOUNDS.rate, fallback: 500 }),
+    durationMaxMs: MINUTE_MS * numberOf(values, 'minutes', { min: 0.01, max: BOUNDS.minutes, fallback: endless }),
+    messagesMax: numberOf(values, 'messages', { min: 1, max: BOUNDS.messages, fallback: Number.POSITIVE_INFINITY }),
+    brokenShare: numberOf(values, 'broken', { min: 0, max: 0.9, fallback: 0.03 }),
+    settleIdleMaxMs: 1000 * numberOf(values, 'settle-seconds', { min: 1, max: 3600, fallback: 60 }),
+    // Last: a slip in the options is told before a stack that does not run.
+    ...toAddresses(values, context, environment),
+  };
+}
+
+function toAddresses(values: Values, context: SimulateContext, environment: 'production' | 'development') {
+  const stack = readStack(context.folder);
+  const keys = stack.keys?.[environment];
+  const need = (value: string | undefined, what: string): string => {
+    if (value !== undefined) return value;
+    throw new UnreachableError(`no ${what}: start the stack (npm run up), or name it by its option`);
+  };
+  return {
+    gateway: need(textOf(values, 'gateway') ?? stack.gateway, 'gateway address'),
+    publishableKey: need(textOf(values, 'key') ?? keys?.publishable, 'publishable key'),
+    secretKey: textOf(values, 'secret-key') ?? keys?.secret ?? null,
+    clickhouse: {
+      url: need(textOf(values, 'clickhouse-url') ?? stack.clickhouse?.url, 'ClickHouse address'),
+      user: textOf(values, 'clickhouse-user') ?? stack.clickhouse?.user ?? 'default',
+      password: textOf(values, 'clickhouse-password') ?? stack.clickhouse?.password ?? '',
+      database: textOf(values, 'clickhouse-database') ?? stack.clickhouse?.database ?? 'playline',
+    },
+  };
+}
+
+/** @throws UnreachableError unless gateway and ClickHouse answer at all */
+async function reach({ gateway, clickhouse }: Pick<SimulationOptions, 'gateway' | 'clickhouse'>): Promise<void> {
+  for (const [name, address] of [
+    ['gateway', gateway],
+    ['ClickHouse', clickhouse.url],
+  ] as const) {
+    try {
+      await fetch(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
+    } catch {
+      throw new UnreachableError(
+        `the ${name} at ${address} does not answer: start the stack (npm run up; npm run doctor tells more)`,
+      );
+    }
+  }
+}
+
+/** Passes on a line at once to a person, and at most one each five seconds to a log. */
+function createProgress(terminal: Terminal): (line: string) => void {
+  let shownAt = Number.NEGATIVE_INFINITY;
+  return (line) => {
+    if (!terminal.isInteractive && performance.now() - shownAt < QUIET_PROGRESS_MS) return;
+    shownAt = performance.now();
+    terminal.progress(line);
+  };
+}

@@ -1,0 +1,88 @@
+import { messageIdPrefix, type Run } from './run.ts';
+
+/** Where the events of a run are read. */
+export interface ClickHouseAddress {
+  readonly url: string;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+}
+
+/** One owner of events as the store has it. `persons` are the distinct person keys (hex) its events resolve to. */
+export interface StoredOwner {
+  readonly kind: string;
+  readonly id: string;
+  readonly persons: readonly string[];
+}
+
+/** What reconciliation reads; everything is limited to the messages of the run. */
+export interface EventReader {
+  /** Rows in the raw table, and distinct message ids among them. */
+  counts(): Promise<{ raw: number; distinct: number }>;
+  /** Calls `each` with the sequence number of every row of the exact view. */
+  eachSequence(each: (sequence: number) => void): Promise<void>;
+  /** Everybody who owns an event; `kind` is '' for nobody. */
+  owners(): Promise<StoredOwner[]>;
+}
+
+const RUN_ROWS = `environment_id = {environment:String} AND startsWith(toString(message_id), {prefix:String})`;
+const OWNERS = `
+  SELECT multiIf(user_id != '', if(identity_type = '', 'untyped', toString(identity_type)), anonymous_id != '', 'anonymous', '') AS kind,
+    if(user_id != '', user_id, anonymous_id) AS id, groupUniqArray(3)(lower(hex(person_key))) AS persons
+  FROM events_identified WHERE ${RUN_ROWS} GROUP BY kind, id FORMAT JSONCompactEachRow`;
+/** Longer than a scan of some ten million rows takes on a laptop, short enough to notice a store that hangs. */
+const QUERY_MAX_MS = 120_000;
+/** Bytes of a UUID in RowBinary: two little-endian halves. */
+const UUID_BYTES = 16;
+
+export function createEventReader(address: ClickHouseAddress, environmentId: string, run: Run): EventReader {
+  const query = async (sql: string): Promise<Response> => {
+    const url = new URL(address.url);
+    url.searchParams.set('database', address.database);
+    url.searchParams.set('param_environment', environmentId);
+    url.searchParams.set('param_prefix', messageIdPrefix(run));
+    const headers = { 'X-ClickHouse-User': address.user, 'X-ClickHouse-Key': address.password };
+    const response = await fetch(url, {
+      method: 'POST',
+      headers,
+      body: sql,
+      signal: AbortSignal.timeout(QUERY_MAX_MS),
+    });
+    if (!response.ok)
+      throw new Error(`ClickHouse answered ${response.status}: ${(await response.text()).slice(0, 500)}`);
+    return response;
+  };
+  return {
+    counts: async () => {
+      const sql = `SELECT count(), uniqExact(message_id) FROM events WHERE ${RUN_ROWS} FORMAT TabSeparated`;
+      const [raw = 0, distinct = 0] = (await (await query(sql)).text()).trim().split('\t').map(Number);
+      return { raw, distinct };
+    },
+    eachSequence: async (each) => {
+      const response = await query(`SELECT message_id FROM events_exact WHERE ${RUN_ROWS} FORMAT RowBinary`);
+      for await (const id of readRows(response)) each(id.readUInt32LE(UUID_BYTES / 2));
+    },
+    owners: async () => {
+      const text = await (await query(OWNERS)).text();
+      return text
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => {
+          const [kind, id, persons] = JSON.parse(line) as [string, string, string[]];
+          return { kind, id, persons };
+        });
+    },
+  };
+}
+
+/** Cuts a stream of bytes into rows of 16 bytes, wherever its chunks end. */
+async function* readRows(response: Response): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of response.body ?? []) {
+    const bytes = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk]);
+    let start = 0;
+    for (; start + UUID_BYTES <= bytes.length; start += UUID_BYTES) yield bytes.subarray(start, start + UUID_BYTES);
+    rest = bytes.subarray(start);
+  }
+  if (rest.length > 0) throw new Error('ClickHouse ended its answer within a row');
+}

@@ -1,0 +1,34 @@
+/** Kinds of differences that a run may find; each makes the run fail. */
+export type DifferenceKind =
+  | 'answer' // a batch was answered otherwise than expected
+  | 'probe' // a request that is wrong as a whole was answered otherwise than expected
+  | 'missing' // an accepted message is not in the exact view
+  | 'doubled' // an accepted message is in the exact view more than once
+  | 'uninvited' // a message that was rejected, or never sent, is stored
+  | 'person'; // the store's persons differ from the model's
+
+/** Collects differences: counts all of them, keeps the words of the first of each kind. */
+export interface Differences {
+  add(kind: DifferenceKind, text: string): void;
+  readonly total: number;
+  byKind(): { kind: DifferenceKind; count: number; first: readonly string[] }[];
+}
+
+/** Enough to see a pattern, few enough to read. */
+const KEPT_MAX = 20;
+
+export function createDifferences(): Differences {
+  const kinds = new Map<DifferenceKind, { count: number; first: string[] }>();
+  return {
+    get total() {
+      return [...kinds.values()].reduce((sum, { count }) => sum + count, 0);
+    },
+    add: (kind, text) => {
+      const entry = kinds.get(kind) ?? { count: 0, first: [] };
+      entry.count++;
+      if (entry.first.length < KEPT_MAX) entry.first.push(text);
+      kinds.set(kind, entry);
+    },
+    byKind: () => [...kinds].map(([kind, entry]) => ({ kind, ...entry })),
+  };
+}

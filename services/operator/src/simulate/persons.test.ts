@@ -1,0 +1,113 @@
+import type { IdentityKind } from '@playline/contracts';
+import { createGraphFact, createIsBlocked, toLinkFact } from '@playline/identity';
+import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createPersonsModel, type Identity, identityKeyOf, isBlocked, type LinkFact } from './persons.ts';
+
+const anonymous = (id: string): Identity => ({ kind: 'anonymous', id });
+const identify = (id: string, to: Identity): LinkFact => ({ link: 'identify', from: anonymous(id), to });
+const alias = (from: Identity, to: Identity): LinkFact => ({ link: 'alias', from, to });
+const passport = (id: string): Identity => ({ kind: 'passport', id });
+const untyped = (id: string): Identity => ({ kind: 'untyped', id });
+
+describe('createPersonsModel', () => {
+  it('leaves a shared device to its first user, and takes the second for somebody else', () => {
+    const model = createPersonsModel();
+    expect(model.apply(identify('device', passport('a')))).toBe('linked');
+    expect(model.apply(identify('device', passport('b')))).toBe('shared_device');
+    expect(model.personOf(anonymous('device'))).toBe(model.personOf(passport('a')));
+    expect(model.personOf(untyped('b'))).toBe(model.personOf(passport('b')));
+    expect(model.personOf(passport('a'))).not.toBe(model.personOf(passport('b')));
+  });
+
+  it('joins accounts of different types by alias, and never two known passports', () => {
+    const model = createPersonsModel();
+    expect(model.apply(alias({ kind: 'steam', id: '7' }, passport('a')))).toBe('linked');
+    expect(model.apply(alias({ kind: 'steam', id: '7' }, passport('b')))).toBe('unique_type');
+  });
+
+  it('joins nobody by a blocked value', () => {
+    const model = createPersonsModel();
+    for (const id of ['guest', 'NULL', ' "undefined" ', '0000-00'])
+      expect(model.apply(identify(`with ${id}`, untyped(id)))).toBe('blocked');
+    expect(isBlocked('guest-1')).toBe(false);
+  });
+
+  it('ties an untyped id to the first type that names it', () => {
+    const model = createPersonsModel();
+    model.apply(identify('one', passport('x')));
+    model.apply(identify('two', { kind: 'custom', id: 'x' }));
+    expect(model.personOf(untyped('x'))).toBe(model.personOf(anonymous('one')));
+    expect(model.personOf(untyped('x'))).not.toBe(model.personOf(anonymous('two')));
+  });
+});
+
+const KINDS: readonly IdentityKind[] = ['passport', 'steam', 'email', 'untyped'];
+const user = fc.record({ kind: fc.constantFrom(...KINDS), id: fc.constantFrom('a', 'b', 'c', 'guest', 'null') });
+const facts = fc.array(
+  fc.oneof(
+    fc
+      .record({ from: fc.constantFrom('p', 'q', 'r', 's', 'undefined'), to: user })
+      .map(({ from, to }) => identify(from, to)),
+    fc
+      .record({ from: user, to: user })
+      .filter(({ from, to }) => from.id !== to.id)
+      .map(({ from, to }) => alias(from, to)),
+  ),
+  { maxLength: 40 },
+);
+
+/** The same facts through the rules and the graph of the service itself. */
+async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: Identity) => Promise<string>> {
+  const keyOf = (_environmentId: string, kind: string, id: string) => Buffer.from(`${kind} ${id}`.padEnd(16));
+  const graph = openMemoryIdentityGraph();
+  await graph.mintEpoch();
+  const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
+  const kindText = (kind: IdentityKind) => (kind === 'untyped' ? '' : kind);
+  const sources = given.map(({ link, from, to }) => ({
+    ...{ environmentId: 'test', messageId: Buffer.alloc(16), eventTime: 1, receivedAt: 1, traceId: '' },
+    ...{ type: link, anonymousId: from.id, userId: to.id, identityType: kindText(to.kind) },
+    ...{ fromId: from.id, fromType: kindText(from.kind), toId: to.id, toType: kindText(to.kind) },
+  }));
+  const graphFacts = sources.map((source, offset) => toGraphFact(toLinkFact(source)!, offset));
+  await graph.apply({ generation: 0, partition: 0, after: -1, through: given.length, facts: graphFacts });
+  return async ({ kind, id }) =>
+    ((await graph.rootOf('test', keyOf('test', kind, id))) ?? keyOf('test', kind, id)).toString();
+}
+
+describe('the persons of the model', () => {
+  it('are the persons of the service, for facts in any order', async () => {
+    await fc.assert(
+      fc.asyncProperty(facts, async (given) => {
+        const model = createPersonsModel();
+        for (const fact of given) model.apply(fact);
+        const identities = [
+          ...new Map(given.flatMap(({ from, to }) => [from, to]).map((one) => [identityKeyOf(one), one])).values(),
+        ];
+        const serviceOf = await groupsOfService(given);
+        for (const one of identities)
+          for (const other of identities)
+            expect(model.personOf(one) === model.personOf(other)).toBe(
+              (await serviceOf(one)) === (await serviceOf(other)),
+            );
+      }),
+    );
+  });
+
+  it('stay the same when acknowledged facts are published again', () => {
+    fc.assert(
+      fc.property(facts, fc.array(fc.nat()), (given, again) => {
+        const [model, repeated] = [createPersonsModel(), createPersonsModel()];
+        for (const fact of given) model.apply(fact);
+        for (const [place, fact] of given.entries()) {
+          repeated.apply(fact);
+          const earlier = given[(again[place % Math.max(1, again.length)] ?? 0) % (place + 1)]!;
+          repeated.apply(earlier);
+        }
+        for (const { from, to } of given)
+          expect(repeated.personOf(from) === repeated.personOf(to)).toBe(model.personOf(from) === model.personOf(to));
+      }),
+    );
+  });
+});

@@ -1,0 +1,124 @@
+import type { IdentityKind } from '@playline/contracts';
+
+/** One identity as the messages of the run name it. */
+export interface Identity {
+  readonly kind: IdentityKind;
+  readonly id: string;
+}
+
+/** What an identify or an alias says: these two are one person. */
+export interface LinkFact {
+  readonly link: 'identify' | 'alias';
+  readonly from: Identity;
+  readonly to: Identity;
+}
+
+export type LinkOutcome = 'linked' | 'unchanged' | 'blocked' | 'shared_device' | 'unique_type' | 'ambiguous';
+
+/** Values that never link (design "Identity", "When a link is refused"): a bug of a client, not a person. */
+const BLOCKED =
+  /^(anonymous|guest|distinct_?id|id|not_authenticated|email|undefined|null|none|nan|true|false|0|-1|\[object object\]|[0-]+)$/i;
+
+/** Identity types of which one person has one value, as the linker's default has it. */
+const UNIQUE_KINDS: readonly IdentityKind[] = ['passport'];
+
+interface Component {
+  members: string[];
+  /** Values of each kind; anonymous ones are left out since a person may have many. */
+  values: Map<IdentityKind, Set<string>>;
+}
+
+/** The simulator's own idea of who is who, fed with acknowledged facts in the order of their publication. */
+export interface PersonsModel {
+  /** Makes the identity known, as a person of its own if it is new. */
+  see(identity: Identity): void;
+  apply(fact: LinkFact): LinkOutcome;
+  /** Equal for two identities exactly when they are one person. */
+  personOf(identity: Identity): string;
+}
+
+export function identityKeyOf({ kind, id }: Identity): string {
+  return `${kind} ${id.trim()}`;
+}
+
+export function isBlocked(id: string): boolean {
+  return BLOCKED.test(
+    id
+      .trim()
+      .replace(/^(["'`])(.*)\1$/, '$2')
+      .trim(),
+  );
+}
+
+interface Components {
+  of(identity: Identity): Component;
+  merge(a: Component, b: Component): void;
+}
+
+function createComponents(): Components {
+  const components = new Map<string, Component>();
+  return {
+    of: (identity) => {
+      const key = identityKeyOf(identity);
+      let component = components.get(key);
+      if (component === undefined) {
+        const values = new Map<IdentityKind, Set<string>>();
+        if (identity.kind !== 'anonymous') values.set(identity.kind, new Set([identity.id.trim()]));
+        component = { members: [key], values };
+        components.set(key, component);
+      }
+      return component;
+    },
+    merge: (a, b) => {
+      const [into, from] = a.members.length >= b.members.length ? [a, b] : [b, a];
+      for (const member of from.members) {
+        into.members.push(member);
+        components.set(member, into);
+      }
+      for (const [kind, values] of from.values) {
+        into.values.set(kind, new Set([...(into.values.get(kind) ?? []), ...values]));
+      }
+    },
+  };
+}
+
+export function createPersonsModel(): PersonsModel {
+  const components = createComponents();
+
+  const join = (link: 'identify' | 'alias', from: Identity, to: Identity): LinkOutcome => {
+    if (isBlocked(from.id) || isBlocked(to.id)) return 'blocked';
+    const [a, b] = [components.of(from), components.of(to)];
+    if (a === b) return 'unchanged';
+    if (link === 'identify' && conflict(a, b, [...b.values.keys()])) return 'shared_device';
+    if (link === 'alias' && conflict(a, b, UNIQUE_KINDS)) return 'unique_type';
+    components.merge(a, b);
+    return 'linked';
+  };
+
+  /** A typed user id is the same person as that id text without a type, unless another kind of it came first. */
+  const joinSameId = (user: Identity): LinkOutcome => {
+    const untyped: Identity = { kind: 'untyped', id: user.id };
+    const tied = components.of(untyped);
+    const id = user.id.trim();
+    const other = [...tied.values].some(([kind, values]) => kind !== 'untyped' && kind !== user.kind && values.has(id));
+    return other && tied !== components.of(user) ? 'ambiguous' : join('identify', user, untyped);
+  };
+
+  return {
+    see: (identity) => void components.of(identity),
+    apply: (fact) => {
+      // The linker decides the typed user's own untyped id first: it may be what makes the device a shared one.
+      if (fact.link === 'identify' && fact.to.kind !== 'untyped') joinSameId(fact.to);
+      return join(fact.link, fact.from, fact.to);
+    },
+    personOf: (identity) => components.of(identity).members[0]!,
+  };
+}
+
+/** Do both sides hold values of one of these kinds, and not the same single one? */
+function conflict(a: Component, b: Component, kinds: readonly IdentityKind[]): boolean {
+  return kinds.some((kind) => {
+    const [left, right] = [a.values.get(kind), b.values.get(kind)];
+    return left !== undefined && right !== undefined && new Set([...left, ...right]).size > 1;
+  });
+}

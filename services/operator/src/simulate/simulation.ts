@@ -1,0 +1,163 @@
+import { type Cast, createCast } from './cast.ts';
+import { type ClickHouseAddress, createEventReader } from './clickhouse.ts';
+import { createDifferences, type DifferenceKind, type Differences } from './differences.ts';
+import { openHttpClient } from './http-client.ts';
+import { createLedger, type Ledger } from './ledger.ts';
+import { createLanes, createPace } from './pace.ts';
+import { createProbes } from './probes.ts';
+import { createDeck, createRandom, type Random } from './random.ts';
+import { type Reconciliation, settle } from './reconcile.ts';
+import { createRun, type Run } from './run.ts';
+import { createSendBatch, createSendProbe } from './sender.ts';
+import { createTally, type Tally } from './tally.ts';
+import { createTraffic } from './traffic.ts';
+
+export interface SimulationOptions {
+  readonly gateway: string;
+  readonly clickhouse: ClickHouseAddress;
+  readonly environmentId: string;
+  readonly keyHeader: string;
+  readonly publishableKey: string;
+  readonly secretKey: string | null;
+  readonly players: number;
+  readonly seed: number;
+  /** Messages per second; 0 as fast as answers come. */
+  readonly rate: number;
+  readonly durationMaxMs: number;
+  readonly messagesMax: number;
+  readonly brokenShare: number;
+  readonly settleIdleMaxMs: number;
+  /** Time for one batch, its repetitions included; the default of the delivery when absent. */
+  readonly deliveryMaxMs?: number;
+  /** Ends the sending early; what was sent is reconciled all the same. */
+  readonly stop: AbortSignal;
+  onProgress(line: string): void;
+}
+
+export interface SimulationResult {
+  readonly run: Run;
+  readonly tally: Tally;
+  readonly sentMs: number;
+  readonly settledMs: number;
+  readonly unknownMessages: number;
+  readonly reconciliation: Reconciliation;
+  readonly doubtfulHouseholds: number;
+  readonly ways: number;
+  readonly differences: readonly { kind: DifferenceKind; count: number; first: readonly string[] }[];
+}
+
+/** Enough open requests to keep two cores of a stack busy, few enough to hold some megabytes of bodies. */
+const OPEN_BATCHES_MAX = { asFastAsPossible: 16, openLoop: 128 };
+/** A request that is wrong as a whole goes out beside every so many batches. */
+const BATCHES_PER_PROBE = 40;
+const POLL_MS = 1000;
+
+/** What the sending leaves behind for the comparison. */
+interface Stage {
+  readonly run: Run;
+  readonly ledger: Ledger;
+  readonly cast: Cast;
+  readonly tally: Tally;
+  readonly differences: Differences;
+}
+
+/** Plays the traffic, waits until the consumers caught up, and compares. */
+export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
+  const run = createRun(options.seed, Date.now());
+  const [ledger, cast, tally, differences] = [createLedger(), createCast(), createTally(), createDifferences()];
+  const stage = { run, ledger, cast, tally, differences };
+  const startedAt = performance.now();
+  const ways = await sendTraffic(stage, options);
+  const sentMs = performance.now() - startedAt;
+
+  const reader = createEventReader(options.clickhouse, options.environmentId, run);
+  const accepted = ledger.count('accepted');
+  const settled = await settle(
+    { reader, run, ledger, cast },
+    {
+      accepted,
+      idleMaxMs: options.settleIdleMaxMs,
+      pollMs: POLL_MS,
+      onProgress: ({ raw, distinct }) =>
+        options.onProgress(`stored ${distinct} of ${accepted} accepted messages in ${raw} rows`),
+    },
+  );
+  return {
+    run,
+    tally,
+    sentMs,
+    settledMs: performance.now() - startedAt - sentMs,
+    unknownMessages: ledger.count('unknown'),
+    reconciliation: settled.result,
+    doubtfulHouseholds: cast.doubtfulHouseholds,
+    ways: ways.size,
+    differences: [...differences.byKind(), ...settled.differences.byKind()],
+  };
+}
+
+/** Sends until time, messages or patience end, and waits for every answer. @returns names of what was odd or broken */
+async function sendTraffic(stage: Stage, options: SimulationOptions): Promise<Set<string>> {
+  const { run, tally } = stage;
+  const { keyHeader, publishableKey, secretKey, deliveryMaxMs, onProgress } = options;
+  const client = openHttpClient(options.gateway);
+  const delivery = deliveryMaxMs === undefined ? {} : { totalMaxMs: deliveryMaxMs };
+  const senderOptions = { ...stage, client, keyHeader, publishableKey, ...delivery };
+  const sendBatch = createSendBatch(senderOptions);
+  const traffic = createTraffic({ ...stage, players: options.players, brokenShare: options.brokenShare });
+  const lanes = createLanes(options.rate === 0 ? OPEN_BATCHES_MAX.asFastAsPossible : OPEN_BATCHES_MAX.openLoop);
+  // Probes share one lane, after those of all households.
+  const sendProbe = createSendProbe(senderOptions);
+  const probes = createRounds(
+    createRandom(run.seed),
+    createProbes({ ...stage, keyHeader, publishableKey, secretKey }),
+    (probe) => lanes.start(traffic.households.length, () => sendProbe(probe)),
+  );
+  onProgress(`run ${run.tag}, seed ${run.seed}: ${traffic.households.length} households`);
+
+  const ways = new Set<string>();
+  const pace = createPace(options.rate);
+  const startedAt = performance.now();
+  const isOver = () => options.stop.aborted || performance.now() - startedAt >= options.durationMaxMs;
+  const progress = setInterval(() => onProgress(sendingLine(tally, lanes.running, startedAt)), POLL_MS);
+  try {
+    for (let planned = 0, batches = 1; planned < options.messagesMax && !isOver(); batches++) {
+      const batch = traffic.next(Date.now());
+      planned += batch.messages;
+      for (const way of batch.ways) ways.add(way);
+      await pace.due(batch.messages);
+      await lanes.start(batch.household, () => sendBatch(batch));
+      if (batches % BATCHES_PER_PROBE === 0) await probes.next();
+    }
+    await probes.finish();
+    await lanes.drained();
+  } finally {
+    clearInterval(progress);
+    client.close();
+  }
+  return ways;
+}
+
+/** Gives items one by one in random rounds; `finish` gives those that no round has reached yet. */
+function createRounds<T>(random: Random, items: readonly T[], give: (item: T) => Promise<void>) {
+  const draw = createDeck(random, items);
+  const rest = new Set(items);
+  const giveOne = (item: T) => {
+    rest.delete(item);
+    return give(item);
+  };
+  return {
+    next: () => giveOne(draw()),
+    finish: async () => {
+      for (const item of [...rest]) await giveOne(item);
+    },
+  };
+}
+
+function sendingLine(tally: Tally, open: number, startedAt: number): string {
+  const seconds = (performance.now() - startedAt) / 1000;
+  const retries = [...tally.retries.values()].reduce((sum, value) => sum + value, 0);
+  return (
+    `${seconds.toFixed(0)} s: sent ${tally.messages}, accepted ${tally.accepted}, rejected ${tally.rejected}, ` +
+    `${(tally.messages / seconds).toFixed(0)} messages/s, ${open} batches open, ${retries} tries repeated`
+  );
+}

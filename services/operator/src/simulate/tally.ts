@@ -1,0 +1,68 @@
+/** Counters of a run; the ledger knows the messages, these know the traffic. */
+export interface Tally {
+  batches: number;
+  /** Elements of batches, copies of resent ones not counted. */
+  messages: number;
+  bytes: number;
+  accepted: number;
+  rejected: number;
+  rejectedByCode: Map<string, number>;
+  resentBatches: number;
+  lostAnswers: number;
+  retries: Map<string, number>;
+  unknownBatches: number;
+  probes: number;
+  readonly latency: Latency;
+}
+
+export function createTally(): Tally {
+  return {
+    batches: 0,
+    messages: 0,
+    bytes: 0,
+    accepted: 0,
+    rejected: 0,
+    rejectedByCode: new Map(),
+    resentBatches: 0,
+    lostAnswers: 0,
+    retries: new Map(),
+    unknownBatches: 0,
+    probes: 0,
+    latency: createLatency(),
+  };
+}
+
+export function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+/** Times from post to acknowledgement, in a fixed amount of memory. */
+export interface Latency {
+  add(ms: number): void;
+  /** Upper bound of the bucket that holds this share of the times; 0 when there are none. */
+  quantileMs(share: number): number;
+}
+
+/** Buckets that grow by 2^(1/8): a quantile is off by 9 % at most; 200 of them reach nine hours. */
+const BUCKETS = 200;
+const BUCKETS_PER_DOUBLING = 8;
+
+export function createLatency(): Latency {
+  const buckets = new Uint32Array(BUCKETS);
+  let total = 0;
+  return {
+    add: (ms) => {
+      const bucket = Math.ceil(Math.log2(Math.max(1, ms)) * BUCKETS_PER_DOUBLING);
+      buckets[Math.min(BUCKETS - 1, bucket)]!++;
+      total++;
+    },
+    quantileMs: (share) => {
+      let seen = 0;
+      for (let bucket = 0; bucket < BUCKETS; bucket++) {
+        seen += buckets[bucket]!;
+        if (total > 0 && seen >= share * total) return 2 ** (bucket / BUCKETS_PER_DOUBLING);
+      }
+      return 0;
+    },
+  };
+}

@@ -1,0 +1,225 @@
+import { BATCH_MESSAGES_MAX } from '@playline/contracts';
+import { BREAKAGES, type Breakage } from './breakage.ts';
+import { createExpectation, type Expectation, expectRejection } from './expectation.ts';
+import type { Ledger } from './ledger.ts';
+import { type BuiltMessage, createAlias, createIdentify, createPlay } from './messages.ts';
+import { ODDITIES } from './oddities.ts';
+import type { Identity, LinkFact } from './persons.ts';
+import { createHouseholds, type Device, type Household, type Scene, toAnonymousId, toUserId } from './players.ts';
+import { createDeck, createRandom, type Random } from './random.ts';
+import { type Run, toMessageId } from './run.ts';
+import { pickDelayMs } from './timestamps.ts';
+
+export const ENCODINGS = ['identity', 'gzip', 'deflate', 'br', 'zstd'] as const;
+export type Encoding = (typeof ENCODINGS)[number];
+
+/** A message of a batch that is to be accepted. */
+export interface SoundMessage {
+  readonly sequence: number;
+  readonly owner: Identity | null;
+  readonly fact: LinkFact | null;
+}
+
+export interface Batch {
+  readonly household: number;
+  /** JSON text of the body. */
+  readonly body: string;
+  readonly messages: number;
+  readonly sound: readonly SoundMessage[];
+  /** Ids of messages that must be rejected and never be stored. */
+  readonly broken: readonly number[];
+  readonly expectation: Expectation;
+  readonly encoding: Encoding;
+  /** Send once more after the answer, as a client that lost its memory of it. */
+  readonly resent: boolean;
+  /** Cut the connection before the answer, then send again. */
+  readonly answerLost: boolean;
+  /** Names of the breakages and oddities in it. */
+  readonly ways: readonly string[];
+}
+
+export interface Traffic {
+  readonly households: readonly Household[];
+  /** The next batch of the run; the same seed, tag and times give the same batches. */
+  next(nowMs: number): Batch;
+}
+
+/** Shares of the traffic; small ones still occur in a run of some thousand messages. */
+const SHARES = {
+  oddity: 0.05,
+  reordered: 0.15,
+  scene: 0.5,
+  loginAgain: 0.08,
+  session: 0.1,
+  resent: 0.03,
+  answerLost: 0.01,
+};
+
+/** @param options.brokenShare share of the messages that is broken, 0 to 1 */
+export function createTraffic(options: { run: Run; players: number; brokenShare: number; ledger: Ledger }): Traffic {
+  const { run, ledger, brokenShare } = options;
+  const random = createRandom(run.seed);
+  const households = createHouseholds(options.players, run, random);
+  const drawBreakage = createDeck(random, BREAKAGES);
+  const drawOddity = createDeck(random, ODDITIES);
+
+  const next = (nowMs: number): Batch => {
+    const household = random.pick(households);
+    const { device, fact } = play(household, run, random);
+    if (random.chance(SHARES.session)) device.sessionId = random.hex(32);
+    const draft = new Draft({ run, ledger, random, device, nowMs });
+    const size = pickSize(random);
+    // A fact always has room: it is drafted before the rest.
+    if (fact !== null) draft.addSound(fact.create);
+    while (draft.size < size) {
+      if (random.chance(brokenShare)) draft.addBroken(drawBreakage());
+      else draft.addSound(createPlay, random.chance(SHARES.oddity) ? drawOddity() : null);
+    }
+    return draft.finish(household.index);
+  };
+  return { households, next };
+}
+
+/** Clients flush a single event, a handful, or a full queue. */
+function pickSize(random: Random): number {
+  const draw = random.next();
+  if (draw < 0.15) return 1;
+  if (draw < 0.6) return random.integer(2, 20);
+  if (draw < 0.88) return random.integer(21, 60);
+  return BATCH_MESSAGES_MAX;
+}
+
+function pickEncoding(random: Random): Encoding {
+  const draw = random.next();
+  if (draw < 0.65) return 'identity';
+  return draw < 0.94 ? 'gzip' : random.pick(['deflate', 'br', 'zstd'] as const);
+}
+
+type Base = Parameters<typeof createPlay>[0];
+type Create = (base: Base) => BuiltMessage;
+
+/** Takes the household one step on: which device sends, and which link fact its batch carries, if any. */
+function play(household: Household, run: Run, random: Random): { device: Device; fact: { create: Create } | null } {
+  const scene = household.story.length > 0 && random.chance(SHARES.scene) ? household.story.shift()! : null;
+  if (scene !== null) return playScene(household, scene, { run, random });
+  const device = random.pick(household.devices);
+  const { user } = device;
+  const again = user !== null && random.chance(SHARES.loginAgain);
+  return { device, fact: again ? { create: (base) => createIdentify(base, user) } : null };
+}
+
+function playScene(
+  household: Household,
+  scene: Scene,
+  { run, random }: { run: Run; random: Random },
+): { device: Device; fact: { create: Create } | null } {
+  if (scene.act === 'alias') {
+    const device = household.devices[0]!;
+    return { device, fact: { create: (base) => createAlias(base, scene.from, scene.to) } };
+  }
+  const device = household.devices[scene.device]!;
+  if (scene.act === 'logout' || scene.act === 'reinstall') {
+    device.user = null;
+    if (scene.act === 'reinstall') device.anonymousId = toAnonymousId(run, random);
+    return { device, fact: null };
+  }
+  const user = scene.act === 'login' ? household.users[scene.user]! : scene.user;
+  device.user = user;
+  return { device, fact: { create: (base) => createIdentify(base, user) } };
+}
+
+interface DraftOptions {
+  readonly run: Run;
+  readonly ledger: Ledger;
+  readonly random: Random;
+  readonly device: Device;
+  readonly nowMs: number;
+}
+
+/** A batch in the making, from its latest event back. */
+class Draft {
+  size = 0;
+  readonly #options: DraftOptions;
+  /** Elements that share an id stay together: the first spelling is the one that is echoed. */
+  readonly #groups: string[][] = [];
+  readonly #sound: SoundMessage[] = [];
+  readonly #broken: number[] = [];
+  readonly #ways: string[] = [];
+  readonly #expectation = createExpectation();
+  #timeMs: number;
+
+  constructor(options: DraftOptions) {
+    this.#options = options;
+    this.#timeMs = options.nowMs - pickDelayMs(options.random);
+  }
+
+  #next(): { sequence: number; base: Base } {
+    const { run, ledger, random, device } = this.#options;
+    const sequence = ledger.take();
+    // Events of a batch follow each other by up to a second.
+    this.#timeMs -= random.integer(0, 1000);
+    return { sequence, base: { device, messageId: toMessageId(run, sequence), timeMs: this.#timeMs, random } };
+  }
+
+  #add(elements: string[]): void {
+    this.#groups.push(elements);
+    this.size += elements.length;
+  }
+
+  addSound(create: Create, oddity: (typeof ODDITIES)[number] | null = null): void {
+    const { sequence, base } = this.#next();
+    const { message, owner, fact } = create(base);
+    if (oddity !== null) {
+      oddity.change(message, base.random);
+      this.#ways.push(oddity.name);
+    }
+    this.#add([JSON.stringify(message)]);
+    this.#sound.push({ sequence, owner, fact });
+    this.#expectation.accepted++;
+  }
+
+  /** Adds a broken message; nothing when the batch has one of that way, a sound one when there is no room. */
+  addBroken(breakage: Breakage): void {
+    // Two of one way may echo one id, which would be a duplicate of its own.
+    if (this.#ways.includes(breakage.name)) return;
+    const { sequence, base } = this.#next();
+    const { message } = createOfType(breakage.type, base, this.#options.run);
+    const elements = breakage.toElements(message, this.#options.nowMs);
+    if (this.size + elements.length > BATCH_MESSAGES_MAX) {
+      this.addSound(createPlay);
+      return;
+    }
+    this.#add(elements);
+    this.#broken.push(sequence);
+    this.#ways.push(breakage.name);
+    const echo = breakage.echo?.(message) ?? base.messageId;
+    expectRejection(this.#expectation, { echo, errors: breakage.errors, messages: elements.length });
+  }
+
+  finish(household: number): Batch {
+    const { random } = this.#options;
+    const groups = random.chance(SHARES.reordered) ? random.shuffle(this.#groups) : this.#groups.reverse();
+    return {
+      household,
+      body: `{"messages":[${groups.flat().join(',')}]}`,
+      messages: this.size,
+      sound: this.#sound,
+      broken: this.#broken,
+      expectation: this.#expectation,
+      encoding: pickEncoding(random),
+      resent: random.chance(SHARES.resent),
+      answerLost: random.chance(SHARES.answerLost),
+      ways: this.#ways,
+    };
+  }
+}
+
+/** A sound message of a type to break; its users are of nobody, since it must not be stored. */
+function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
+  const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
+  if (type === 'identify') return createIdentify(base, user(1));
+  if (type === 'alias') return createAlias(base, user(2), user(3));
+  const built = createPlay(base);
+  const { properties, ...rest } = built.message;
+  return { ...built, message: { ...rest, type: 'track', eventName: 'level_started', properties } };
+}

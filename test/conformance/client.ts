@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+
+/** A message as a client sends it: any JSON, right or wrong. */
+export type Sent = Record<string, unknown>;
+
+/** What every type needs and nothing more; `extra` adds, replaces or (with undefined) removes fields. */
+export function message(type: string, extra: Sent = {}): Sent {
+  const needed: Record<string, Sent> = {
+    track: { eventName: 'level_started' },
+    identify: { userId: `user-${randomUUID()}` },
+    alias: { fromId: `from-${randomUUID()}`, toId: `to-${randomUUID()}` },
+  };
+  return { type, messageId: randomUUID(), eventTimestamp: new Date().toISOString(), ...needed[type], ...extra };
+}
+
+export const track = (extra: Sent = {}): Sent => message('track', extra);
+
+/** A message with the context that clients always send, and `extra` in it. */
+export const withContext = (extra: Sent = {}): Sent =>
+  track({ context: { library: 'playline-web', libraryVersion: '1.2.3', ...extra } });
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: the tests say what the body must be, the type would say it twice
+  body: any;
+}
+
+export interface Client {
+  /** Sends any request as it is; a body that is not bytes or text goes as JSON. */
+  request(path: string, init?: RequestInit): Promise<Answer>;
+  /** POST /v1/audience/messages with the publishable key of the test's environment. */
+  post(body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** Posts the messages as one batch. */
+  send(...messages: unknown[]): Promise<Answer>;
+}
+
+export const MESSAGES_PATH = '/v1/audience/messages';
+
+export function openClient(base: string, key: string): Client {
+  const request: Client['request'] = async (path, init = {}) => {
+    const response = await fetch(base + path, init);
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
+  };
+  const post: Client['post'] = (body, headers = {}) =>
+    request(MESSAGES_PATH, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-service-publishable-key': key, ...headers },
+      body:
+        typeof body === 'string' || body instanceof Uint8Array ? (body as RequestInit['body']) : JSON.stringify(body),
+    });
+  return { request, post, send: (...messages) => post({ messages }) };
+}
+
+/** The error envelope of decided points, section D: every member, the trace id repeated in the header. */
+export function expectEnvelope(answer: Answer, status: number, code: string): void {
+  expect(answer.status).toBe(status);
+  expect(Object.keys(answer.body).sort()).toEqual(['code', 'details', 'link', 'message', 'trace_id']);
+  expect(answer.body.code).toBe(code);
+  expect(answer.body.message).toMatch(/\S/);
+  expect(answer.body.link).toMatch(/^https?:\/\//);
+  expect(answer.body.trace_id).toMatch(/^[0-9a-f]{32}$/);
+  expect(answer.headers.get('x-trace-id')).toBe(answer.body.trace_id);
+}
+
+export function expectAccepted(answer: Answer, accepted = 1): void {
+  expect(answer.body).toEqual({ success: true, accepted, rejected: 0, rejections: [] });
+  expect(answer.status).toBe(200);
+}
+
+/** The only message of the batch was refused with exactly these `CODE field` pairs. */
+export function expectRejected(answer: Answer, ...expected: string[]): void {
+  expect(answer.status).toBe(400);
+  expect(answer.body).toMatchObject({ success: false, accepted: 0, rejected: 1 });
+  expect(errorsOf(answer)).toEqual([...expected].sort());
+}
+
+/** `CODE field` of every error of the first rejection, sorted; checks that each has words. */
+export function errorsOf(answer: Answer, entry = 0): string[] {
+  const errors: { field: string; code: string; message: string }[] = answer.body.rejections[entry].errors;
+  for (const error of errors) {
+    expect(Object.keys(error).sort()).toEqual(['code', 'field', 'message']);
+    expect(error.message).toMatch(/\S/);
+  }
+  return errors.map(({ code, field }) => `${code} ${field}`).sort();
+}

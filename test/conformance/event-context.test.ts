@@ -1,0 +1,70 @@
+// Specification 1, table "EventContext"; decided points, section A.
+import { beforeAll, describe, it } from 'vitest';
+import { type Client, expectAccepted, expectRejected, track, withContext } from './client.ts';
+import { openGateway } from './gateway.ts';
+
+let client: Client;
+beforeAll(async () => {
+  client = await openGateway();
+});
+
+const LENGTHS: [string, number][] = [
+  ['library', 256],
+  ['libraryVersion', 256],
+  ['userAgent', 512],
+  ['locale', 256],
+  ['timezone', 256],
+  ['screen', 256],
+  ['pageUrl', 2048],
+  ['pagePath', 2048],
+  ['pageReferrer', 2048],
+  ['pageTitle', 256],
+  ['browserLanguage', 256],
+];
+
+describe('context', () => {
+  it('is not required', async () => {
+    expectAccepted(await client.send(track({ context: undefined })));
+  });
+
+  it('when present, needs library and libraryVersion', async () => {
+    const needed = ['MISSING_REQUIRED_FIELD context.library', 'MISSING_REQUIRED_FIELD context.libraryVersion'];
+    expectRejected(await client.send(track({ context: {} })), ...needed);
+    expectRejected(await client.send(withContext({ library: null, libraryVersion: ' ' })), ...needed);
+  });
+
+  it.each(LENGTHS)(
+    '%s of %i code points is accepted, one more is INVALID_VALUE with a dotted name',
+    async (field, max) => {
+      expectAccepted(await client.send(withContext({ [field]: 'é'.repeat(max) })));
+      expectRejected(
+        await client.send(withContext({ [field]: 'x'.repeat(max + 1) })),
+        `INVALID_VALUE context.${field}`,
+      );
+    },
+  );
+
+  it.each(LENGTHS)('%s of another JSON type: INVALID_FORMAT', async (field) => {
+    for (const value of [1, true, {}, []])
+      expectRejected(await client.send(withContext({ [field]: value })), `INVALID_FORMAT context.${field}`);
+  });
+
+  it.each(LENGTHS.slice(2))('an empty string in the optional %s is accepted, and null is absent', async (field) => {
+    expectAccepted(await client.send(withContext({ [field]: '' }), withContext({ [field]: null })), 2);
+  });
+
+  it('a lone surrogate: INVALID_FORMAT', async () => {
+    const body = JSON.stringify({ messages: [withContext({ pageTitle: 'LONE' })] }).replace('LONE', '\\udc00');
+    expectRejected(await client.post(body), 'INVALID_FORMAT context.pageTitle');
+  });
+
+  it('screenDensity is a number', async () => {
+    expectAccepted(await client.send(withContext({ screenDensity: 2.625 }), withContext({ screenDensity: null })), 2);
+    for (const value of ['2', true, {}])
+      expectRejected(await client.send(withContext({ screenDensity: value })), 'INVALID_FORMAT context.screenDensity');
+  });
+
+  it('unknown fields are ignored', async () => {
+    expectAccepted(await client.send(withContext({ plugin: { name: 'x' } })));
+  });
+});

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type KeyPair, type StackFile, startStack } from '@playline/infra/local';
+import { until } from '@playline/testkit';
+import { afterAll } from 'vitest';
+
+/** A whole pipeline of its own: every store and every service as a process, in a folder that goes with the test. */
+export interface JourneyStack {
+  /** The stack file as it stands now: process ids change when a process is started again. */
+  file(): StackFile;
+  keys: { production: KeyPair; development: KeyPair };
+  /** The account for people who ask questions; the stack file names the operator's. */
+  analyst: StackFile['clickhouse'];
+  /** Rows of a query in the stack's database, as objects. */
+  query<T>(sql: string): Promise<T[]>;
+  post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
+  /** Folder of everything the stack keeps and logs. */
+  folder: string;
+}
+
+export async function openJourneyStack(): Promise<JourneyStack> {
+  const folder = mkdtempSync(join(process.cwd(), '.playline', 'journey-'));
+  const stack = await startStack({ directory: folder });
+  afterAll(async () => {
+    await stack.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }, 60_000);
+  const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
+  const file = (): StackFile => read('stack.json');
+  const { keys, clickhouse } = file();
+  if (keys === undefined) throw new Error('the stack has no demo keys');
+  return {
+    folder,
+    file,
+    keys,
+    analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
+    query: (sql) => query(file().clickhouse, sql),
+    post: async (messages, headers = {}) => {
+      const response = await fetch(`${file().gateway}/v1/audience/messages`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'x-service-publishable-key': keys.production.publishable,
+          ...headers,
+        },
+        body: JSON.stringify({ messages }),
+      });
+      return { status: response.status, body: await response.json() };
+    },
+  };
+}
+
+type Engine = StackFile['clickhouse'];
+
+export async function query<T>(engine: Engine, sql: string): Promise<T[]> {
+  const url = new URL(engine.url);
+  url.searchParams.set('database', engine.database);
+  url.searchParams.set('default_format', 'JSONEachRow');
+  const headers = { 'x-clickhouse-user': engine.user, 'x-clickhouse-key': engine.password };
+  const response = await fetch(url, { method: 'POST', headers, body: sql });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  return text === ''
+    ? []
+    : text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as T);
+}
+
+/** Waits until the exact view holds all of these messages, and returns how often the table and the view hold them. */
+export async function stored(
+  stack: JourneyStack,
+  messageIds: readonly string[],
+): Promise<{ raw: number; exact: number }> {
+  const ids = messageIds.map((id) => `'${id}'`).join();
+  const count = async (table: string) => {
+    const [row] = await stack.query<{ n: string }>(
+      `SELECT toString(count()) AS n FROM ${table} WHERE message_id IN (${ids})`,
+    );
+    return Number(row?.n);
+  };
+  await until(
+    `${messageIds.length} messages stand in events_exact`,
+    async () => {
+      return (await count('events_exact')) >= messageIds.length;
+    },
+    60_000,
+  );
+  return { raw: await count('events'), exact: await count('events_exact') };
+}
+
+export function trackMessage(extra: Record<string, unknown> = {}): Record<string, unknown> & { messageId: string } {
+  return {
+    type: 'track',
+    messageId: randomUUID(),
+    eventTimestamp: new Date().toISOString(),
+    eventName: 'level_started',
+    ...extra,
+  };
+}
