@@ -93,6 +93,11 @@ export interface RecordCodec<T> {
   encode(record: T): Buffer;
   /** @throws Error when the bytes are not a record of this schema, or more than one. */
   decode(bytes: Buffer): T;
+  /**
+   * A decoder for records written with another version of the schema.
+   * @throws Error when this version cannot read that one
+   */
+  decoderOf(writerSchema: string): (bytes: Buffer) => T;
 }
 
 function openCodec<T>(file: string): RecordCodec<T> {
@@ -102,6 +107,11 @@ function openCodec<T>(file: string): RecordCodec<T> {
     schema,
     encode: (record) => type.toBuffer(record),
     decode: (bytes) => type.fromBuffer(bytes) as T,
+    decoderOf: (writerSchema) => {
+      const writer = avro.Type.forSchema(JSON.parse(writerSchema), { wrapUnions: 'never' });
+      const resolver = type.createResolver(writer);
+      return (bytes) => type.fromBuffer(bytes, resolver) as T;
+    },
   };
 }
 

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX } from './limits.ts';
+import { type Message, messageSchema, parseMessage } from './message.ts';
+import {
+  distinctErrors,
+  isBlank,
+  type MessageRejection,
+  messageRejectionSchema,
+  type RejectionError,
+  WHOLE_MESSAGE,
+} from './rejection.ts';
+import type { TimeWindow } from './timestamp.ts';
+
+/** Specification 1, table "MessagesRequest". */
+export const messagesRequestSchema = z
+  .object({ messages: z.array(messageSchema).min(1).max(BATCH_MESSAGES_MAX) })
+  .meta({ id: 'MessagesRequest' });
+
+/** Specification 1, table "MessagesResponse"; `success` by decided points A. */
+export const messagesResponseSchema = z
+  .object({
+    success: z.boolean().meta({ description: 'true when at least one message was accepted' }),
+    accepted: z.int().min(0),
+    rejected: z.int().min(0),
+    rejections: z.array(messageRejectionSchema),
+  })
+  .meta({ id: 'MessagesResponse' });
+
+export interface MessagesResponse {
+  success: boolean;
+  accepted: number;
+  rejected: number;
+  rejections: MessageRejection[];
+}
+
+/** How one element of `messages` stands in the body. */
+export interface MessageSource {
+  /** From its first byte to its last. */
+  bytes: number;
+  /** JSON text of its `messageId`; '' when it has none. */
+  messageIdText: string;
+}
+
+export interface BatchRules {
+  window: TimeWindow;
+  /** One per element of `messages`, in order. */
+  sources: readonly MessageSource[];
+}
+
+export interface AcceptedMessage {
+  /** Place in `messages`. */
+  index: number;
+  message: Message;
+}
+
+export type BatchVerdict =
+  /** The batch as a whole is unacceptable: the error envelope with VALIDATION_ERROR. */
+  | { kind: 'fault'; message: string; details: Record<string, unknown> }
+  | { kind: 'judged'; accepted: AcceptedMessage[]; submitted: number; response: MessagesResponse };
+
+type BatchFault = Extract<BatchVerdict, { kind: 'fault' }>;
+
+/** The batch without a word about its messages: each of them is judged on its own. */
+const envelopeSchema = z.object({ messages: z.array(z.unknown()).min(1).max(BATCH_MESSAGES_MAX) });
+
+function toFault(issue: z.core.$ZodIssue | undefined): BatchFault {
+  const limits = { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX };
+  if (issue?.path.length === 0) return { kind: 'fault', message: 'the body must be a JSON object', details: limits };
+  if (issue?.code === 'too_small') return { kind: 'fault', message: 'messages must not be empty', details: limits };
+  if (issue?.code === 'too_big') {
+    return { kind: 'fault', message: `messages must hold at most ${BATCH_MESSAGES_MAX} items`, details: limits };
+  }
+  return { kind: 'fault', message: 'messages must be an array of messages', details: limits };
+}
+
+/** What a rejection calls a message, and whether a twin with the same id is a duplicate of it. */
+interface Spelling {
+  /** Echoed to the client. */
+  echo: string;
+  /** Messages with the same name share one entry of `rejections`. */
+  name: string;
+  isComparable: boolean;
+}
+
+/** Decided points A, rows "messageId", "Message is not an object", "Absent or non-string ids" and "Same messageId". */
+function spellingOf(value: unknown, source: MessageSource | undefined): Spelling {
+  const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
+  if (Array.isArray(value) || id == null) return { echo: '', name: '', isComparable: false };
+  const echo = typeof id === 'string' ? id : (source?.messageIdText ?? '');
+  return { echo, name: echo.toLowerCase(), isComparable: typeof id === 'string' && !isBlank(id) };
+}
+
+function namesOfTwins(spellings: readonly Spelling[]): Set<string> {
+  const seen = new Set<string>();
+  const twins = new Set<string>();
+  for (const { name, isComparable } of spellings) {
+    if (!isComparable) continue;
+    if (seen.has(name)) twins.add(name);
+    seen.add(name);
+  }
+  return twins;
+}
+
+const DUPLICATE: RejectionError = {
+  field: 'messageId',
+  code: 'DUPLICATE_MESSAGE_ID',
+  message: 'messageId occurs more than once in the batch',
+};
+const TOO_LARGE: RejectionError = {
+  field: WHOLE_MESSAGE,
+  code: 'INVALID_VALUE',
+  message: `message is larger than ${MESSAGE_BYTES_MAX} bytes`,
+};
+
+/**
+ * Judges a batch: each message by itself, twins together. Pure.
+ * @param document the parsed JSON body
+ * @returns the accepted messages with their places and the answer to the client, or why the batch is no batch.
+ *   Status 200 when `response.accepted` > 0, else 400 with the same body: decided points A, "Status".
+ */
+export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
+  const envelope = envelopeSchema.safeParse(document);
+  if (!envelope.success) return toFault(envelope.error.issues[0]);
+  const { messages } = envelope.data;
+  const spellings = messages.map((value, index) => spellingOf(value, rules.sources[index]));
+  const twins = namesOfTwins(spellings);
+  const accepted: AcceptedMessage[] = [];
+  const entries = new Map<string, MessageRejection>();
+  for (const [index, { echo, name, isComparable }] of spellings.entries()) {
+    const parsed = parseMessage(messages[index], rules.window);
+    const errors = parsed.ok ? [] : [...parsed.errors];
+    if (isComparable && twins.has(name)) errors.unshift(DUPLICATE);
+    if ((rules.sources[index]?.bytes ?? 0) > MESSAGE_BYTES_MAX) errors.push(TOO_LARGE);
+    if (parsed.ok && errors.length === 0) {
+      accepted.push({ index, message: parsed.message });
+      continue;
+    }
+    const entry = entries.get(name);
+    entries.set(name, {
+      messageId: entry?.messageId ?? echo,
+      errors: distinctErrors([...(entry?.errors ?? []), ...errors]),
+    });
+  }
+  return {
+    kind: 'judged',
+    accepted,
+    submitted: messages.length,
+    response: {
+      success: accepted.length > 0,
+      accepted: accepted.length,
+      rejected: messages.length - accepted.length,
+      rejections: [...entries.values()],
+    },
+  };
+}

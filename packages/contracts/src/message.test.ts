@@ -1,0 +1,298 @@
+import { validMessages } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { CONSENT_STATUSES, IDENTITY_TYPES, SURFACES } from './enumerations.ts';
+import { CONTEXT_CODE_POINTS_MAX, EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from './limits.ts';
+import { eventContextSchema, messageSchema, parseMessage } from './message.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
+const CONTEXT = { library: 'web', libraryVersion: '1.0.0' };
+const PAGE = {
+  type: 'page',
+  messageId: '0192f1c0-7b3a-7c4d-8e5f-000000000001',
+  eventTimestamp: '2026-11-21T11:59:00Z',
+};
+const TRACK = { ...PAGE, type: 'track', eventName: 'jump' };
+const IDENTIFY = { ...PAGE, type: 'identify', userId: 'u1' };
+const ALIAS = { ...PAGE, type: 'alias', fromId: 'a', toId: 'b' };
+const EMOJI = '😀';
+
+/** `field code` of every error, sorted; empty when the message is accepted. */
+function errorsOf(value: unknown): string[] {
+  const parsed = parseMessage(value, WINDOW);
+  return parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`).sort();
+}
+
+function acceptedOf(value: unknown) {
+  const parsed = parseMessage(value, WINDOW);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+  return parsed.message;
+}
+
+/** A message and the errors it has: one line per row of the decided points, section A. */
+type Row = [title: string, value: unknown, ...errors: string[]];
+
+const rows: Row[] = [
+  ['required per type: track without eventName', { ...PAGE, type: 'track' }, 'eventName MISSING_REQUIRED_FIELD'],
+  ['required per type: identify without userId', { ...PAGE, type: 'identify' }, 'userId MISSING_REQUIRED_FIELD'],
+  [
+    'required per type: alias without its ids',
+    { ...PAGE, type: 'alias' },
+    'fromId MISSING_REQUIRED_FIELD',
+    'toId MISSING_REQUIRED_FIELD',
+  ],
+  ['required per type: alias without toId', { ...ALIAS, toId: undefined }, 'toId MISSING_REQUIRED_FIELD'],
+  ['required per type: page needs nothing more', PAGE],
+  ['required per type: screen needs nothing more', { ...PAGE, type: 'screen' }],
+  ['required per type: a wrong type of value is named once', { ...TRACK, eventName: 5 }, 'eventName INVALID_FORMAT'],
+  ['blank in a required field: eventName', { ...TRACK, eventName: ' \t' }, 'eventName MISSING_REQUIRED_FIELD'],
+  ['blank in a required field: userId of identify', { ...IDENTIFY, userId: '\u3000' }, 'userId MISSING_REQUIRED_FIELD'],
+  ['blank in a required field: type', { ...PAGE, type: ' ' }, 'type MISSING_REQUIRED_FIELD'],
+  [
+    'blank in a required field: eventTimestamp',
+    { ...PAGE, eventTimestamp: '' },
+    'eventTimestamp MISSING_REQUIRED_FIELD',
+  ],
+  [
+    'blank in a required field: context.library',
+    { ...PAGE, context: { ...CONTEXT, library: '' } },
+    'context.library MISSING_REQUIRED_FIELD',
+  ],
+  ['context is not required', PAGE],
+  [
+    'context present needs its library and version',
+    { ...PAGE, context: {} },
+    'context.library MISSING_REQUIRED_FIELD',
+    'context.libraryVersion MISSING_REQUIRED_FIELD',
+  ],
+  ['context that is no object', { ...PAGE, context: 'web' }, 'context INVALID_FORMAT'],
+  ['context that is an array', { ...PAGE, context: [] }, 'context INVALID_FORMAT'],
+  [
+    'empty strings in optional context fields',
+    { ...PAGE, context: { ...CONTEXT, pageReferrer: '', pageTitle: '', userAgent: ' ' } },
+  ],
+  ['anonymousId absent on alias', ALIAS],
+  ['messageId: not a UUID', { ...PAGE, messageId: 'x' }, 'messageId INVALID_FORMAT'],
+  ['messageId: a UUID in braces', { ...PAGE, messageId: `{${PAGE.messageId}}` }, 'messageId INVALID_FORMAT'],
+  ['messageId: a UUID with a line break', { ...PAGE, messageId: `${PAGE.messageId}\n` }, 'messageId INVALID_FORMAT'],
+  ['messageId: any version and case', { ...PAGE, messageId: 'FFFFFFFF-ffff-0FFF-FFFF-ffffffffffff' }],
+  ['messageId: the nil UUID', { ...PAGE, messageId: '00000000-0000-0000-0000-000000000000' }],
+  ['messageId missing', { ...PAGE, messageId: undefined }, 'messageId MISSING_REQUIRED_FIELD'],
+  ['messageId null', { ...PAGE, messageId: null }, 'messageId MISSING_REQUIRED_FIELD'],
+  ['messageId blank', { ...PAGE, messageId: '  ' }, 'messageId MISSING_REQUIRED_FIELD'],
+  ['messageId of another type', { ...PAGE, messageId: 7 }, 'messageId INVALID_FORMAT'],
+  ['eventTimestamp: not RFC 3339', { ...PAGE, eventTimestamp: 'yesterday' }, 'eventTimestamp INVALID_FORMAT'],
+  ['eventTimestamp: a number', { ...PAGE, eventTimestamp: NOW_MS }, 'eventTimestamp INVALID_FORMAT'],
+  [
+    'eventTimestamp: 7 fractional digits and an offset',
+    { ...PAGE, eventTimestamp: '2026-11-21T13:13:36.2501234+02:00' },
+  ],
+  ['eventTimestamp: 30 February', { ...PAGE, eventTimestamp: '2026-02-30T00:00:00Z' }, 'eventTimestamp INVALID_FORMAT'],
+  ['time window: exactly 30 days old', { ...PAGE, eventTimestamp: '2026-10-22T12:00:00Z' }],
+  [
+    'time window: older than 30 days',
+    { ...PAGE, eventTimestamp: '2026-10-22T11:59:59.999Z' },
+    'eventTimestamp INVALID_VALUE',
+  ],
+  ['time window: exactly 24 hours ahead', { ...PAGE, eventTimestamp: '2026-11-22T12:00:00Z' }],
+  [
+    'time window: more than 24 hours ahead',
+    { ...PAGE, eventTimestamp: '2026-11-22T12:00:00.001Z' },
+    'eventTimestamp INVALID_VALUE',
+  ],
+  ['type unknown', { ...PAGE, type: 'group' }, 'type UNSUPPORTED_TYPE'],
+  ['type in another case', { ...PAGE, type: 'Page' }, 'type UNSUPPORTED_TYPE'],
+  ['type missing', { ...PAGE, type: undefined }, 'type MISSING_REQUIRED_FIELD'],
+  ['type null', { ...PAGE, type: null }, 'type MISSING_REQUIRED_FIELD'],
+  ['type of another type', { ...PAGE, type: 1 }, 'type INVALID_FORMAT'],
+  ['consentLevel not_set is accepted', { ...PAGE, consentLevel: 'not_set' }],
+  [
+    'too long: a nested field is named with a dot',
+    { ...PAGE, context: { ...CONTEXT, userAgent: 'u'.repeat(513) } },
+    'context.userAgent INVALID_VALUE',
+  ],
+  ['wrong JSON type: properties an array', { ...PAGE, properties: [] }, 'properties INVALID_FORMAT'],
+  ['wrong JSON type: traits a string', { ...PAGE, traits: '{}' }, 'traits INVALID_FORMAT'],
+  ['wrong JSON type: test a string', { ...PAGE, test: 'true' }, 'test INVALID_FORMAT'],
+  [
+    'wrong JSON type: screenDensity a string',
+    { ...PAGE, context: { ...CONTEXT, screenDensity: '2' } },
+    'context.screenDensity INVALID_FORMAT',
+  ],
+  [
+    'a number too large to keep',
+    JSON.parse(JSON.stringify({ ...PAGE, context: { ...CONTEXT, screenDensity: 9 } }).replace('9}', '1e999}')),
+    'context.screenDensity INVALID_VALUE',
+  ],
+  ['alias: both ids equal', { ...ALIAS, toId: 'a' }, 'toId INVALID_VALUE'],
+  [
+    'alias: equal after trimming, types ignored',
+    { ...ALIAS, toId: ' a\u00a0', fromType: 'steam', toType: 'email' },
+    'toId INVALID_VALUE',
+  ],
+  ['alias: case tells ids apart', { ...ALIAS, toId: 'A' }],
+  ['equal ids on another type than alias', { ...PAGE, fromId: 'a', toId: 'a' }],
+  ['the shape of an id of a type is not checked', { ...IDENTIFY, userId: 'no e-mail', identityType: 'email' }],
+  ['message is not an object: null', null, 'message INVALID_FORMAT'],
+  ['message is not an object: an array', [PAGE], 'message INVALID_FORMAT'],
+  ['message is not an object: text', 'page', 'message INVALID_FORMAT'],
+  ['unknown extra fields are ignored', { ...PAGE, colour: 'red', context: { ...CONTEXT, ip: [] } }],
+  [
+    'null in a required context field',
+    { ...PAGE, context: { ...CONTEXT, library: null } },
+    'context.library MISSING_REQUIRED_FIELD',
+  ],
+  ['length in code points: 256 emoji', { ...TRACK, eventName: EMOJI.repeat(256) }],
+  ['length in code points: 257 emoji', { ...TRACK, eventName: EMOJI.repeat(257) }, 'eventName INVALID_VALUE'],
+  ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
+  [
+    'lone surrogate in a context field',
+    { ...PAGE, context: { ...CONTEXT, pageTitle: '\udc00' } },
+    'context.pageTitle INVALID_FORMAT',
+  ],
+  ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
+  ['lone surrogate in properties is not looked at', { ...PAGE, properties: { a: '\ud800' } }],
+  [
+    'every error of a message is listed',
+    { ...TRACK, messageId: 'x', eventName: '', surface: 'tv', context: { library: 'l', locale: 4 } },
+    'context.libraryVersion MISSING_REQUIRED_FIELD',
+    'context.locale INVALID_FORMAT',
+    'eventName MISSING_REQUIRED_FIELD',
+    'messageId INVALID_FORMAT',
+    'surface INVALID_ENUM',
+  ],
+  [
+    'the window is judged beside other errors',
+    { ...PAGE, eventTimestamp: '2020-01-01T00:00:00Z', test: 1 },
+    'eventTimestamp INVALID_VALUE',
+    'test INVALID_FORMAT',
+  ],
+  [
+    'rules between fields are judged beside other errors',
+    { ...ALIAS, toId: 'a', messageId: 1 },
+    'messageId INVALID_FORMAT',
+    'toId INVALID_VALUE',
+  ],
+];
+
+describe('a message', () => {
+  it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
+    'is judged by section A, row $title',
+    ({ value, errors }) => {
+      expect(errorsOf(value)).toEqual(errors);
+    },
+  );
+
+  describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])(
+    'with the optional id %s',
+    (name) => {
+      it.each(['', '  ', null])('holds it as absent when it is %j', (blank) => {
+        expect(acceptedOf({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
+      });
+      it('keeps it as sent, spaces included', () => {
+        expect(acceptedOf({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
+      });
+    },
+  );
+
+  it.each([
+    ...['anonymousId', 'deviceId', 'sessionId', 'eventName', 'userId', 'fromId', 'toId'].map(
+      (name) => [name, 256] as const,
+    ),
+  ])('takes %s of up to %i characters', (name, max) => {
+    expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max) })).toEqual([]);
+    expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max + 1) })).toEqual([`${name} INVALID_VALUE`]);
+    expect(errorsOf({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
+  });
+
+  it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))('takes context.%s of up to %i characters', (name, max) => {
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
+      `context.${name} INVALID_VALUE`,
+    ]);
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
+  });
+
+  it.each([
+    ['surface', SURFACES],
+    ['consentLevel', CONSENT_STATUSES],
+    ['identityType', IDENTITY_TYPES],
+    ['fromType', IDENTITY_TYPES],
+    ['toType', IDENTITY_TYPES],
+  ])('takes for %s its enumeration and nothing else', (name, values) => {
+    for (const value of values) expect(errorsOf({ ...PAGE, [name]: value })).toEqual([]);
+    for (const value of ['', 'Web', 'other', values[0]?.toUpperCase()]) {
+      expect(errorsOf({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
+    }
+    expect(errorsOf({ ...PAGE, [name]: 3 })).toEqual([`${name} INVALID_FORMAT`]);
+  });
+
+  it('takes null in every optional field as absent', () => {
+    const optional = Object.keys(messageSchema.shape).filter((name) => !(name in PAGE));
+    const message = acceptedOf({ ...Object.fromEntries(optional.map((name) => [name, null])), ...PAGE });
+    expect(message).toEqual({ ...PAGE, eventTime: Date.UTC(2026, 10, 21, 11, 59) });
+    const inContext = Object.keys(eventContextSchema.shape).map((name) => [name, null]);
+    expect(acceptedOf({ ...PAGE, context: { ...Object.fromEntries(inContext), ...CONTEXT } }).context).toEqual(CONTEXT);
+  });
+
+  it('is judged without harm when it names fields of every object', () => {
+    expect(
+      errorsOf(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
+    ).toEqual([]);
+  });
+
+  it('keeps every key of its free-form objects', () => {
+    const properties = JSON.parse('{"__proto__":{"a":1},"constructor":2}');
+    expect(JSON.stringify(acceptedOf({ ...PAGE, properties }).properties)).toBe(JSON.stringify(properties));
+  });
+
+  it.each(Object.keys(messageSchema.shape))('is judged without harm when %s is nested without end', (name) => {
+    const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
+    expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
+  });
+
+  it('is accepted whenever it keeps the rules, and keeps its values', () => {
+    fc.assert(
+      fc.property(validMessages(NOW_MS), (value) => {
+        const message: Record<string, unknown> = { ...acceptedOf(value) };
+        for (const [name, sent] of Object.entries(value)) {
+          if (name === 'context' || message[name] === undefined) continue;
+          expect(message[name]).toEqual(sent);
+        }
+      }),
+    );
+  });
+
+  it('never makes the judge throw, whatever stands in its fields', () => {
+    fc.assert(
+      fc.property(
+        validMessages(NOW_MS),
+        fc.constantFrom(...Object.keys(messageSchema.shape)),
+        fc.jsonValue(),
+        (value, name, odd) => {
+          const parsed = parseMessage({ ...value, [name]: odd }, WINDOW);
+          const fields = parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`);
+          expect(new Set(fields).size).toBe(fields.length);
+        },
+      ),
+    );
+  });
+});
+
+describe('the schema of a message', () => {
+  it('describes the table of the specification for OpenAPI', () => {
+    const document = z.toJSONSchema(messageSchema, { io: 'input', reused: 'inline' });
+    const { Message, EventContext } = document.$defs ?? {};
+    expect(document.$ref).toBe('#/$defs/Message');
+    expect(Message?.required).toEqual(['type', 'messageId', 'eventTimestamp']);
+    expect(EventContext?.required).toEqual(['library', 'libraryVersion']);
+    expect(EventContext?.properties?.library).toMatchObject({ type: 'string', maxLength: 256 });
+    expect(Message?.properties?.messageId).toMatchObject({ type: 'string', format: 'uuid' });
+    expect(Message?.properties?.eventTimestamp).toMatchObject({ type: 'string', format: 'date-time' });
+    expect(Message?.properties?.userId).toMatchObject({
+      anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }],
+    });
+  });
+});

@@ -1,0 +1,177 @@
+import { z } from 'zod';
+import { CONSENT_STATUSES, IDENTITY_TYPES, MESSAGE_TYPES, type RejectionCode, SURFACES } from './enumerations.ts';
+import { CONTEXT_CODE_POINTS_MAX, ID_CODE_POINTS_MAX } from './limits.ts';
+import { isBlank, type RejectionError, toRejectionErrors } from './rejection.ts';
+import { parseTimestamp, type TimeWindow } from './timestamp.ts';
+
+const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
+
+/** Unicode code points after JSON decoding, so 256 emoji are 256: decided points A, "Length of a string". */
+function hasCodePointsAtMost(text: string, max: number): boolean {
+  if (text.length <= max) return true;
+  if (text.length > 2 * max) return false;
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count <= max;
+}
+
+/** A string of the contract: well-formed Unicode of at most `max` code points. */
+const text = (max: number) =>
+  z
+    .string()
+    .refine((value) => value.isWellFormed(), { ...rule('INVALID_FORMAT', 'holds a lone surrogate'), abort: true })
+    .refine((value) => hasCodePointsAtMost(value, max), rule('INVALID_VALUE', `is longer than ${max} characters`))
+    .meta({ maxLength: max });
+
+/** Blank counts as missing in a required field: decided points A, second row. */
+const notBlank = { ...rule('MISSING_REQUIRED_FIELD', 'is required'), abort: true };
+const requiredText = (max: number) =>
+  text(max)
+    .refine((value) => !isBlank(value), notBlank)
+    .meta({ maxLength: max });
+
+/** `null` in an optional field is absent: decided points A. */
+const id = () => text(ID_CODE_POINTS_MAX).nullish();
+const identityType = () => z.enum(IDENTITY_TYPES).nullish();
+const freeForm = () => z.record(z.string(), z.unknown()).nullish();
+
+/** RFC 9562 text, any version, any case: decided points A, "messageId". */
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+const max = CONTEXT_CODE_POINTS_MAX;
+/** Specification 1, table "EventContext". */
+export const eventContextSchema = z
+  .object({
+    library: requiredText(max.library),
+    libraryVersion: requiredText(max.libraryVersion),
+    userAgent: text(max.userAgent).nullish(),
+    locale: text(max.locale).nullish(),
+    timezone: text(max.timezone).nullish(),
+    screen: text(max.screen).nullish(),
+    screenDensity: z.number().nullish(),
+    pageUrl: text(max.pageUrl).nullish(),
+    pagePath: text(max.pagePath).nullish(),
+    pageReferrer: text(max.pageReferrer).nullish(),
+    pageTitle: text(max.pageTitle).nullish(),
+    browserLanguage: text(max.browserLanguage).nullish(),
+  })
+  .meta({ id: 'EventContext' });
+
+const messageShape = z.object({
+  type: z.enum(MESSAGE_TYPES),
+  messageId: z
+    .string()
+    .refine((value) => !isBlank(value), notBlank)
+    .refine((value) => UUID.test(value), rule('INVALID_FORMAT', 'is not a UUID'))
+    .meta({ format: 'uuid' }),
+  eventTimestamp: z
+    .string()
+    .refine((value) => !isBlank(value), notBlank)
+    .refine((value) => !Number.isNaN(parseTimestamp(value)), rule('INVALID_FORMAT', 'is not an RFC 3339 timestamp'))
+    .meta({ format: 'date-time' }),
+  anonymousId: id(),
+  deviceId: id(),
+  sessionId: id(),
+  context: eventContextSchema.nullish(),
+  eventName: id(),
+  properties: freeForm(),
+  userId: id(),
+  identityType: identityType(),
+  traits: freeForm(),
+  fromId: id(),
+  fromType: identityType(),
+  toId: id(),
+  toType: identityType(),
+  surface: z.enum(SURFACES).nullish(),
+  consentLevel: z.enum(CONSENT_STATUSES).nullish(),
+  test: z.boolean().nullish(),
+});
+type MessageShape = z.output<typeof messageShape>;
+
+/** Strings that a type needs beyond those every message needs: decided points A, "Required per type". */
+const REQUIRED_BY_TYPE = [
+  { type: 'track', field: 'eventName' },
+  { type: 'identify', field: 'userId' },
+  { type: 'alias', field: 'fromId' },
+  { type: 'alias', field: 'toId' },
+] as const;
+
+const isMissing = (value: unknown): boolean => value == null || (typeof value === 'string' && isBlank(value));
+
+/** Asked of messages that failed elsewhere too, hence of values that may be of any type. */
+function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape, unknown>>): boolean {
+  if (type !== 'alias' || typeof fromId !== 'string' || typeof toId !== 'string') return false;
+  return !isBlank(fromId) && fromId.trim() === toId.trim();
+}
+
+/** Every error of a message is wanted, so rules between fields are asked even when a field failed. */
+const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
+
+/** THE definition of a message: specification 1, table "Message", and decided points A; all but the time window. */
+export const messageSchema = REQUIRED_BY_TYPE.reduce(
+  (schema, { type, field }) =>
+    schema.refine((message) => message.type !== type || !isMissing(message[field]), {
+      ...rule('MISSING_REQUIRED_FIELD', `is required for type ${type}`),
+      path: [field],
+      when: whenObject,
+    }),
+  messageShape,
+)
+  .refine((message) => !aliasesItself(message), {
+    ...rule('INVALID_VALUE', 'must differ from fromId'),
+    path: ['toId'],
+    when: whenObject,
+  })
+  .meta({ id: 'Message' });
+
+/** The same shape with absent fields undefined instead of null. */
+type WithoutNull<T> = { [Name in keyof T]: Exclude<T[Name], null> };
+export type EventContext = WithoutNull<z.output<typeof eventContextSchema>>;
+
+/** A message that keeps every rule. Strings stand as sent; a blank optional id is undefined. */
+export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
+  context?: EventContext;
+  /** `eventTimestamp` as epoch milliseconds. */
+  eventTime: number;
+}
+
+export type ParsedMessage = { ok: true; message: Message } | { ok: false; errors: RejectionError[] };
+
+/** A blank optional id owns and links nothing: decided points A. */
+const OPTIONAL_IDS = ['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'] as const;
+
+function withoutNull<T extends object>(value: T): WithoutNull<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field != null)) as WithoutNull<T>;
+}
+
+/** @param sent what `shape` was parsed from: zod's copy of a record would lack a key `__proto__`. */
+function toMessage(sent: Pick<MessageShape, 'properties' | 'traits'>, shape: MessageShape): Message {
+  const { context, ...fields } = shape;
+  const asSent = { ...fields, properties: sent.properties, traits: sent.traits };
+  const message: Message = { ...withoutNull(asSent), eventTime: parseTimestamp(shape.eventTimestamp) };
+  for (const name of OPTIONAL_IDS) {
+    if (isMissing(message[name])) delete message[name];
+  }
+  if (context != null) message.context = withoutNull(context);
+  return message;
+}
+
+function windowErrors(value: unknown, window: TimeWindow): RejectionError[] {
+  const stamp = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
+  const eventTime = typeof stamp === 'string' ? parseTimestamp(stamp) : Number.NaN;
+  if (Number.isNaN(eventTime) || (eventTime >= window.fromMs && eventTime <= window.toMs)) return [];
+  const side = eventTime < window.fromMs ? 'too old' : 'too far in the future';
+  return [{ field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${side}` }];
+}
+
+/**
+ * Judges one message by the contract and the time window.
+ * @returns the typed message, or all its errors, each field and code once.
+ */
+export function parseMessage(value: unknown, window: TimeWindow): ParsedMessage {
+  const parsed = messageSchema.safeParse(value, { reportInput: true });
+  const late = windowErrors(value, window);
+  if (!parsed.success) return { ok: false, errors: [...toRejectionErrors(parsed.error.issues), ...late] };
+  if (late.length > 0) return { ok: false, errors: late };
+  return { ok: true, message: toMessage(value as MessageShape, parsed.data) };
+}

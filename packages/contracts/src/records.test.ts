@@ -1,0 +1,131 @@
+import { validMessages } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { IDENTITY_KINDS } from './enumerations.ts';
+import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
+import {
+  frameRecord,
+  identityDecisionCodec,
+  identityLinkCodec,
+  type MessageRecord,
+  messageRecordCodec,
+  schemaIdOf,
+  ZERO_KEY,
+} from './records.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const WINDOW = { fromMs: 0, toMs: NOW_MS * 2 };
+
+const text = fc.string({ unit: 'binary', maxLength: 20 });
+const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes));
+const kind = fc.constantFrom(...IDENTITY_KINDS);
+const time = fc.integer({ min: 0, max: 2 ** 43 });
+
+/** Every string and flag of a message as a record holds it: absent is '' or false, free-form objects are JSON text. */
+function recordOf(message: Message): MessageRecord {
+  const { eventTimestamp, eventTime, messageId, context, properties, traits, ...fields } = message;
+  const blank = Object.fromEntries(stringFields.map((name) => [name, '']));
+  return {
+    ...blank,
+    ...fields,
+    test: fields.test ?? false,
+    ...context,
+    screenDensity: context?.screenDensity ?? null,
+    properties: properties === undefined ? '' : JSON.stringify(properties),
+    traits: traits === undefined ? '' : JSON.stringify(traits),
+    messageId: Buffer.from(messageId.replaceAll('-', ''), 'hex'),
+    eventTime,
+    ...Object.fromEntries(keyFields.map((name) => [name, ZERO_KEY])),
+    receivedAt: NOW_MS,
+    environmentId: 'demo-test',
+    traceId: 'ab'.repeat(16),
+  } as unknown as MessageRecord;
+}
+
+interface AvroField {
+  name: string;
+  type: unknown;
+}
+const avroFields: AvroField[] = JSON.parse(messageRecordCodec.schema).fields;
+const stringFields = avroFields.filter(({ type }) => type === 'string').map(({ name }) => name);
+const keyFields = avroFields.filter(({ name }) => name.endsWith('Key')).map(({ name }) => name);
+
+describe('the record of a message', () => {
+  it('has a field for everything a message may carry', () => {
+    const names = avroFields.map(({ name }) => name);
+    const sent = [...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape)];
+    const renamed: Record<string, string> = { eventTimestamp: 'eventTime' };
+    for (const name of sent.filter((other) => other !== 'context')) expect(names).toContain(renamed[name] ?? name);
+  });
+
+  it('has nothing else but what the gateway adds', () => {
+    const sent = new Set([...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape), 'eventTime']);
+    const added = avroFields.map(({ name }) => name).filter((name) => !sent.has(name));
+    expect(added).toEqual([
+      'environmentId',
+      'receivedAt',
+      'identityKey',
+      'anonymousKey',
+      'userKey',
+      'fromKey',
+      'toKey',
+      'traceId',
+    ]);
+  });
+
+  it('takes every message that the contract accepts, and gives it back without change', () => {
+    fc.assert(
+      fc.property(validMessages(NOW_MS), (value) => {
+        const parsed = parseMessage(value, WINDOW);
+        if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+        const record = recordOf(parsed.message);
+        expect({ ...messageRecordCodec.decode(messageRecordCodec.encode(record)) }).toEqual(record);
+      }),
+    );
+  });
+});
+
+describe('the records about identities', () => {
+  const common = { environmentId: text, messageId: key, eventTime: time, receivedAt: time, traceId: text };
+
+  it('give a link fact back without change', () => {
+    const link = fc.constantFrom('identify' as const, 'alias' as const);
+    const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text });
+    fc.assert(
+      fc.property(facts, (fact) => {
+        expect({ ...identityLinkCodec.decode(identityLinkCodec.encode(fact)) }).toEqual(fact);
+      }),
+    );
+  });
+
+  it('give a decision back without change', () => {
+    const place = { generation: fc.nat(), partition: fc.nat(), offset: fc.maxSafeNat(), step: fc.nat() };
+    const sides = { aKey: key, aKind: kind, bKey: key, bKind: kind, root: key };
+    const moved = fc.array(fc.record({ key, kind }), { maxLength: 3 });
+    const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
+    const outcome = fc.constantFrom('linked' as const, 'unchanged' as const, 'refused' as const, 'ambiguous' as const);
+    const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text });
+    fc.assert(
+      fc.property(decisions, (decision) => {
+        const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
+        expect({ ...decoded, moved: decoded.moved.map((one) => ({ ...one })) }).toEqual(decision);
+      }),
+    );
+  });
+});
+
+describe('the Confluent frame', () => {
+  it('names its schema before the body', () => {
+    fc.assert(
+      fc.property(fc.nat(), key, (schemaId, body) => {
+        const framed = frameRecord(schemaId, body);
+        expect(schemaIdOf(framed)).toBe(schemaId);
+        expect(framed.subarray(5)).toEqual(body);
+      }),
+    );
+  });
+
+  it.each([[Buffer.alloc(0)], [Buffer.alloc(4)], [Buffer.from([1, 0, 0, 0, 1])]])('is missing from %j', (bytes) => {
+    expect(schemaIdOf(bytes)).toBeNull();
+  });
+});
