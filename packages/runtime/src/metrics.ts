@@ -7,8 +7,11 @@ export interface Metrics {
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
-  /** Buckets in seconds. */
-  histogram<L extends string>(name: string, help: string, buckets: number[], labelNames?: readonly L[]): Histogram<L>;
+  histogram<L extends string>(
+    name: string,
+    help: string,
+    options: { bucketsSeconds: number[]; labelNames?: readonly L[] },
+  ): Histogram<L>;
 }
 
 export function createMetrics(service: string): Metrics {
@@ -21,6 +24,7 @@ export function createMetrics(service: string): Metrics {
     text: () => registry.metrics(),
     counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),
     gauge: (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers }),
-    histogram: (name, help, buckets, labelNames = []) => new Histogram({ name, help, buckets, labelNames, registers }),
+    histogram: (name, help, { bucketsSeconds: buckets, labelNames = [] }) =>
+      new Histogram({ name, help, buckets, labelNames, registers }),
   };
 }

@@ -48,6 +48,11 @@ export interface BlockName {
   readonly partition: number;
   readonly start: number;
   readonly end: number;
+  /**
+   * Milliseconds since the block was named; absent means just now. A store forgets tokens after a while: past its safe
+   * age the store reads which offsets of the block already stand and writes only the others.
+   */
+  readonly intentAgeMs?: number;
 }
 
 /**
@@ -60,11 +65,12 @@ export interface BlockBuilder {
   /** Takes one record. A throw is a dead letter with the fault as its reason, and must leave the builder as it was. */
   add(record: StreamRecord): Outcome;
   /**
-   * Writes the rows under tokens made of the block's name. Called again with the same block until it succeeds.
+   * Writes the rows under tokens made of the block's name. Called again with the same block until it succeeds; not
+   * called for a block without rows.
    * @throws RetryableFault to be called again; any other fault stops the partition loudly.
    */
   write(block: BlockName, signal: AbortSignal): Promise<void>;
-  /** The block has been committed, or is not ours any more: buffers may be used again. */
+  /** The block has been committed, or is not ours any more: buffers may be used again. Called once. */
   release(): void;
 }
 
@@ -77,7 +83,10 @@ export class RetryableFault extends Error {
 export interface BlockSink {
   /** Version of the transform: part of the intent and of every token; raised when the same record gives other rows. */
   readonly transformVersion: number;
-  openBlock(topic: string, partition: number): BlockBuilder;
+  /** Versions that `openBlock` can still build, for blocks that an older release named and did not finish. */
+  readonly olderVersions?: readonly number[];
+  /** @param transformVersion the version to build and to put into tokens; `this.transformVersion` when absent */
+  openBlock(topic: string, partition: number, transformVersion?: number): BlockBuilder;
 }
 
 export interface BlockLimits {
@@ -91,6 +100,49 @@ export interface BlockLimits {
 export interface Consumer {
   /** True while it is a member of its group and no partition has stopped. */
   ready(): boolean;
+  /** Records behind the end of the log as last heard, by `topic/partition`, for the partitions assigned here. */
+  lag(): ReadonlyMap<string, number>;
   /** Stops cutting blocks, finishes those whose intent is committed, leaves the group. */
   close(): Promise<void>;
+}
+
+/** Where one partition of a record consumer stands when it is assigned. */
+export interface AssignedPartition {
+  readonly topic: string;
+  readonly partition: number;
+  /** The group's committed offset, or the first offset of the log when it has committed none. */
+  readonly committed: number;
+  /** What was committed with it. */
+  readonly metadata: string | null;
+}
+
+/** The offsets of one batch: from `start` to before `end`; holes of the log are inside. */
+export interface BatchPosition {
+  readonly topic: string;
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+  /** Aborted when the partition is not ours any more: stop as soon as it is safe. */
+  readonly signal: AbortSignal;
+}
+
+/** What a service does with records that it takes in order, batch by batch. */
+export interface BatchHandler {
+  /**
+   * Called with one batch at a time per partition, in the order of the log; the next comes when the promise resolves
+   * and the position is committed.
+   * @throws RetryableFault to get the same batch again after a wait; any other fault stops the partition loudly
+   */
+  onBatch(records: readonly StreamRecord[], position: BatchPosition): Promise<void>;
+  /**
+   * Says where to start, at or before `committed`: what the store says it has applied. Default: `committed`.
+   * @throws RetryableFault to be asked again
+   */
+  onAssign?(assigned: AssignedPartition): Promise<number>;
+  /** The partition's last batch here has ended. */
+  onRevoke?(topic: string, partition: number): void;
+  /** Text committed together with `position.end`, asked for after `onBatch` has resolved. */
+  commitMetadata?(position: BatchPosition): string;
+  /** Most records in one batch; default 1,000. */
+  readonly batchRecordsMax?: number;
 }

@@ -1,0 +1,93 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import { expect, it } from 'vitest';
+import { consumerContract } from '../../test/consumer-contract.ts';
+import { send } from '../../test/producer-contract.ts';
+import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openProducer } from '../producer/open-producer.ts';
+import { openKafkaFixture } from '../test/kafka-fixture.ts';
+import { openBlockConsumer, openRecordConsumer } from './open-consumers.ts';
+
+/** Short, so that a test that leaves a member behind does not wait for it. */
+const SESSION_TIMEOUT_MS = 3_000;
+
+consumerContract('kafka', async () => {
+  const fixture = await openKafkaFixture();
+  const { brokers } = fixture;
+  const producer = await openProducer({ brokers, clientId: 'test' });
+  const shared = { brokers, sessionTimeoutMs: SESSION_TIMEOUT_MS };
+  return {
+    producer,
+    read: fixture.read,
+    createTopic: fixture.createTopic,
+    committed: async (groupId, topic) => {
+      const committed = await fixture.committed(groupId, topic);
+      return new Map(committed.map(({ partition, offset }) => [partition, offset]));
+    },
+    openBlockConsumer: (options) => openBlockConsumer({ ...shared, ...options, deadLetters: producer }),
+    openRecordConsumer: (options) => openRecordConsumer({ ...shared, ...options }),
+    close: async () => {
+      await producer.close();
+      await fixture.close();
+    },
+  };
+});
+
+it('hands partitions over without writing any block twice when members come and go in peace', async () => {
+  const fixture = await openKafkaFixture();
+  const { brokers } = fixture;
+  const producer = await openProducer({ brokers, clientId: 'test' });
+  const topic = await fixture.createTopic({ partitions: 4 });
+  const store = new TokenStore();
+  const written: string[] = [];
+  // slow enough that every change of members meets a write under way
+  store.onWrite = async ({ partition, start }, moment) => {
+    if (moment === 'before') await delay(20);
+    else written.push(`${partition}/${start}`);
+  };
+  const fill = () => {
+    const records = Array.from({ length: 800 }, (_, i) => ({ topic, key: null, value: Buffer.from(`row ${i}`) }));
+    return Promise.all(records.map((record) => send(producer, [record])));
+  };
+  const limits = { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 };
+  const open = () =>
+    openBlockConsumer({
+      brokers,
+      groupId: `${topic}-group`,
+      topics: [topic],
+      sink: createTokenSink(store),
+      limits,
+      deadLetters: producer,
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    });
+  const first = await open();
+  await fill();
+  await until('the first rows', () => store.rows.length > 0);
+  const second = await open();
+  await until('both are members', () => first.ready() && second.ready() && second.lag().size > 0);
+  await fill();
+  await first.close();
+  await until('all rows', () => store.rows.length >= 1600);
+  await second.close();
+  const expected = (await fixture.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);
+  expect(store.offsets(topic)).toEqual(expected);
+  expect(new Set(written).size).toBe(written.length);
+  await producer.close();
+  await fixture.close();
+});
+
+it('starts while no broker answers, and says that it is not ready', async () => {
+  const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
+  const consumer = await openBlockConsumer({
+    brokers: ['127.0.0.1:1'],
+    groupId: 'test-nobody',
+    topics: ['test-nothing'],
+    sink: createTokenSink(new TokenStore()),
+    limits: { rowsMax: 1, bytesMax: 1, ageMaxMs: 1 },
+    deadLetters: producer,
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
+  });
+  expect(consumer.ready()).toBe(false);
+  await consumer.close();
+  await producer.close();
+});

@@ -1,0 +1,73 @@
+import { createRequire } from 'node:module';
+import { expect, it, vi } from 'vitest';
+import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
+
+const require = createRequire(import.meta.url);
+
+it('rests on kafkajs 2.2.4: another version needs these overrides looked at again', () => {
+  expect(require('kafkajs/package.json').version).toBe('2.2.4');
+});
+
+it('leaves no timer behind when nothing waits, and still runs what waits', () => {
+  vi.useFakeTimers();
+  try {
+    const RequestQueue = require('kafkajs/src/network/requestQueue');
+    const quiet = () => {};
+    const queue = new RequestQueue({
+      maxInFlightRequests: 1,
+      requestTimeout: 1_000,
+      enforceRequestTimeout: false,
+      clientId: 'test',
+      broker: 'test',
+      logger: { debug: quiet, error: quiet, warn: quiet, info: quiet },
+    });
+    queue.checkPendingRequests();
+    expect(vi.getTimerCount()).toBe(0);
+    const sent: number[] = [];
+    const push = (correlationId: number) =>
+      queue.push({
+        entry: { correlationId, reject: quiet, resolve: quiet },
+        expectResponse: true,
+        requestTimeout: null,
+        sendRequest: () => sent.push(correlationId),
+      });
+    queue.maybeThrottle(50);
+    push(1);
+    expect(sent).toEqual([]);
+    vi.advanceTimersByTime(60);
+    expect(sent).toEqual([1]);
+    push(2);
+    queue.fulfillRequest({ correlationId: 1, payload: Buffer.alloc(0), size: 0 });
+    vi.advanceTimersByTime(20);
+    expect(sent).toEqual([1, 2]);
+    queue.fulfillRequest({ correlationId: 2, payload: Buffer.alloc(0), size: 0 });
+    vi.advanceTimersByTime(20);
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it('waits for the owner before it joins a group again, and before anything is fetched', async () => {
+  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+  const steps: string[] = [];
+  const cluster = {};
+  const group = Object.create(ConsumerGroupClass.prototype);
+  // The original runs its join and sync inside `retrier`: this is where the requests go out.
+  Object.assign(group, {
+    cluster,
+    retrier: async () => {
+      steps.push('join and sync');
+    },
+  });
+  const wait = async (step: string) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    steps.push(step);
+  };
+  onMembership(cluster as Parameters<typeof onMembership>[0], {
+    leaving: () => wait('drained'),
+    joined: () => wait('assigned'),
+  });
+  await (group as ConsumerGroup).joinAndSync();
+  expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
+});

@@ -1,0 +1,50 @@
+import { BlockPartition } from '../../partitions/block-partition.ts';
+import { RecordPartition } from '../../partitions/record-partition.ts';
+import { createStreamMetrics } from '../../partitions/stream-metrics.ts';
+import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer } from '../../ports.ts';
+import type { GroupOptions } from './group-options.ts';
+import { PartitionedConsumer } from './partitioned-consumer.ts';
+
+export interface BlockConsumerOptions extends GroupOptions {
+  sink: BlockSink;
+  limits: BlockLimits;
+  /** Takes records that cannot be processed to `<topic>.dead`. */
+  deadLetters: Producer;
+  /** Tests only: a consumer that doubles rows when it is cut off. */
+  withoutIntents?: boolean;
+}
+
+/**
+ * Consumes topics in blocks that are written exactly once into a store that drops a token it has seen.
+ * Resolves at once, also while no broker answers: `ready` tells.
+ */
+export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
+  const metrics = createStreamMetrics(options.metrics);
+  const { sink, limits, deadLetters, sessionTimeoutMs, logger, withoutIntents = false } = options;
+  const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, withoutIntents };
+  const consumer = new PartitionedConsumer({
+    ...options,
+    streamMetrics: metrics,
+    openWorker: (log) => new BlockPartition({ ...shared, log }),
+  });
+  void consumer.run();
+  return consumer;
+}
+
+export type RecordConsumerOptions = GroupOptions & BatchHandler;
+
+/**
+ * Consumes topics record by record in order, one batch at a time per partition; committed when the batch is done.
+ * Resolves at once, also while no broker answers: `ready` tells.
+ */
+export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
+  const metrics = createStreamMetrics(options.metrics);
+  const { logger } = options;
+  const consumer = new PartitionedConsumer({
+    ...options,
+    streamMetrics: metrics,
+    openWorker: (log) => new RecordPartition({ handler: options, log, logger, metrics }),
+  });
+  void consumer.run();
+  return consumer;
+}

@@ -1,0 +1,248 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Cluster,
+  type EachBatchPayload,
+  Kafka,
+  type Consumer as KafkaConsumer,
+  type KafkaMessage,
+  logLevel,
+  PartitionAssigners,
+} from 'kafkajs';
+import type { LogPartition } from '../../partitions/log-partition.ts';
+import type { PartitionWorker } from '../../partitions/partition-worker.ts';
+import type { StreamMetrics } from '../../partitions/stream-metrics.ts';
+import type { Consumer, StreamRecord } from '../../ports.ts';
+import { type FirstOffsets, openGeneration } from './generation.ts';
+import type { GroupOptions } from './group-options.ts';
+import { createKafkaLogger } from './kafka-logger.ts';
+import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
+
+/** Members that drain have half a session; a member that hangs costs the others this long. */
+const REBALANCE_TIMEOUT_MIN_MS = 20_000;
+/** With every partition paused the fetch loop, and so the heartbeat, sleeps this long. */
+const FETCH_WAIT_MS = 150;
+/** Two blocks of 8 MB a partition at most are worth fetching ahead; more is only memory. */
+const PARTITION_FETCH_BYTES_MAX = 4 * 1024 * 1024;
+const FETCH_BYTES_MAX = 16 * 1024 * 1024;
+const RETRY_WAIT_MIN_MS = 100;
+const RETRY_WAIT_MAX_MS = 2_000;
+/** A member that lost its brokers goes on trying; a broker that comes back after an hour must find it. */
+const RETRIES = 1_000_000;
+/** A first connection is tried by us, so that closing ends it: kafkajs would go on for ever. */
+const CONNECT_RETRIES = 5;
+const REQUEST_TIMEOUT_MS = 10_000;
+const RESTART_WAIT_MS = 1_000;
+/** Disconnecting from a broker that hangs must not hold up the end of the process. */
+const DISCONNECT_TIMEOUT_MS = 3_000;
+
+interface Assignment {
+  readonly log: LogPartition;
+  readonly worker: PartitionWorker;
+  /** End of the log as the last fetch reported it. */
+  end: number;
+  /** A jump of the log seen once: an answer from before the assignment, unless it is seen again. */
+  jumpTo: number | null;
+}
+
+export interface PartitionedOptions extends GroupOptions {
+  streamMetrics: StreamMetrics;
+  /** Makes the worker of a partition just assigned; the log is read from `worker.next` on. */
+  openWorker(log: LogPartition): PartitionWorker;
+}
+
+function toStreamRecord(at: { topic: string; partition: number }, message: KafkaMessage): StreamRecord {
+  return {
+    topic: at.topic,
+    partition: at.partition,
+    offset: Number(message.offset),
+    timestampMs: Number(message.timestamp),
+    key: message.key,
+    value: message.value,
+    headers: (message.headers ?? {}) as StreamRecord['headers'],
+  };
+}
+
+async function readFirstOffsets(cluster: Cluster, topic: string, partitions: number[]): Promise<Map<number, number>> {
+  const asked = partitions.map((partition) => ({ partition }));
+  const found = await cluster.fetchTopicsOffset([{ topic, partitions: asked, fromBeginning: true }]);
+  const own = found.find((each) => each.topic === topic)?.partitions ?? [];
+  return new Map(own.map(({ partition, offset }) => [partition, Number(offset)]));
+}
+
+/** A member of a consumer group that runs one worker for each of its partitions. */
+export class PartitionedConsumer implements Consumer {
+  readonly #options: PartitionedOptions;
+  readonly #assignments = new Map<string, Assignment>();
+  readonly #kafka: Kafka;
+  #consumer: KafkaConsumer | null = null;
+  #lastHeardMs = 0;
+  #member = false;
+  #closing = false;
+
+  constructor(options: PartitionedOptions) {
+    this.#options = options;
+    this.#kafka = new Kafka({
+      clientId: options.clientId ?? options.groupId,
+      brokers: [...options.brokers],
+      logLevel: logLevel.WARN,
+      logCreator: createKafkaLogger(options.logger),
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      retry: { initialRetryTime: RETRY_WAIT_MIN_MS, maxRetryTime: RETRY_WAIT_MAX_MS, retries: CONNECT_RETRIES },
+    });
+  }
+
+  ready(): boolean {
+    if (!this.#member || Date.now() - this.#lastHeardMs > this.#options.sessionTimeoutMs) return false;
+    return [...this.#assignments.values()].every(({ worker }) => worker.healthy);
+  }
+
+  lag(): ReadonlyMap<string, number> {
+    const entries = [...this.#assignments].map(([name, { end, worker }]): [string, number] => [
+      name,
+      Math.max(0, end - worker.done),
+    ]);
+    return new Map(entries);
+  }
+
+  /** Joins the group, and again after whatever ended the client, until the consumer is closed. */
+  async run(): Promise<void> {
+    while (!this.#closing) {
+      const ended = Promise.withResolvers<Error>();
+      try {
+        await this.#join(ended.resolve);
+        const error = await ended.promise;
+        if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer ended and starts again');
+      } catch (error) {
+        if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer could not start and tries again');
+      }
+      this.#endAll();
+      if (!this.#closing) await delay(RESTART_WAIT_MS);
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    // Before disconnecting: while kafkajs disconnects, commits do nothing and say nothing.
+    await this.#drain();
+    const left = this.#consumer?.disconnect().catch(() => {});
+    await Promise.race([left, delay(DISCONNECT_TIMEOUT_MS, undefined, { ref: false })]);
+  }
+
+  async #join(ended: (error: Error) => void) {
+    const { groupId, sessionTimeoutMs, topics } = this.#options;
+    const consumer = this.#kafka.consumer({
+      groupId,
+      sessionTimeout: sessionTimeoutMs,
+      rebalanceTimeout: Math.max(sessionTimeoutMs, REBALANCE_TIMEOUT_MIN_MS),
+      heartbeatInterval: Math.min(1_000, Math.floor(sessionTimeoutMs / 4)),
+      maxWaitTimeInMs: FETCH_WAIT_MS,
+      maxBytesPerPartition: PARTITION_FETCH_BYTES_MAX,
+      maxBytes: FETCH_BYTES_MAX,
+      retry: { initialRetryTime: RETRY_WAIT_MIN_MS, maxRetryTime: RETRY_WAIT_MAX_MS, retries: RETRIES },
+      partitionAssigners: [
+        (config) => {
+          this.#watch(config.cluster);
+          return PartitionAssigners.roundRobin(config);
+        },
+      ],
+    });
+    this.#consumer = consumer;
+    this.#observe(consumer, ended);
+    await consumer.connect();
+    if (this.#closing) return void (await consumer.disconnect());
+    await consumer.subscribe({ topics: [...topics], fromBeginning: true });
+    await consumer.run({
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      eachBatch: async (payload) => this.#receive(payload),
+    });
+  }
+
+  #observe(consumer: KafkaConsumer, ended: (error: Error) => void) {
+    consumer.on(consumer.events.HEARTBEAT, () => {
+      this.#lastHeardMs = Date.now();
+    });
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      this.#member = false;
+      // With `restart` kafkajs starts again by itself.
+      if (!payload.restart) ended(payload.error);
+    });
+  }
+
+  #watch(cluster: Cluster) {
+    onMembership(cluster, {
+      leaving: async (group) => {
+        this.#member = false;
+        // Without a member id the group has forgotten us: nothing of ours may be written or committed any more.
+        if (group.memberId === null) this.#endAll();
+        else await this.#drain();
+      },
+      joined: async (group) => {
+        await this.#assign(group, (topic, partitions) => readFirstOffsets(cluster, topic, partitions));
+      },
+    });
+  }
+
+  async #assign(group: ConsumerGroup, firstOffsets: FirstOffsets) {
+    const { groupId, openWorker, logger } = this.#options;
+    const logs = await openGeneration(group, { groupId, firstOffsets, cancelled: () => this.#closing });
+    this.#endAll();
+    for (const log of logs) {
+      if (this.#closing) return;
+      log.resume();
+      log.seek(log.committed);
+      const assignment: Assignment = { log, worker: openWorker(log), end: log.committed, jumpTo: null };
+      this.#assignments.set(`${log.topic}/${log.partition}`, assignment);
+    }
+    this.#member = true;
+    this.#lastHeardMs = Date.now();
+    const names = logs.map(({ topic, partition, committed }) => `${topic}/${partition}@${committed}`);
+    logger?.info({ generation: group.generationId, partitions: names }, 'partitions assigned');
+  }
+
+  /** Records are only handed over here: fetches, handlers and heartbeats of all partitions share one loop. */
+  #receive({ batch, resolveOffset }: EachBatchPayload) {
+    const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
+    if (assignment === undefined || !assignment.worker.healthy) return;
+    const { worker, log } = assignment;
+    // missing in kafkajs's types
+    const fetched = Number((batch as typeof batch & { fetchedOffset: string }).fetchedOffset);
+    if (fetched > worker.next && !this.#isJump(assignment, fetched)) return log.seek(worker.next);
+    const end = Number(batch.lastOffset()) + 1;
+    const records = batch.messages.map((message) => toStreamRecord(batch, message));
+    worker.accept(records, end);
+    resolveOffset(batch.lastOffset());
+    assignment.end = Number(batch.highWatermark);
+    this.#options.streamMetrics.lag(log.topic, log.partition, Math.max(0, assignment.end - worker.done));
+  }
+
+  /** A log that starts behind our position, seen twice: the records between are gone, and waiting brings none back. */
+  #isJump(assignment: Assignment, fetched: number): boolean {
+    if (assignment.jumpTo !== fetched) {
+      assignment.jumpTo = fetched;
+      return false;
+    }
+    this.#skip(assignment, fetched);
+    return true;
+  }
+
+  #skip({ log, worker }: Assignment, to: number) {
+    const { topic, partition } = log;
+    const from = worker.next;
+    this.#options.streamMetrics.skipped(topic, to - from);
+    this.#options.logger?.error({ topic, partition, from, to }, 'the log does not have these offsets any more');
+    worker.accept([], to);
+  }
+
+  async #drain() {
+    const budgetMs = this.#options.sessionTimeoutMs / 2;
+    await Promise.all([...this.#assignments.values()].map(({ worker }) => worker.drain(budgetMs)));
+    this.#assignments.clear();
+  }
+
+  #endAll() {
+    for (const { worker } of this.#assignments.values()) worker.end();
+    this.#assignments.clear();
+  }
+}

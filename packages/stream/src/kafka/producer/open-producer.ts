@@ -1,0 +1,196 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@playline/runtime';
+import { toPartition } from '../../murmur2.ts';
+import type { OutgoingRecord, Producer } from '../../ports.ts';
+import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
+import { ProduceFault } from './broker-faults.ts';
+import { type KafkaWire, openKafkaWire } from './kafka-wire.ts';
+import { recordBytesMax } from './record-batch.ts';
+import { Sender } from './sender.ts';
+
+/** Shorter than the 30 s after which clients of the gateway give up, so that nothing is sent after they sent it again. */
+const DELIVERY_TIMEOUT_MS = 20_000;
+/** Well inside the 25 s a service has for its whole drain. */
+const CLOSE_TIMEOUT_MS = 10_000;
+/** A send without an answer for this long means that brokers hang: not ready, although their ports are open. */
+const HANGING_MS = 2_000;
+/** An acknowledgement this recent is proof enough; older ones are followed by a probe. */
+const PROVEN_MS = 5_000;
+const EXPIRY_CHECK_MS = 250;
+/** A topic just created may be unknown to the broker asked for a moment. */
+const TOPIC_ATTEMPTS = 5;
+const TOPIC_WAIT_MS = 200;
+
+export interface ProducerOptions {
+  brokers: readonly string[];
+  clientId: string;
+  /** Topics to know from the start, and the ones that `ready` asks for; others are looked up when first sent to. */
+  topics?: readonly string[];
+  /** Records neither acknowledged nor refused by then fail; default 20 s. */
+  deliveryTimeoutMs?: number;
+  logger?: Logger;
+}
+
+/**
+ * An idempotent producer with acks=all and one send in flight; whatever is sent meanwhile forms the next one, so batches
+ * grow with the load and a lone record waits for nothing. Resolves at once, also while no broker answers.
+ */
+export async function openProducer(options: ProducerOptions): Promise<Producer> {
+  return new KafkaProducer(options, openKafkaWire(options));
+}
+
+class KafkaProducer implements Producer {
+  readonly #wire: KafkaWire;
+  readonly #sender: Sender;
+  readonly #partitionOf: ReturnType<typeof createPartitioner>;
+  readonly #options: ProducerOptions;
+  readonly #topics: Set<string>;
+  /** Topics to look up before the next send, and how often the cluster said that they do not exist. */
+  readonly #missing = new Map<string, number>();
+  readonly #expiry: NodeJS.Timeout;
+  /** In order of arrival; the front may be in flight already in part. */
+  #queue: Shipment[] = [];
+  /** Everything open, in order of arrival: for time-outs. */
+  #open: Shipment[] = [];
+  #bytesHeld = 0;
+  #running = false;
+  #runningSince = 0;
+  #provenAt = 0;
+  #closing = false;
+  #idle: (() => void) | null = null;
+
+  constructor(options: ProducerOptions, wire: KafkaWire) {
+    this.#options = options;
+    this.#wire = wire;
+    this.#sender = new Sender(wire, (shipment, count, fault) => this.#settle(shipment, count, fault));
+    this.#partitionOf = createPartitioner(wire, toPartition);
+    this.#topics = new Set(options.topics);
+    this.#expiry = setInterval(() => this.#expire(), EXPIRY_CHECK_MS);
+    this.#expiry.unref();
+    void wire.refresh(this.#topics);
+  }
+
+  get bytesHeld(): number {
+    return this.#bytesHeld;
+  }
+
+  send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
+    if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
+    if (records.length === 0) return void queueMicrotask(() => done(null));
+    let bytes = 0;
+    for (const record of records) {
+      bytes += recordBytesMax(record);
+      if (this.#wire.partitionCount(record.topic) === 0 && !this.#missing.has(record.topic))
+        this.#missing.set(record.topic, 0);
+    }
+    const dueAt = Date.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
+    const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done };
+    this.#bytesHeld += bytes;
+    this.#queue.push(shipment);
+    this.#open.push(shipment);
+    if (this.#running) return;
+    this.#running = true;
+    // What other requests hand over in this turn of the loop still joins the first send.
+    setImmediate(() => void this.#run());
+  }
+
+  /** One send after the other until nothing waits. */
+  async #run() {
+    while (this.#queue.length > 0) {
+      this.#runningSince = Date.now();
+      try {
+        if (this.#missing.size > 0) await this.#findTopics();
+        else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
+      } catch (error) {
+        // Nothing of ours should throw here; if it does, the records fail instead of waiting for ever.
+        this.#options.logger?.error({ error }, 'a send failed');
+        for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('UNEXPECTED', String(error)));
+      }
+      this.#queue = this.#queue.filter(({ done }) => done !== null);
+      this.#open = this.#open.filter(({ done }) => done !== null);
+    }
+    this.#running = false;
+    this.#idle?.();
+  }
+
+  /** Looks up topics sent to for the first time; shipments to one that the cluster says does not exist fail. */
+  async #findTopics() {
+    const absent = await this.#wire.refresh(this.#missing.keys());
+    for (const topic of [...this.#missing.keys()]) {
+      const attempts = absent.includes(topic) ? this.#missing.get(topic)! + 1 : 0;
+      this.#missing.set(topic, attempts);
+      if (this.#wire.partitionCount(topic) > 0) {
+        this.#missing.delete(topic);
+        this.#topics.add(topic);
+      } else if (attempts >= TOPIC_ATTEMPTS) this.#refuse(topic);
+    }
+    if (this.#missing.size > 0) await delay(TOPIC_WAIT_MS);
+  }
+
+  #refuse(topic: string) {
+    this.#missing.delete(topic);
+    for (const shipment of this.#queue)
+      if (shipment.records.some((record) => record.topic === topic))
+        this.#finish(shipment, new ProduceFault('UNKNOWN_TOPIC', `there is no topic ${topic}`));
+  }
+
+  #settle(shipment: Shipment, count: number, fault: Error | null) {
+    if (fault === null) this.#provenAt = Date.now();
+    shipment.fault ??= fault;
+    shipment.open -= count;
+    if (shipment.open === 0) this.#finish(shipment, shipment.fault);
+  }
+
+  /** Frees the bytes and answers, once. Records of it still in flight go on, unanswered. */
+  #finish(shipment: Shipment, fault: Error | null) {
+    const { done } = shipment;
+    if (done === null) return;
+    shipment.done = null;
+    this.#bytesHeld -= shipment.bytes;
+    try {
+      done(fault);
+    } catch (error) {
+      // A caller's mistake must not stop the records of others.
+      this.#options.logger?.error({ error }, 'a callback of send threw');
+    }
+  }
+
+  #expire() {
+    const now = Date.now();
+    for (const shipment of this.#open) {
+      if (shipment.dueAt > now) break;
+      this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
+    }
+  }
+
+  /**
+   * False while a send hangs. True after an acknowledgement in the last seconds, else when every partition's leader
+   * answers as its leader (an offset question: it changes nothing, and unlike metadata it is refused by a broker whose
+   * port is open but which does not lead yet).
+   */
+  async ready(): Promise<boolean> {
+    const now = Date.now();
+    if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
+    if (now - this.#provenAt < PROVEN_MS) return true;
+    const late = delay(HANGING_MS, false, { ref: false });
+    const answered = this.#wire.probe([...this.#topics]).then(
+      () => true,
+      () => false,
+    );
+    return await Promise.race([answered, late]);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    if (this.#running) {
+      const flushed = new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
+      await Promise.race([flushed, delay(CLOSE_TIMEOUT_MS, null, { ref: false })]);
+    }
+    clearInterval(this.#expiry);
+    for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'not acknowledged in time'));
+    await Promise.race([this.#wire.close().catch(() => {}), delay(HANGING_MS, null, { ref: false })]);
+  }
+}

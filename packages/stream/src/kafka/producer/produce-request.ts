@@ -1,0 +1,31 @@
+import { DynamicBuffer } from '@platformatic/dynamic-buffer';
+import { Writer } from '@platformatic/kafka';
+import type { EncodedBatch } from './wire.ts';
+
+const ACKS_ALL = -1;
+/** How long a leader waits for its replicas; shorter than the time a request may stay unanswered. */
+const REPLICATION_TIMEOUT_MS = 4_000;
+
+/**
+ * A produce request of version 9 (the first flexible one, brokers from 2.4 on; later versions only add to the answer):
+ * transactional_id acks timeout_ms [name [index records TAGS] TAGS] TAGS. The batches' bytes are referred to, not copied.
+ */
+export function toProduceRequest(batches: readonly EncodedBatch[]): Writer {
+  const topics = new Map<string, EncodedBatch[]>();
+  for (const batch of batches) {
+    const same = topics.get(batch.topic);
+    if (same === undefined) topics.set(batch.topic, [batch]);
+    else same.push(batch);
+  }
+  const writer = Writer.create().appendString(null).appendInt16(ACKS_ALL).appendInt32(REPLICATION_TIMEOUT_MS);
+  return writer
+    .appendArray([...topics], (w, [topic, partitions]) => {
+      w.appendString(topic).appendArray(partitions, (each, { partition, bytes }) => {
+        each
+          .appendInt32(partition)
+          .appendUnsignedVarInt(bytes.length + 1)
+          .appendFrom(new DynamicBuffer(bytes));
+      });
+    })
+    .appendTaggedFields();
+}

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { producerContract, send } from '../../test/producer-contract.ts';
+import { openKafkaFixture } from '../test/kafka-fixture.ts';
+import { openProducer } from './open-producer.ts';
+
+producerContract('kafka', async () => {
+  const fixture = await openKafkaFixture();
+  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  const close = async () => {
+    await producer.close();
+    await fixture.close();
+  };
+  return { ...fixture, producer, close };
+});
+
+it('fails records for a topic that does not exist, and goes on with others', async () => {
+  const fixture = await openKafkaFixture();
+  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  const topic = await fixture.createTopic({ partitions: 1 });
+  const record = { key: null, value: Buffer.from('x') };
+  const absent = send(producer, [{ ...record, topic: 'test-absent-topic' }]);
+  await expect(absent).rejects.toMatchObject({ name: 'ProduceFault', code: 'UNKNOWN_TOPIC' });
+  await send(producer, [{ ...record, topic }]);
+  expect(producer.bytesHeld).toBe(0);
+  await producer.close();
+  await fixture.close();
+});
+
+it('is not ready, fails within the delivery time-out and ends no process while no broker answers', async () => {
+  const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 500 });
+  expect(await producer.ready()).toBe(false);
+  const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
+  await expect(sent).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
+  expect(producer.bytesHeld).toBe(0);
+  await producer.close();
+});

@@ -1,0 +1,140 @@
+import { DynamicBuffer } from '@platformatic/dynamic-buffer';
+import { crc32c } from '@platformatic/kafka';
+import type { OutgoingRecord } from '../../ports.ts';
+
+/** Bytes of a record batch (format 2) before its first record. */
+export const BATCH_HEAD_BYTES = 61;
+/** Framing of one record at most: six varints of up to five bytes and the attributes. */
+const RECORD_FRAME_BYTES_MAX = 31;
+/** Framing of one header at most: two varints. */
+const HEADER_FRAME_BYTES_MAX = 10;
+const MAGIC = 2;
+/** Where the fields of a batch's head stand; the checksum covers everything from the attributes on. */
+const AT = {
+  length: 8,
+  leaderEpoch: 12,
+  magic: 16,
+  crc: 17,
+  attributes: 21,
+  last: 23,
+  times: 27,
+  producer: 43,
+} as const;
+
+/** Who wrote a batch: the broker drops a batch whose sequence it has seen from this producer. */
+export interface BatchIdentity {
+  producerId: bigint;
+  producerEpoch: number;
+  sequence: number;
+}
+
+/** An upper bound for the bytes of a record inside a batch. */
+export function recordBytesMax(record: OutgoingRecord): number {
+  let bytes = RECORD_FRAME_BYTES_MAX + (record.key?.length ?? 0) + record.value.length;
+  for (const name in record.headers) {
+    const value = record.headers[name]!;
+    bytes += HEADER_FRAME_BYTES_MAX + 3 * name.length + (typeof value === 'string' ? 3 * value.length : value.length);
+  }
+  return bytes;
+}
+
+/** Bytes a varint takes for the non-negative number `n` (zigzag doubles it). */
+function varintBytes(n: number): number {
+  if (n < 64) return 1;
+  if (n < 8_192) return 2;
+  if (n < 1_048_576) return 3;
+  return n < 134_217_728 ? 4 : 5;
+}
+
+/** Writes the zigzag varint of a non-negative number below 2^30. */
+function writeVarint(target: Buffer, at: number, n: number): number {
+  let rest = n * 2;
+  let offset = at;
+  while (rest > 127) {
+    target[offset++] = (rest & 127) | 128;
+    rest >>>= 7;
+  }
+  target[offset++] = rest;
+  return offset;
+}
+
+/** Zigzag varint of -1: the length of a key that is null. */
+const VARINT_MINUS_ONE = 1;
+
+function writeHeaders(target: Buffer, at: number, headers: OutgoingRecord['headers']): number {
+  const names = headers === undefined ? [] : Object.keys(headers);
+  let offset = writeVarint(target, at, names.length);
+  for (const name of names) {
+    const value = headers![name]!;
+    offset = writeVarint(target, offset, Buffer.byteLength(name));
+    offset += target.write(name, offset);
+    offset = writeVarint(target, offset, typeof value === 'string' ? Buffer.byteLength(value) : value.length);
+    offset += typeof value === 'string' ? target.write(value, offset) : value.copy(target, offset);
+  }
+  return offset;
+}
+
+function headersBytes(headers: OutgoingRecord['headers']): number {
+  if (headers === undefined) return 1;
+  let count = 0;
+  let bytes = 0;
+  for (const name in headers) {
+    const value = headers[name]!;
+    const nameBytes = Buffer.byteLength(name);
+    const valueBytes = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
+    bytes += varintBytes(nameBytes) + nameBytes + varintBytes(valueBytes) + valueBytes;
+    count++;
+  }
+  return varintBytes(count) + bytes;
+}
+
+function writeRecord(target: Buffer, at: number, record: { index: number; record: OutgoingRecord }): number {
+  const { key, value, headers } = record.record;
+  const keyBytes = key === null ? 1 : varintBytes(key.length) + key.length;
+  // attributes and time stamp delta are one zero byte each
+  const body =
+    2 + varintBytes(record.index) + keyBytes + varintBytes(value.length) + value.length + headersBytes(headers);
+  let offset = writeVarint(target, at, body);
+  target[offset++] = 0;
+  target[offset++] = 0;
+  offset = writeVarint(target, offset, record.index);
+  if (key === null) target[offset++] = VARINT_MINUS_ONE;
+  else {
+    offset = writeVarint(target, offset, key.length);
+    offset += key.copy(target, offset);
+  }
+  offset = writeVarint(target, offset, value.length);
+  offset += value.copy(target, offset);
+  return writeHeaders(target, offset, headers);
+}
+
+/**
+ * Writes one uncompressed record batch in a single pass, all but what `stampBatch` sets.
+ * @param target has room for `BATCH_HEAD_BYTES` and `recordBytesMax` of every record behind `at`
+ * @returns the end of the batch
+ */
+export function encodeBatch(target: Buffer, at: number, records: readonly OutgoingRecord[]): number {
+  let end = at + BATCH_HEAD_BYTES;
+  for (let index = 0; index < records.length; index++)
+    end = writeRecord(target, end, { index, record: records[index]! });
+  target.writeBigInt64BE(0n, at);
+  target.writeInt32BE(end - at - AT.leaderEpoch, at + AT.length);
+  target.writeInt32BE(-1, at + AT.leaderEpoch);
+  target[at + AT.magic] = MAGIC;
+  target.writeInt16BE(0, at + AT.attributes);
+  target.writeInt32BE(records.length - 1, at + AT.last);
+  const now = BigInt(Date.now());
+  target.writeBigInt64BE(now, at + AT.times);
+  target.writeBigInt64BE(now, at + AT.times + 8);
+  target.writeInt32BE(records.length, at + AT.producer + 14);
+  return end;
+}
+
+/** Sets who writes the batch and its checksum. A retry sends the stamped bytes again as they are. */
+export function stampBatch(batch: Buffer, identity: BatchIdentity): void {
+  batch.writeBigInt64BE(identity.producerId, AT.producer);
+  batch.writeInt16BE(identity.producerEpoch, AT.producer + 8);
+  batch.writeInt32BE(identity.sequence, AT.producer + 10);
+  // wrapped, because the client's checksum copies anything else before it reads it
+  batch.writeUInt32BE(crc32c(new DynamicBuffer(batch.subarray(AT.attributes))), AT.crc);
+}

@@ -1,0 +1,78 @@
+/**
+ * A process of its own that consumes a topic into a ClickHouse table, to be killed and frozen by tests.
+ * No two runs cut blocks alike, and every step takes a random time: with fixed cuts even a writer without intents
+ * would look exact. Prints `joined` once it is a member of its group.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BlockBuilder, BlockName } from '../../ports.ts';
+import { RetryableFault } from '../../ports.ts';
+import { openBlockConsumer } from '../consumer/open-consumers.ts';
+import { openProducer } from '../producer/open-producer.ts';
+import { type ClickHouseAddress, queryClickHouse } from './clickhouse-table.ts';
+
+export interface WriterProcessSettings {
+  brokers: string[];
+  topic: string;
+  groupId: string;
+  table: string;
+  clickhouse: ClickHouseAddress;
+  withoutIntents: boolean;
+  sessionTimeoutMs: number;
+}
+
+const settings = JSON.parse(process.argv[2]!) as WriterProcessSettings;
+const JITTER_MAX_MS = 60;
+const jitter = () => delay(Math.random() * JITTER_MAX_MS);
+
+function openBlock(): BlockBuilder {
+  let lines = '';
+  let rows = 0;
+  return {
+    get rows() {
+      return rows;
+    },
+    get bytes() {
+      return lines.length;
+    },
+    add({ partition, offset }) {
+      lines += `${partition}\t${offset}\n`;
+      rows++;
+      return { kind: 'ok' };
+    },
+    async write({ topic, partition, start, end }: BlockName) {
+      const token = `${topic}|${partition}|${start}|${end - 1}`;
+      await jitter();
+      const insert = queryClickHouse(settings.clickhouse, `INSERT INTO ${settings.table} FORMAT TSV`, {
+        settings: { async_insert: '0', insert_deduplicate: '1', insert_deduplication_token: token },
+        body: lines,
+      });
+      await insert.catch((fault: Error) => {
+        throw new RetryableFault(fault.message);
+      });
+      await jitter();
+    },
+    release() {},
+  };
+}
+
+const { brokers } = settings;
+const deadLetters = await openProducer({ brokers, clientId: 'test-writer' });
+const consumer = await openBlockConsumer({
+  brokers,
+  groupId: settings.groupId,
+  topics: [settings.topic],
+  sink: { transformVersion: 1, openBlock },
+  limits: { rowsMax: 100 + Math.floor(Math.random() * 300), bytesMax: 1_000_000, ageMaxMs: 100 + Math.random() * 200 },
+  deadLetters,
+  sessionTimeoutMs: settings.sessionTimeoutMs,
+  withoutIntents: settings.withoutIntents,
+});
+const announce = setInterval(() => {
+  if (!consumer.ready()) return;
+  clearInterval(announce);
+  process.stdout.write('joined\n');
+}, 20);
+process.once('SIGTERM', async () => {
+  await consumer.close();
+  process.exit(0);
+});

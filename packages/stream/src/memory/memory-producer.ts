@@ -1,0 +1,65 @@
+import { toPartition } from '../murmur2.ts';
+import type { OutgoingRecord, Producer } from '../ports.ts';
+import type { MemoryTopics } from './memory-log.ts';
+
+/** A producer into a memory log; it acknowledges in the next turn of the loop. */
+export class MemoryProducer implements Producer {
+  readonly #topics: MemoryTopics;
+  readonly #faults: Error[] = [];
+  #turn = 0;
+  #held = 0;
+  #closed = false;
+
+  constructor(topics: MemoryTopics) {
+    this.#topics = topics;
+  }
+
+  get bytesHeld(): number {
+    return this.#held;
+  }
+
+  /** Lets the next `send` fail without storing anything. */
+  failNext(fault: Error): void {
+    this.#faults.push(fault);
+  }
+
+  send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
+    const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + value.length, 0);
+    const fault = this.#faultOf(records);
+    this.#held += bytes;
+    this.#turn++;
+    if (fault === undefined) for (const record of records) this.#append(record);
+    setImmediate(() => {
+      this.#held -= bytes;
+      done(fault ?? null);
+    });
+  }
+
+  #faultOf(records: readonly OutgoingRecord[]): Error | undefined {
+    if (this.#closed) return new Error('the producer is closed');
+    if (!records.every((record) => this.#topics.takes(record))) return new Error('a record is too large for its topic');
+    return this.#faults.shift();
+  }
+
+  #append({ topic, key, value, headers = {} }: OutgoingRecord) {
+    const count = this.#topics.partitionsOf(topic).length;
+    const partition = key === null ? this.#turn % count : toPartition(key, count);
+    // Copies: a caller may use its buffers again after the acknowledgement.
+    const copies = Object.entries(headers).map(([name, text]): [string, Buffer] => [name, Buffer.from(text)]);
+    this.#topics.append({
+      topic,
+      partition,
+      key: key === null ? null : Buffer.from(key),
+      value: Buffer.from(value),
+      headers: Object.fromEntries(copies),
+    });
+  }
+
+  async ready(): Promise<boolean> {
+    return !this.#closed;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+}

@@ -1,0 +1,254 @@
+import { until } from '@playline/testkit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { BlockName, BlockSink, Producer, StreamRecord } from '../ports.ts';
+import { RetryableFault } from '../ports.ts';
+import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { BlockPartition } from './block-partition.ts';
+import { parseIntent, toMetadata } from './intent.ts';
+import { Fenced, type LogPartition } from './log-partition.ts';
+import { createStreamMetrics } from './stream-metrics.ts';
+
+const TOPIC = 'topic';
+const LONG_MS = 3_600_000;
+
+function records(from: number, to: number): StreamRecord[] {
+  return Array.from({ length: to - from }, (_, i) => ({
+    topic: TOPIC,
+    partition: 0,
+    offset: from + i,
+    timestampMs: 0,
+    key: null,
+    value: Buffer.from(`row ${from + i}`),
+    headers: {},
+  }));
+}
+
+/** A partition whose steps are written down in `steps`, in their order. */
+function openPartition(options: {
+  committed?: number;
+  metadata?: string | null;
+  ageMaxMs?: number;
+  sink?: (store: TokenStore) => BlockSink;
+  commit?: (offset: number) => Promise<void> | void;
+}) {
+  const steps: string[] = [];
+  const names: BlockName[] = [];
+  const store = new TokenStore();
+  store.onWrite = (name, moment) => {
+    if (moment === 'after') return;
+    names.push(name);
+    steps.push(`write ${name.start}-${name.end}`);
+  };
+  const log: LogPartition = {
+    topic: TOPIC,
+    partition: 0,
+    committed: options.committed ?? 0,
+    metadata: options.metadata ?? null,
+    commit: async (offset, metadata) => {
+      await options.commit?.(offset);
+      const intent = parseIntent(metadata, offset);
+      steps.push(`commit ${offset}${intent === null ? '' : ` naming ${intent.end}`}`);
+    },
+    seek: () => {},
+    pause: () => void steps.push('pause'),
+    resume: () => void steps.push('resume'),
+  };
+  const unused: Producer = {
+    bytesHeld: 0,
+    send: () => expect.fail('no record is a dead letter here'),
+    ready: async () => true,
+    close: async () => {},
+  };
+  const worker = new BlockPartition({
+    log,
+    sink: options.sink?.(store) ?? createTokenSink(store),
+    limits: { rowsMax: 10, bytesMax: 1_000_000, ageMaxMs: options.ageMaxMs ?? LONG_MS },
+    deadLetters: unused,
+    sessionTimeoutMs: 10_000,
+    logger: undefined,
+    metrics: createStreamMetrics(undefined),
+  });
+  return { worker, steps, names, store };
+}
+
+const done = (worker: BlockPartition, offset: number) => until(`offset ${offset}`, () => worker.done === offset);
+const named = (end: number, transformVersion = 1, namedAtMs = Date.now()) =>
+  toMetadata({ end, namedAtMs, transformVersion });
+
+describe('a block partition', () => {
+  const opened: BlockPartition[] = [];
+  const open = (options: Parameters<typeof openPartition>[0] = {}) => {
+    const partition = openPartition(options);
+    opened.push(partition.worker);
+    return partition;
+  };
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+  afterEach(() => {
+    vi.useRealTimers();
+    for (const worker of opened.splice(0)) worker.end();
+  });
+
+  it('names a block before it writes it, and names the next in the commit that completes it', async () => {
+    const { worker, steps } = open();
+    worker.accept(records(0, 20), 20);
+    await done(worker, 20);
+    const order = [
+      'commit 0 naming 10',
+      'pause',
+      'write 0-10',
+      'commit 10 naming 20',
+      'resume',
+      'write 10-20',
+      'commit 20',
+    ];
+    expect(steps.filter((step) => step !== 'pause' && step !== 'resume')).toEqual(
+      order.filter((step) => step !== 'pause' && step !== 'resume'),
+    );
+    expect(steps).toContain('pause');
+    expect(steps.indexOf('resume')).toBeGreaterThan(steps.indexOf('pause'));
+  });
+
+  it('takes a block that was named before exactly as it was named, whatever its limits say', async () => {
+    const { worker, steps, names, store } = open({ committed: 5, metadata: named(40, 1, Date.now() - 700_000) });
+    worker.accept(records(5, 25), 25);
+    worker.accept(records(25, 50), 50);
+    await done(worker, 50);
+    expect(steps.find((step) => step !== 'pause')).toBe('write 5-40');
+    expect(names[0]?.intentAgeMs).toBeGreaterThanOrEqual(700_000);
+    expect(names[1]).toMatchObject({ start: 40, end: 50 });
+    expect(names[1]?.intentAgeMs).toBeLessThan(700_000);
+    expect(store.rows.map(({ offset }) => offset)).toEqual(records(5, 50).map(({ offset }) => offset));
+  });
+
+  it('takes a named block over a hole of the log, and ends it at its name', async () => {
+    const { worker, steps } = open({ metadata: named(12) });
+    worker.accept([...records(0, 5), ...records(20, 28)], 28);
+    await done(worker, 12);
+    expect(steps[0]).toBe('write 0-12');
+    expect(worker.next).toBe(28);
+  });
+
+  it('builds a named block with the transform version of its name', async () => {
+    const versions: (number | undefined)[] = [];
+    const sink = (store: TokenStore): BlockSink => {
+      const inner = createTokenSink(store, 3);
+      return {
+        transformVersion: 3,
+        olderVersions: [2],
+        openBlock: (topic, partition, version) => {
+          versions.push(version);
+          return inner.openBlock(topic, partition, version);
+        },
+      };
+    };
+    const { worker } = open({ metadata: named(4, 2), sink });
+    worker.accept(records(0, 14), 14);
+    await done(worker, 14);
+    expect(versions).toEqual([2, 3]);
+  });
+
+  it('stops before a named block whose transform it does not know, and before metadata it cannot read', async () => {
+    for (const metadata of [named(4, 7), '{"v":2}', 'someone else wrote this']) {
+      const { worker, steps } = open({ metadata });
+      expect(worker.healthy).toBe(false);
+      worker.accept(records(0, 20), 20);
+      expect(worker.done).toBe(0);
+      expect(steps).toEqual(['pause']);
+    }
+  });
+
+  it('never writes a block whose name was refused', async () => {
+    const fence = () => {
+      throw new Fenced('ILLEGAL_GENERATION');
+    };
+    const { worker, steps, store } = open({ commit: fence });
+    worker.accept(records(0, 10), 10);
+    await worker.drain(1_000);
+    worker.accept(records(10, 30), 30);
+    expect(steps).toEqual([]);
+    expect(store.rows).toEqual([]);
+    expect(worker.healthy).toBe(true);
+  });
+
+  it('asks again before it writes when its last answer is older than half a session', async () => {
+    const frozen = open();
+    let slept = false;
+    const original = frozen.store.onWrite;
+    frozen.store.onWrite = async (name, moment) => {
+      await original(name, moment);
+      if (slept) return;
+      slept = true;
+      vi.setSystemTime(Date.now() + 6_000);
+      throw new RetryableFault('timed out');
+    };
+    frozen.worker.accept(records(0, 10), 10);
+    await done(frozen.worker, 10);
+    const last = frozen.steps.lastIndexOf('write 0-10');
+    expect(frozen.steps[last - 1]).toBe('commit 0 naming 10');
+  });
+
+  it('finishes the block that is named when it drains, and leaves the others to the next owner', async () => {
+    const { worker, steps, store } = open();
+    let drained: Promise<void> | null = null;
+    store.onWrite = async (_name, moment) => {
+      if (moment === 'before') drained ??= worker.drain(5_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    worker.accept(records(0, 25), 25);
+    await until('draining', () => drained !== null);
+    await drained;
+    expect(steps.filter((step) => step.startsWith('commit'))).toEqual(['commit 0 naming 10', 'commit 10']);
+    expect(store.rows).toHaveLength(10);
+  });
+
+  it('commits nothing after it has ended, and gives buffers back only when the write has ended', async () => {
+    const { worker, steps, store } = open();
+    const gate = Promise.withResolvers<void>();
+    let writing = false;
+    store.onWrite = async (_name, moment) => {
+      writing = true;
+      if (moment === 'before') await gate.promise;
+    };
+    worker.accept(records(0, 10), 10);
+    await until('the write', () => writing);
+    worker.end();
+    gate.resolve();
+    await worker.drain(1_000);
+    expect(steps).toEqual(['commit 0 naming 10']);
+    expect(store.misuse).toEqual([]);
+  });
+
+  it('stops on a fault that does not pass, and takes nothing more', async () => {
+    const { worker, steps, store } = open();
+    store.onWrite = () => {
+      throw new Error('no such column');
+    };
+    worker.accept(records(0, 10), 10);
+    await until('the stop', () => !worker.healthy);
+    worker.accept(records(10, 30), 30);
+    expect(steps).toEqual(['commit 0 naming 10', 'pause']);
+    expect(worker.done).toBe(0);
+  });
+
+  it('cuts a block that is old enough although it is not full', async () => {
+    const { worker, steps } = open({ ageMaxMs: 1 });
+    worker.accept(records(0, 3), 3);
+    await done(worker, 3);
+    expect(steps).toEqual(['commit 0 naming 3', 'write 0-3', 'commit 3']);
+  });
+
+  it('leaves records of a block that is not cut yet to the next owner', async () => {
+    const { worker, steps } = open();
+    worker.accept(records(0, 3), 3);
+    await worker.drain(1_000);
+    expect(steps).toEqual([]);
+    expect(worker.done).toBe(0);
+  });
+
+  it('commits behind offsets that hold no record', async () => {
+    const { worker, steps } = open({ ageMaxMs: 1 });
+    worker.accept(records(0, 1), 9);
+    await done(worker, 9);
+    expect(steps.at(-1)).toBe('commit 9');
+  });
+});

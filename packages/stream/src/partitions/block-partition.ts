@@ -1,0 +1,274 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
+import { RetryableFault } from '../ports.ts';
+import { addToBlock, type Block, createBlock } from './block.ts';
+import { sendDeadLetters } from './dead-letters.ts';
+import { Epoch, EpochOver } from './epoch.ts';
+import { type Intent, parseIntent, toMetadata } from './intent.ts';
+import { Fenced, type LogPartition } from './log-partition.ts';
+import type { PartitionWorker, Reports } from './partition-worker.ts';
+
+/** One block is written while the next is filled; with more waiting, fetching only costs memory. */
+const BLOCKS_WAITING_MAX = 2;
+/** Step named in dead letters: the only one a block consumer has. */
+const TRANSFORM_STEP = 'transform';
+
+export interface BlockPartitionOptions extends Reports {
+  log: LogPartition;
+  sink: BlockSink;
+  limits: BlockLimits;
+  deadLetters: Producer;
+  /** Half of it is how long an intent is trusted without asking the coordinator again. */
+  sessionTimeoutMs: number;
+  /** Tests only: without intents a crash doubles rows, which shows that a test can see it. */
+  withoutIntents?: boolean;
+}
+
+/**
+ * One partition of a block consumer: records become blocks, blocks become rows once each.
+ *
+ * The order that makes it once: (1) the block's end is committed as an intent beside its start, (2) the block is
+ * written under a token made of start and end, (3) its end is committed. Whoever takes over after (1) reads exactly the
+ * same records, writes them under the same token, and the store drops one of the two. Nobody writes without (1), and
+ * (1) is refused to everyone but the present owner.
+ */
+export class BlockPartition implements PartitionWorker {
+  readonly #options: BlockPartitionOptions;
+  readonly #epoch = new Epoch();
+  /** Cut blocks in the order of the log; the first is being written. */
+  readonly #queue: Block[] = [];
+  #filling: Block | null = null;
+  #next: number;
+  #done: number;
+  #timer: NodeJS.Timeout | null = null;
+  /** The block that is filled is old enough, and waits only because another is being written. */
+  #overdue = false;
+  #working: Promise<void> | null = null;
+  #draining = false;
+  #paused = false;
+  #healthy = true;
+
+  constructor(options: BlockPartitionOptions) {
+    this.#options = options;
+    const { committed, metadata } = options.log;
+    this.#next = committed;
+    this.#done = committed;
+    try {
+      const intent = options.withoutIntents ? null : parseIntent(metadata, committed);
+      if (intent !== null) this.#filling = this.#openBlock(intent);
+    } catch (fault) {
+      this.#stop(fault);
+    }
+  }
+
+  get next(): number {
+    return this.#next;
+  }
+
+  get done(): number {
+    return this.#done;
+  }
+
+  get healthy(): boolean {
+    return this.#healthy;
+  }
+
+  accept(records: readonly StreamRecord[], end: number): void {
+    if (this.#epoch.over || this.#draining || !this.#healthy) return;
+    try {
+      this.#take(records, end);
+    } catch (fault) {
+      this.#stop(fault);
+    }
+  }
+
+  #take(records: readonly StreamRecord[], end: number) {
+    for (const record of records) {
+      if (record.offset < this.#next) continue;
+      // the named end lies in a hole of the log
+      if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
+        this.#cut(this.#filling.recoverTo);
+      this.#filling ??= this.#openBlock(null);
+      addToBlock(this.#filling, record);
+      this.#next = record.offset + 1;
+      if (this.#isFull(this.#filling)) this.#cut(this.#next);
+    }
+    this.#next = Math.max(this.#next, end);
+    const recoverTo = this.#filling?.recoverTo;
+    if (recoverTo != null && this.#next >= recoverTo) this.#cut(recoverTo);
+  }
+
+  async drain(budgetMs: number): Promise<void> {
+    this.#draining = true;
+    this.#disarm();
+    if (this.#working !== null) await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    this.end();
+  }
+
+  end(): void {
+    this.#epoch.end();
+    this.#disarm();
+    // A write may still be reading its buffers: they are given back when it has ended.
+    if (this.#working === null) this.#releaseAll();
+  }
+
+  #releaseAll() {
+    for (const block of this.#queue.splice(0)) block.builder.release();
+    this.#filling?.builder.release();
+    this.#filling = null;
+  }
+
+  #openBlock(intent: Intent | null): Block {
+    const { sink, log, limits } = this.#options;
+    const transformVersion = intent?.transformVersion ?? sink.transformVersion;
+    if (transformVersion !== sink.transformVersion && !sink.olderVersions?.includes(transformVersion))
+      throw new Error(`a block was named with transform version ${transformVersion}, which this release cannot build`);
+    const builder = sink.openBlock(log.topic, log.partition, transformVersion);
+    // A block that was named before is cut at its end only: no timer, no limit.
+    if (intent === null) this.#timer = setTimeout(() => this.#grewOld(), limits.ageMaxMs);
+    const start = intent === null ? (this.#queue.at(-1)?.end ?? this.#done) : this.#done;
+    return createBlock({ start, builder, transformVersion, intent });
+  }
+
+  #isFull(block: Block): boolean {
+    if (block.recoverTo !== null) return this.#next >= block.recoverTo;
+    const { rowsMax, bytesMax } = this.#options.limits;
+    const { builder, letters, letterBytes } = block;
+    return builder.rows + letters.length >= rowsMax || builder.bytes + letterBytes >= bytesMax;
+  }
+
+  /** While a block is being written, a larger one behind it is cheaper than two small ones. */
+  #grewOld() {
+    if (this.#working === null) this.#cut(this.#next);
+    else this.#overdue = true;
+  }
+
+  #disarm() {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#overdue = false;
+  }
+
+  #cut(end: number) {
+    const block = this.#filling;
+    this.#disarm();
+    if (block === null) return;
+    this.#filling = null;
+    block.end = end;
+    this.#queue.push(block);
+    this.#working ??= this.#work();
+    if (this.#queue.length < BLOCKS_WAITING_MAX || this.#paused) return;
+    this.#paused = true;
+    this.#options.log.pause();
+  }
+
+  /** Writes one block after the other until none waits or the partition is not ours any more. */
+  async #work(): Promise<void> {
+    try {
+      while (this.#queue.length > 0) {
+        const block = this.#queue[0]!;
+        // Only a block whose intent stands must be finished; any other is left to the next owner.
+        if (this.#draining && block.namedAtMs === null) break;
+        if (block.namedAtMs === null && !this.#options.withoutIntents) await this.#name(block);
+        await this.#publishLetters(block);
+        await this.#write(block);
+        await this.#complete(block);
+        if (this.#overdue && this.#queue.length === 0) this.#cut(this.#next);
+      }
+    } catch (fault) {
+      if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
+      if (fault instanceof Fenced || fault instanceof EpochOver) this.end();
+      else this.#stop(fault);
+    } finally {
+      this.#working = null;
+      if (this.#epoch.over) this.#releaseAll();
+    }
+  }
+
+  /** Step 1: the intent. A refused commit means that the block is never written. */
+  async #name(block: Block) {
+    const namedAtMs = block.namedAtMs ?? Date.now();
+    await this.#commit(
+      block.start,
+      toMetadata({ end: block.end, namedAtMs, transformVersion: block.transformVersion }),
+    );
+    block.namedAtMs = namedAtMs;
+    block.confirmedAtMs = Date.now();
+  }
+
+  /** Acknowledged before the block is completed, so no record is passed over; after a crash they go out again. */
+  async #publishLetters(block: Block) {
+    const { deadLetters, log, metrics, logger } = this.#options;
+    if (block.letters.length === 0) return;
+    const send = () => sendDeadLetters(deadLetters, block.letters, TRANSFORM_STEP);
+    await this.#epoch.retry(send, (error) => {
+      metrics.retry(log.topic, 'dead-letter');
+      logger?.error({ error, topic: log.topic, partition: log.partition }, 'dead letters are not acknowledged');
+      return true;
+    });
+    block.letters.length = 0;
+  }
+
+  /** Step 2: the rows, under a token of the block's name, until the store has them or the partition is lost. */
+  async #write(block: Block) {
+    const { log, metrics, logger, sessionTimeoutMs, withoutIntents } = this.#options;
+    if (block.builder.rows === 0) return;
+    const write = async () => {
+      // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
+      if (!withoutIntents && Date.now() - block.confirmedAtMs > sessionTimeoutMs / 2) await this.#name(block);
+      this.#epoch.check();
+      const intentAgeMs = block.namedAtMs === null ? 0 : Math.max(0, Date.now() - block.namedAtMs);
+      const { start, end } = block;
+      const name = { topic: log.topic, partition: log.partition, start, end, intentAgeMs };
+      await block.builder.write(name, this.#epoch.signal);
+    };
+    await this.#epoch.retry(write, (error) => {
+      if (!(error instanceof RetryableFault)) return false;
+      metrics.retry(log.topic, 'write');
+      logger?.warn({ error, topic: log.topic, partition: log.partition, start: block.start }, 'a block is tried again');
+      return true;
+    });
+  }
+
+  /** Step 3: completion and, when the next block is cut already, its intent in the same commit. */
+  async #complete(block: Block) {
+    const { log, metrics, withoutIntents } = this.#options;
+    const following = this.#draining ? undefined : this.#queue[1];
+    const namedAtMs = Date.now();
+    const intent = following && { end: following.end, namedAtMs, transformVersion: following.transformVersion };
+    await this.#commit(block.end, withoutIntents ? '' : toMetadata(intent ?? null));
+    if (following !== undefined && !withoutIntents) {
+      following.namedAtMs = namedAtMs;
+      following.confirmedAtMs = Date.now();
+    }
+    this.#queue.shift();
+    this.#done = block.end;
+    metrics.block(log.topic, block.recoverTo === null ? 'written' : 'recovered');
+    for (const { kind, reason, count } of block.outcomes.values()) metrics.record(log.topic, { kind, reason }, count);
+    block.builder.release();
+    if (!this.#paused || this.#draining) return;
+    this.#paused = false;
+    log.resume();
+  }
+
+  async #commit(offset: number, metadata: string) {
+    const { log, metrics } = this.#options;
+    const commit = () => log.commit(offset, metadata);
+    await this.#epoch.retry(commit, (fault) => {
+      if (fault instanceof Fenced) return false;
+      metrics.retry(log.topic, 'commit');
+      return true;
+    });
+  }
+
+  /** A fault that does not pass: this partition stands, loudly, and the others go on. */
+  #stop(error: unknown) {
+    const { log, logger, metrics } = this.#options;
+    const { topic, partition } = log;
+    this.#healthy = false;
+    metrics.stopped(topic, 1);
+    this.#epoch.signal.addEventListener('abort', () => metrics.stopped(topic, -1), { once: true });
+    logger?.error({ error, topic, partition, offset: this.#done }, 'the partition has stopped');
+    log.pause();
+  }
+}

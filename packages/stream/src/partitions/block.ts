@@ -1,0 +1,66 @@
+import type { BlockBuilder, Outcome, StreamRecord } from '../ports.ts';
+import type { DeadLetter } from './dead-letters.ts';
+import type { Intent } from './intent.ts';
+
+/** A block of one partition while it is filled, waits and is written. */
+export interface Block {
+  readonly start: number;
+  /** Exclusive; set when the block is cut. */
+  end: number;
+  readonly builder: BlockBuilder;
+  readonly transformVersion: number;
+  /** The end that an earlier owner gave the block: it is cut there and nowhere else. */
+  readonly recoverTo: number | null;
+  /** When it was named, by us or an earlier owner; null while its intent is not committed. */
+  namedAtMs: number | null;
+  /** When the coordinator last accepted a commit for it. */
+  confirmedAtMs: number;
+  readonly letters: DeadLetter[];
+  letterBytes: number;
+  /** What became of its records, for the counters. */
+  readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
+}
+
+export function createBlock(options: {
+  start: number;
+  builder: BlockBuilder;
+  transformVersion: number;
+  intent: Intent | null;
+}): Block {
+  const { start, builder, transformVersion, intent } = options;
+  return {
+    start,
+    end: start,
+    builder,
+    transformVersion,
+    recoverTo: intent === null ? null : intent.end,
+    namedAtMs: intent === null ? null : intent.namedAtMs,
+    confirmedAtMs: intent === null ? 0 : Date.now(),
+    letters: [],
+    letterBytes: 0,
+    outcomes: new Map(),
+  };
+}
+
+/** Lets the builder take one record; whatever it throws becomes a dead letter. */
+export function addToBlock(block: Block, record: StreamRecord): void {
+  let outcome: Outcome;
+  let label: string;
+  try {
+    outcome = block.builder.add(record);
+    label = outcome.kind === 'ok' ? '' : outcome.reason;
+  } catch (fault) {
+    const error = fault instanceof Error ? fault : new Error(String(fault));
+    outcome = { kind: 'deadLetter', reason: `${error.name}: ${error.message}` };
+    // A fault's message may hold the input: as a label it would make a time series of every record.
+    label = error.name;
+  }
+  if (outcome.kind === 'deadLetter') {
+    block.letters.push({ record, reason: outcome.reason });
+    block.letterBytes += (record.value?.length ?? 0) + (record.key?.length ?? 0);
+  }
+  const name = `${outcome.kind} ${label}`;
+  const counted = block.outcomes.get(name);
+  if (counted === undefined) block.outcomes.set(name, { kind: outcome.kind, reason: label, count: 1 });
+  else counted.count++;
+}

@@ -1,0 +1,44 @@
+import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
+
+/** A record that could not be processed, and why. */
+export interface DeadLetter {
+  readonly record: StreamRecord;
+  readonly reason: string;
+}
+
+/** Long reasons are faults with their input in them; the input is in the record already. */
+const REASON_CHARACTERS_MAX = 500;
+/** Headers under which a message's trace travels (W3C trace context). */
+const TRACE_HEADERS = ['traceparent', 'tracestate'];
+
+export function deadLetterTopicOf(topic: string): string {
+  return `${topic}.dead`;
+}
+
+/** The record as it was, key and value byte for byte, with where it came from and why it is here as headers. */
+export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
+  const headers: Record<string, string | Buffer> = {};
+  for (const name of TRACE_HEADERS) if (record.headers[name] !== undefined) headers[name] = record.headers[name];
+  return {
+    topic: deadLetterTopicOf(record.topic),
+    key: record.key,
+    value: record.value ?? Buffer.alloc(0),
+    headers: {
+      ...headers,
+      reason: reason.slice(0, REASON_CHARACTERS_MAX),
+      step,
+      'original-topic': record.topic,
+      'original-partition': String(record.partition),
+      'original-offset': String(record.offset),
+      'original-timestamp': String(record.timestampMs),
+    },
+  };
+}
+
+/** Resolves when every letter is acknowledged. @throws the producer's fault */
+export function sendDeadLetters(producer: Producer, letters: readonly DeadLetter[], step: string): Promise<void> {
+  const records = letters.map((letter) => toDeadLetter(letter, step));
+  return new Promise((resolve, reject) => {
+    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+  });
+}

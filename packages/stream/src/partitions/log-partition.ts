@@ -1,0 +1,23 @@
+/** A commit was refused because the partition belongs to someone else now: whatever it was for must be dropped. */
+export class Fenced extends Error {
+  override readonly name = 'Fenced';
+}
+
+/** One partition as assigned to us, for as long as this assignment lasts. */
+export interface LogPartition {
+  readonly topic: string;
+  readonly partition: number;
+  /** The group's committed offset, or the first offset of the log when it has committed none. */
+  readonly committed: number;
+  readonly metadata: string | null;
+  /**
+   * Commits under the generation of this assignment, whatever the group has become since.
+   * @throws Fenced when the generation is over; any other fault may be tried again
+   */
+  commit(offset: number, metadata: string): Promise<void>;
+  /** Reads on from this offset, or from the first that the log still has. */
+  seek(offset: number): void;
+  /** Stops and goes on fetching this partition; the others are not touched. */
+  pause(): void;
+  resume(): void;
+}

@@ -1,0 +1,25 @@
+import type { Logger } from '@playline/runtime';
+import type { StreamRecord } from '../ports.ts';
+import type { StreamMetrics } from './stream-metrics.ts';
+
+/** What a consumer runs for each partition assigned to it. */
+export interface PartitionWorker {
+  /** The offset to read next. */
+  readonly next: number;
+  /** The offset behind everything that is done and committed. */
+  readonly done: number;
+  /** False after a fault that does not pass: the partition stands until it is assigned again. */
+  readonly healthy: boolean;
+  /** Takes records from `next` on, without waiting; everything before `end` has been read or does not exist. */
+  accept(records: readonly StreamRecord[], end: number): void;
+  /** Finishes what must be finished, within `budgetMs`, then ends. */
+  drain(budgetMs: number): Promise<void>;
+  /** The partition is not ours any more: nothing is written or committed after this. */
+  end(): void;
+}
+
+/** What every worker reports to. */
+export interface Reports {
+  readonly logger: Logger | undefined;
+  readonly metrics: StreamMetrics;
+}

@@ -1,0 +1,177 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
+import { Epoch, EpochOver } from './epoch.ts';
+import { Fenced, type LogPartition } from './log-partition.ts';
+import type { PartitionWorker, Reports } from './partition-worker.ts';
+
+/** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
+const BATCH_RECORDS_MAX = 1_000;
+/** Fetching pauses when this many batches wait. */
+const BATCHES_WAITING_MAX = 4;
+
+export interface RecordPartitionOptions extends Reports {
+  log: LogPartition;
+  handler: BatchHandler;
+}
+
+/** One partition of a record consumer: batches in order, one at a time, each committed when it is done. */
+export class RecordPartition implements PartitionWorker {
+  readonly #options: RecordPartitionOptions;
+  readonly #epoch = new Epoch();
+  #queue: StreamRecord[] = [];
+  #next: number;
+  #done: number;
+  #committed: number;
+  #working: Promise<void> | null = null;
+  #draining = false;
+  #paused = false;
+  #healthy = true;
+  #revoked = false;
+  /** The handler has not said yet where to start. */
+  #starting = false;
+
+  constructor(options: RecordPartitionOptions) {
+    this.#options = options;
+    const { log, handler } = options;
+    this.#next = log.committed;
+    this.#done = log.committed;
+    this.#committed = log.committed;
+    if (handler.onAssign === undefined) return;
+    log.pause();
+    this.#starting = true;
+    this.#working = this.#start();
+  }
+
+  get next(): number {
+    return this.#next;
+  }
+
+  get done(): number {
+    return this.#done;
+  }
+
+  get healthy(): boolean {
+    return this.#healthy;
+  }
+
+  get #batchRecordsMax(): number {
+    return this.#options.handler.batchRecordsMax ?? BATCH_RECORDS_MAX;
+  }
+
+  accept(records: readonly StreamRecord[], end: number): void {
+    if (this.#starting || this.#epoch.over || this.#draining || !this.#healthy) return;
+    for (const record of records) if (record.offset >= this.#next) this.#queue.push(record);
+    this.#next = Math.max(this.#next, end);
+    if (this.#queue.length === 0) return;
+    this.#working ??= this.#work();
+    if (this.#paused || this.#queue.length < this.#batchRecordsMax * BATCHES_WAITING_MAX) return;
+    this.#paused = true;
+    this.#options.log.pause();
+  }
+
+  async drain(budgetMs: number): Promise<void> {
+    this.#draining = true;
+    if (this.#working !== null) await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    this.end();
+  }
+
+  end(): void {
+    if (this.#revoked) return;
+    this.#revoked = true;
+    this.#epoch.end();
+    this.#queue = [];
+    const { log, handler } = this.#options;
+    // The last batch may still be ending: the handler is told when nothing of it runs here any more.
+    void (this.#working ?? Promise.resolve()).then(() => handler.onRevoke?.(log.topic, log.partition));
+  }
+
+  /** Asked here and not while the group is joined: a store that is down must not keep the group from its heartbeats. */
+  async #start(): Promise<void> {
+    const { log, handler, metrics } = this.#options;
+    const { topic, partition, committed, metadata } = log;
+    try {
+      const ask = async () => await handler.onAssign!({ topic, partition, committed, metadata });
+      const start = await this.#epoch.retry(ask, (fault) => {
+        metrics.retry(topic, 'assign');
+        return fault instanceof RetryableFault;
+      });
+      this.#epoch.check();
+      if (start > committed) throw new Error(`${topic}/${partition} cannot start at ${start}, behind ${committed}`);
+      this.#next = start;
+      this.#done = start;
+      log.seek(start);
+      log.resume();
+    } catch (fault) {
+      if (!(fault instanceof EpochOver)) this.#stop(fault);
+    } finally {
+      this.#starting = false;
+      this.#working = null;
+    }
+  }
+
+  async #work(): Promise<void> {
+    const { log, metrics } = this.#options;
+    try {
+      while (this.#queue.length > 0 && !this.#draining) {
+        const records = this.#queue.splice(0, this.#batchRecordsMax);
+        const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
+        const { signal } = this.#epoch;
+        const position = { topic: log.topic, partition: log.partition, start: this.#done, end, signal };
+        await this.#handle(records, position);
+        await this.#commit(position);
+        this.#done = end;
+        metrics.record(log.topic, { kind: 'ok' }, records.length);
+        this.#goOn();
+      }
+    } catch (fault) {
+      if (fault instanceof Fenced) metrics.block(log.topic, 'fenced');
+      if (fault instanceof Fenced || fault instanceof EpochOver) this.#epoch.end();
+      else this.#stop(fault);
+    } finally {
+      this.#working = null;
+    }
+  }
+
+  async #handle(records: readonly StreamRecord[], position: BatchPosition) {
+    const { handler, metrics, logger, log } = this.#options;
+    const { topic, partition, start } = position;
+    const handle = () => handler.onBatch(records, position);
+    await this.#epoch.retry(handle, (error) => {
+      if (!(error instanceof RetryableFault)) return false;
+      metrics.retry(log.topic, 'batch');
+      logger?.warn({ error, topic, partition, start }, 'a batch is tried again');
+      return true;
+    });
+    this.#epoch.check();
+  }
+
+  /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
+  async #commit(position: BatchPosition) {
+    const { log, handler, metrics } = this.#options;
+    if (position.end <= this.#committed) return;
+    const metadata = handler.commitMetadata?.(position) ?? '';
+    const commit = () => log.commit(position.end, metadata);
+    await this.#epoch.retry(commit, (fault) => {
+      if (fault instanceof Fenced) return false;
+      metrics.retry(log.topic, 'commit');
+      return true;
+    });
+    this.#committed = position.end;
+  }
+
+  #goOn() {
+    if (!this.#paused || this.#queue.length >= this.#batchRecordsMax) return;
+    this.#paused = false;
+    this.#options.log.resume();
+  }
+
+  #stop(error: unknown) {
+    const { log, logger, metrics } = this.#options;
+    const { topic, partition } = log;
+    this.#healthy = false;
+    metrics.stopped(topic, 1);
+    this.#epoch.signal.addEventListener('abort', () => metrics.stopped(topic, -1), { once: true });
+    logger?.error({ error, topic, partition, offset: this.#done }, 'the partition has stopped');
+    log.pause();
+  }
+}

@@ -1,0 +1,230 @@
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer, StreamRecord } from '../ports.ts';
+import { RetryableFault } from '../ports.ts';
+import { send } from './producer-contract.ts';
+import { createTokenSink, TokenStore } from './token-store.ts';
+
+/** What a test needs of the log behind the consumers. Every topic has a `<topic>.dead` beside it. */
+export interface ConsumerHarness {
+  producer: Producer;
+  createTopic(options: { partitions: number }): Promise<string>;
+  read(topic: string): Promise<StreamRecord[]>;
+  committed(groupId: string, topic: string): Promise<Map<number, number>>;
+  openBlockConsumer(options: {
+    groupId: string;
+    topics: string[];
+    sink: BlockSink;
+    limits: BlockLimits;
+  }): Promise<Consumer>;
+  openRecordConsumer(options: { groupId: string; topics: string[] } & BatchHandler): Promise<Consumer>;
+  close(): Promise<void>;
+}
+
+const LIMITS: BlockLimits = { rowsMax: 50, bytesMax: 1_000_000, ageMaxMs: 50 };
+
+/** Sends `texts` spread over the partitions; @returns `partition/offset` of each as they stand in the log, sorted. */
+async function fill(harness: ConsumerHarness, topic: string, texts: readonly string[]): Promise<string[]> {
+  await Promise.all(texts.map((text) => send(harness.producer, [{ topic, key: null, value: Buffer.from(text) }])));
+  return (await harness.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);
+}
+
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => `row ${i}`);
+
+/** What every block consumer and record consumer must guarantee, whatever log it reads. */
+export function consumerContract(name: string, open: () => Promise<ConsumerHarness>): void {
+  describe(`consumer contract: ${name}`, () => {
+    let harness: ConsumerHarness;
+    beforeAll(async () => {
+      harness = await open();
+    });
+    afterAll(() => harness.close());
+
+    it('writes every record once, and commits behind the last', async () => {
+      const topic = await harness.createTopic({ partitions: 3 });
+      const groupId = `${topic}-group`;
+      const expected = await fill(harness, topic, numbers(400));
+      const store = new TokenStore();
+      const options = { groupId, topics: [topic], sink: createTokenSink(store), limits: LIMITS };
+      const consumer = await harness.openBlockConsumer(options);
+      await until('all rows', () => store.rows.length >= expected.length);
+      expect(await until('readiness', () => consumer.ready())).toBe(true);
+      await until('no lag', () => [...consumer.lag().values()].every((lag) => lag === 0));
+      await consumer.close();
+      expect(store.offsets(topic)).toEqual(expected);
+      const committed = await harness.committed(groupId, topic);
+      expect([...committed.values()].reduce((sum, offset) => sum + offset, 0)).toBe(400);
+    });
+
+    it('goes on where the last consumer of its group closed', async () => {
+      const topic = await harness.createTopic({ partitions: 2 });
+      const store = new TokenStore();
+      const options = {
+        groupId: `${topic}-group`,
+        topics: [topic],
+        sink: createTokenSink(store),
+        limits: { ...LIMITS, rowsMax: 7 },
+      };
+      let expected: string[] = [];
+      for (let round = 0; round < 3; round++) {
+        const consumer = await harness.openBlockConsumer(options);
+        expected = await fill(harness, topic, numbers(90));
+        await until('some rows', () => store.rows.length > round * 90);
+        await consumer.close();
+      }
+      const last = await harness.openBlockConsumer(options);
+      await until('all rows', () => store.rows.length >= expected.length);
+      await last.close();
+      expect(store.offsets(topic)).toEqual(expected);
+    });
+
+    it('takes records that cannot be read to the dead letters as they were, and moves on', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const store = new TokenStore();
+      const poison = Buffer.from('poison \u0000 ÿ');
+      await send(harness.producer, [
+        { topic, key: null, value: Buffer.from('row') },
+        { topic, key: Buffer.from('key'), value: poison, headers: { traceparent: '00-1-2-01' } },
+        { topic, key: null, value: Buffer.from('refuse me') },
+        { topic, key: null, value: Buffer.from('drop me') },
+        { topic, key: null, value: Buffer.from('row') },
+      ]);
+      const options = { groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), limits: LIMITS };
+      const consumer = await harness.openBlockConsumer(options);
+      await until('both rows', () => store.rows.length >= 2);
+      await until('commit', async () => (await harness.committed(options.groupId, topic)).get(0) === 5);
+      await consumer.close();
+      expect(store.offsets(topic)).toEqual(['0/0', '0/4']);
+      const letters = await harness.read(`${topic}.dead`);
+      expect(letters.map(({ value }) => value)).toEqual([poison, Buffer.from('refuse me')]);
+      expect(letters[0]?.key).toEqual(Buffer.from('key'));
+      const headers = Object.entries(letters[0]!.headers).map(([header, value]) => [header, String(value)]);
+      expect(Object.fromEntries(headers)).toMatchObject({
+        reason: `TypeError: cannot read ${poison}`,
+        step: 'transform',
+        'original-topic': topic,
+        'original-partition': '0',
+        'original-offset': '1',
+        'original-timestamp': expect.stringMatching(/^\d{13}$/),
+        traceparent: '00-1-2-01',
+      });
+    });
+
+    it('tries a block again under the same name until the store takes it', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const store = new TokenStore();
+      const names: string[] = [];
+      // the answer to the first write is lost: the rows are stored, and the consumer cannot know
+      store.onWrite = ({ start, end }, moment) => {
+        if (moment === 'after' && names.push(`${start}-${end}`) < 3) throw new RetryableFault('the answer was lost');
+      };
+      const expected = await fill(harness, topic, numbers(20));
+      const options = { groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), limits: LIMITS };
+      const consumer = await harness.openBlockConsumer(options);
+      await until('commit', async () => (await harness.committed(options.groupId, topic)).get(0) === 20);
+      await consumer.close();
+      expect(names.slice(0, 3)).toEqual([names[0], names[0], names[0]]);
+      expect(store.offsets(topic)).toEqual(expected);
+    });
+
+    it('stops one partition on a fault that does not pass, and no other', async () => {
+      const topic = await harness.createTopic({ partitions: 3 });
+      const store = new TokenStore();
+      store.onWrite = ({ partition }, moment) => {
+        if (partition === 1 && moment === 'before') throw new Error('unknown column');
+      };
+      const expected = await fill(harness, topic, numbers(90));
+      const options = { groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), limits: LIMITS };
+      const consumer = await harness.openBlockConsumer(options);
+      await until('the other rows', () => store.rows.length >= 60);
+      await until('not ready', () => !consumer.ready());
+      await consumer.close();
+      expect(store.offsets(topic)).toEqual(expected.filter((offset) => !offset.startsWith('1/')));
+      expect((await harness.committed(options.groupId, topic)).get(1) ?? 0).toBeLessThanOrEqual(0);
+    });
+
+    it('hands records over in order, one batch at a time per partition, each batch again until it is done', async () => {
+      const topic = await harness.createTopic({ partitions: 2 });
+      const seen: string[] = [];
+      const running = new Set<number>();
+      let faults = 3;
+      const expected = await fill(harness, topic, numbers(200));
+      const groupId = `${topic}-group`;
+      const revoked: number[] = [];
+      const consumer = await harness.openRecordConsumer({
+        groupId,
+        topics: [topic],
+        batchRecordsMax: 16,
+        onBatch: async (records, { partition, start, end }) => {
+          if (running.has(partition)) throw new Error('two batches of one partition at a time');
+          running.add(partition);
+          await new Promise((resolve) => setImmediate(resolve));
+          running.delete(partition);
+          if (faults-- > 0) throw new RetryableFault('not now');
+          expect(start).toBeLessThanOrEqual(records[0]!.offset);
+          expect(end).toBeGreaterThan(records.at(-1)!.offset);
+          seen.push(...records.map(({ offset }) => `${partition}/${offset}`));
+        },
+        onRevoke: (_topic, partition) => revoked.push(partition),
+      });
+      await until('all records', () => seen.length >= expected.length);
+      await until('commits', async () => {
+        const committed = await harness.committed(groupId, topic);
+        return [...committed.values()].reduce((sum, offset) => sum + offset, 0) === 200;
+      });
+      await consumer.close();
+      for (const partition of ['0', '1']) {
+        const own = (all: string[]) => all.filter((offset) => offset.startsWith(`${partition}/`));
+        expect(own(seen)).toEqual(own(expected));
+      }
+      expect(revoked.sort()).toEqual([0, 1]);
+    });
+
+    it('starts earlier when the handler says so, and never commits back', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const groupId = `${topic}-group`;
+      await fill(harness, topic, numbers(30));
+      const commits: number[] = [];
+      const run = async (startAt: (committed: number) => number, last: number) => {
+        const seen: number[] = [];
+        const consumer = await harness.openRecordConsumer({
+          groupId,
+          topics: [topic],
+          batchRecordsMax: 10,
+          onAssign: async ({ committed }) => startAt(committed),
+          onBatch: async (records) => {
+            commits.push((await harness.committed(groupId, topic)).get(0) ?? 0);
+            seen.push(...records.map(({ offset }) => offset));
+          },
+        });
+        await until('the last record', () => seen.includes(last));
+        await until('commit', async () => (await harness.committed(groupId, topic)).get(0) === last + 1);
+        await consumer.close();
+        return seen;
+      };
+      await run((committed) => committed, 29);
+      await send(harness.producer, [{ topic, key: null, value: Buffer.from('one more') }]);
+      const again = await run((committed) => committed - 25, 30);
+      expect(again).toEqual(Array.from({ length: 26 }, (_, i) => i + 5));
+      expect(commits).toEqual([...commits].sort((a, b) => a - b));
+    });
+
+    it('stops a record partition on a fault that does not pass, and no other', async () => {
+      const topic = await harness.createTopic({ partitions: 2 });
+      const expected = await fill(harness, topic, numbers(40));
+      const seen: string[] = [];
+      const consumer = await harness.openRecordConsumer({
+        groupId: `${topic}-group`,
+        topics: [topic],
+        onBatch: async (records, { partition }) => {
+          if (partition === 0) throw new Error('a bug');
+          seen.push(...records.map(({ offset }) => `${partition}/${offset}`));
+        },
+      });
+      await until('the other partition', () => seen.length >= 20);
+      await until('not ready', () => !consumer.ready());
+      await consumer.close();
+      expect(seen).toEqual(expected.filter((offset) => offset.startsWith('1/')));
+    });
+  });
+}

@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
+
+/** What a test needs of the log behind a producer. */
+export interface ProducerHarness {
+  producer: Producer;
+  /** A topic of its own for a test. @param recordBytesMax largest record that the topic takes, if the log can bound it */
+  createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
+  /** Everything in the topic now, by partition and offset. */
+  read(topic: string): Promise<StreamRecord[]>;
+  close(): Promise<void>;
+}
+
+export function send(producer: Producer, records: readonly OutgoingRecord[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+  });
+}
+
+const text = (record: StreamRecord) => record.value?.toString() ?? '';
+
+/** What every producer must guarantee, whatever log it writes to. */
+export function producerContract(name: string, open: () => Promise<ProducerHarness>): void {
+  describe(`producer contract: ${name}`, () => {
+    let harness: ProducerHarness;
+    beforeAll(async () => {
+      harness = await open();
+    });
+    afterAll(() => harness.close());
+
+    it('has stored a record when it says so, with its key, value and headers', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const key = Buffer.from('key');
+      const headers = { reason: 'why – not', binary: Buffer.from([0, 255, 1]), empty: '' };
+      await send(harness.producer, [{ topic, key, value: Buffer.from('värde'), headers }]);
+      const [record] = await harness.read(topic);
+      expect(record?.key).toEqual(key);
+      expect(record?.value?.toString()).toBe('värde');
+      const found = Object.entries(record!.headers).map(([header, value]) => [header, Buffer.from(value!)]);
+      expect(Object.fromEntries(found)).toEqual({
+        reason: Buffer.from('why – not'),
+        binary: Buffer.from([0, 255, 1]),
+        empty: Buffer.alloc(0),
+      });
+    });
+
+    it('keeps the order of every key, over many sends while one is in flight, each record once', async () => {
+      const topic = await harness.createTopic({ partitions: 3 });
+      const sends: Promise<void>[] = [];
+      const keys = ['a', 'b', 'c', 'd', 'e'].map((letter) => Buffer.from(letter));
+      for (let i = 0; i < 400; i++) {
+        const records = keys.map((key) => ({ topic, key, value: Buffer.from(String(i)) }));
+        sends.push(send(harness.producer, records));
+        if (i % 40 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      await Promise.all(sends);
+      const records = await harness.read(topic);
+      expect(records).toHaveLength(2000);
+      for (const key of keys) {
+        const own = records.filter((record) => record.key?.equals(key));
+        expect(new Set(own.map(({ partition }) => partition)).size).toBe(1);
+        expect(own.map(text)).toEqual(Array.from({ length: 400 }, (_, i) => String(i)));
+      }
+    });
+
+    it('acknowledges records of several topics together', async () => {
+      const [first, second] = [
+        await harness.createTopic({ partitions: 2 }),
+        await harness.createTopic({ partitions: 1 }),
+      ];
+      await send(harness.producer, [
+        { topic: first, key: null, value: Buffer.from('message') },
+        { topic: second, key: Buffer.from('environment'), value: Buffer.from('link') },
+      ]);
+      expect((await harness.read(first)).map(text)).toEqual(['message']);
+      expect((await harness.read(second)).map(text)).toEqual(['link']);
+    });
+
+    it('spreads records without a key over all partitions', async () => {
+      const topic = await harness.createTopic({ partitions: 4 });
+      const record = { topic, key: null, value: Buffer.from('x') };
+      await Promise.all(Array.from({ length: 40 }, () => send(harness.producer, [record])));
+      const partitions = (await harness.read(topic)).map(({ partition }) => partition);
+      for (let partition = 0; partition < 4; partition++)
+        expect(partitions.filter((each) => each === partition)).toHaveLength(10);
+    });
+
+    it('fails a record that is too large, and no other that travels with it', async () => {
+      const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
+      const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
+      const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
+      const outcomes = await Promise.allSettled([small(0), small(1), large, small(2), small(3)]);
+      expect(outcomes.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+        'fulfilled',
+      ]);
+      expect((await harness.read(topic)).map(text)).toEqual(['0', '1', '2', '3']);
+    });
+
+    it('carries more bytes than one request may hold, in order', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const value = (i: number) => Buffer.concat([Buffer.from(`${i} `), Buffer.alloc(100_000, 'x')]);
+      const records = Array.from({ length: 60 }, (_, i) => ({ topic, key: null, value: value(i) }));
+      await send(harness.producer, records);
+      const found = (await harness.read(topic)).map((record) => Number.parseInt(text(record), 10));
+      expect(found).toEqual(Array.from({ length: 60 }, (_, i) => i));
+    });
+
+    it('counts the bytes it holds and lets go of all of them', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const sent = send(harness.producer, [{ topic, key: null, value: Buffer.alloc(5_000) }]);
+      expect(harness.producer.bytesHeld).toBeGreaterThanOrEqual(5_000);
+      await sent;
+      expect(harness.producer.bytesHeld).toBe(0);
+    });
+
+    it('is ready when its log answers', async () => {
+      expect(await harness.producer.ready()).toBe(true);
+    });
+
+    it('answers a send without records', async () => {
+      await send(harness.producer, []);
+    });
+  });
+}
