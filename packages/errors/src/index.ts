@@ -1,1 +1,3 @@
-export {};
+export * from './catalogue.ts';
+export * from './envelope.ts';
+export * from './public-error.ts';

@@ -1,1 +1,7 @@
-export {};
+export * from './admin-server.ts';
+export * from './app.ts';
+export * from './content.ts';
+export * from './exchange.ts';
+export * from './read-body.ts';
+export * from './server.ts';
+export * from './trace.ts';

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { KeyStore } from './key-store.ts';
+import { hashKey } from './key-text.ts';
+import { createMemoryKeyStore } from './memory/index.ts';
+import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
+import { openRedisKeyStore, type RedisKeyStore } from './redis/index.ts';
+
+const prefix = 'svcapik';
+const namespace = `test-${randomUUID()}:`;
+const opened: RedisKeyStore[] = [];
+
+async function openRedis(): Promise<KeyStore> {
+  const store = await openRedisKeyStore({ url: testStores().redis, namespace });
+  opened.push(store);
+  return store;
+}
+
+afterAll(async () => {
+  for (const store of opened) await store.close();
+  const redis = new Redis(testStores().redis);
+  const keys = await redis.keys(`${namespace}*`);
+  if (keys.length > 0) await redis.del(keys);
+  redis.disconnect();
+});
+
+function newKey(): NewKey {
+  const id = randomUUID();
+  return { projectId: `p-${id}`, environmentId: `test-${id}`, environment: 'development', kind: 'publishable' };
+}
+
+describe.each([
+  ['memory', async () => createMemoryKeyStore()],
+  ['redis', openRedis],
+])('a key store in %s', (_name, open) => {
+  it('finds a created key by its hash and never holds its text', async () => {
+    const store = await open();
+    const { record, key } = await createKey({ store, prefix }, newKey());
+    expect(await store.find(hashKey(key))).toEqual(record);
+    expect(JSON.stringify(record)).not.toContain(key.slice(key.indexOf('-') + 1));
+    expect(key.slice(-4)).toBe(record.last4);
+  });
+
+  it('gives an environment one live key of a kind', async () => {
+    const store = await open();
+    const wanted = newKey();
+    await createKey({ store, prefix }, wanted);
+    await createKey({ store, prefix }, { ...wanted, kind: 'secret' });
+    await expect(createKey({ store, prefix }, wanted)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(await store.list(wanted.projectId)).toHaveLength(2);
+  });
+
+  it('lets one of many creations at the same moment win', async () => {
+    const store = await open();
+    const wanted = newKey();
+    const results = await Promise.allSettled(Array.from({ length: 10 }, () => createKey({ store, prefix }, wanted)));
+    expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('ends the old key and starts the new one in one step', async () => {
+    const store = await open();
+    const wanted = newKey();
+    const first = await createKey({ store, prefix }, wanted);
+    const second = await refreshKey({ store, prefix }, wanted);
+    expect((await store.find(first.record.hash))?.revokedAt).not.toBeNull();
+    expect(await store.findLive(wanted.environmentId, wanted.kind)).toEqual(second.record);
+    expect((await store.list(wanted.projectId)).map((record) => record.keyId)).toEqual([
+      first.record.keyId,
+      second.record.keyId,
+    ]);
+  });
+
+  it('ends a key without a successor, after which a new one can be created', async () => {
+    const store = await open();
+    const wanted = newKey();
+    await createKey({ store, prefix }, wanted);
+    await revokeKey({ store }, wanted);
+    expect(await store.findLive(wanted.environmentId, wanted.kind)).toBeNull();
+    await expect(refreshKey({ store, prefix }, wanted)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    await createKey({ store, prefix }, wanted);
+  });
+});
+
+describe('openRedisKeyStore', () => {
+  it('fails a look-up at once while Redis is away instead of queueing it', async () => {
+    const store = await openRedisKeyStore({ url: 'redis://127.0.0.1:1' });
+    opened.push(store);
+    await expect(store.find('00')).rejects.toThrow();
+    expect(await store.ready()).toBe(false);
+  });
+});

@@ -1,0 +1,35 @@
+import type { KeyEnvironment, KeyKind } from './key-text.ts';
+
+/** What is kept of a key. The text itself is nowhere: it is shown once and hashed. */
+export interface KeyRecord {
+  readonly keyId: string;
+  readonly projectId: string;
+  readonly environmentId: string;
+  readonly environment: KeyEnvironment;
+  readonly kind: KeyKind;
+  /** SHA-256 of the key's text, hexadecimal. */
+  readonly hash: string;
+  /** First and last four characters of the random part, so that a person can tell keys apart. */
+  readonly first4: string;
+  readonly last4: string;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Epoch milliseconds; null while the key lives. */
+  readonly revokedAt: number | null;
+}
+
+/** Keeps key records. Each environment has at most one live key of a kind. */
+export interface KeyStore {
+  /** The record with this hash, ended or not; null when there is none. @throws when the store cannot answer */
+  find(hash: string): Promise<KeyRecord | null>;
+  /** The live key of an environment. */
+  findLive(environmentId: string, kind: KeyKind): Promise<KeyRecord | null>;
+  /**
+   * In one step: ends `ended` (a record with `revokedAt` set), when given, and adds `added`, when given.
+   * @returns false, and changes nothing, unless the environment's live key of that kind was the one given as `ended`
+   *   (none, when `ended` is null)
+   */
+  replace(ended: KeyRecord | null, added: KeyRecord | null): Promise<boolean>;
+  /** Every key of a project, ended ones too, oldest first. */
+  list(projectId: string): Promise<KeyRecord[]>;
+}

@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createKeyText, hashKey, keyPrefixOf, parseKey } from './key-text.ts';
+
+const kinds = ['publishable', 'secret'] as const;
+const environments = ['production', 'development'] as const;
+const forms = kinds.flatMap((kind) => environments.map((environment) => ({ kind, environment })));
+
+describe('a key text', () => {
+  it('has one of the four prefixes of the specification', () => {
+    expect(forms.map((form) => keyPrefixOf('svcapik', form))).toEqual([
+      'pk_svcapik-',
+      'pk_svcapik_test-',
+      'sk_svcapik-',
+      'sk_svcapik_test-',
+    ]);
+  });
+
+  it('is read back as what it was made for, and only under its own prefix setting', () => {
+    for (const form of forms) {
+      const key = createKeyText('svcapik', form);
+      expect(key).toMatch(/^[ps]k_svcapik(_test)?-[0-9A-Za-z]{36}$/);
+      expect(parseKey('svcapik', key)).toEqual(form);
+      expect(parseKey('other', key)).toBeNull();
+    }
+  });
+
+  it('is refused without a look-up when any one character is another', () => {
+    const key = createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
+    fc.assert(
+      fc.property(fc.nat(key.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
+        fc.pre(key[at] !== character);
+        expect(parseKey('svcapik', key.slice(0, at) + character + key.slice(at + 1))).toBeNull();
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('is refused when it is anything else', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(parseKey('svcapik', text)).toBeNull();
+      }),
+    );
+    expect(parseKey('svcapik', '')).toBeNull();
+    expect(parseKey('svcapik', `pk_svcapik-${'é'.repeat(36)}`)).toBeNull();
+  });
+
+  it('draws every base62 character equally often', () => {
+    const counts = new Map<string, number>();
+    for (let i = 0; i < 4000; i++) {
+      const key = createKeyText('svcapik', { kind: 'secret', environment: 'production' });
+      for (const character of key.slice(11, 41)) counts.set(character, (counts.get(character) ?? 0) + 1);
+    }
+    expect(counts.size).toBe(62);
+    // 120,000 draws: 1,935 each, standard deviation 44. A modulo bias would give eight characters a quarter more.
+    for (const count of counts.values()) expect(Math.abs(count - 1935)).toBeLessThan(300);
+  });
+
+  it('is stored as SHA-256', () => {
+    expect(hashKey('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+  });
+});

@@ -1,0 +1,81 @@
+import { hash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/** What a key is for: publishable keys send messages, secret keys erase data. */
+export type KeyKind = 'publishable' | 'secret';
+export type KeyEnvironment = 'production' | 'development';
+
+/** What can be read off a key's text alone. */
+export interface KeyText {
+  readonly kind: KeyKind;
+  readonly environment: KeyEnvironment;
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** 178 bits: decided points, section G. */
+const RANDOM_CHARACTERS = 30;
+/** 62^6 > 2^32: room for any CRC32. */
+const CHECKSUM_CHARACTERS = 6;
+/** The largest multiple of 62 below 256: bytes from here on are thrown away, else some characters were likelier. */
+const UNBIASED_BELOW = 248;
+const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
+
+/** `pk_svcapik-`, `pk_svcapik_test-`, `sk_svcapik-` or `sk_svcapik_test-` when `prefix` is `svcapik`. */
+export function keyPrefixOf(prefix: string, { kind, environment }: KeyText): string {
+  return `${kind === 'publishable' ? 'pk' : 'sk'}_${prefix}${environment === 'development' ? '_test' : ''}-`;
+}
+
+/** Makes the text of a new key: prefix, 30 random base62 characters, checksum. It is shown once and never stored. */
+export function createKeyText(prefix: string, text: KeyText): string {
+  const head = keyPrefixOf(prefix, text) + randomBase62(RANDOM_CHARACTERS);
+  return head + checksumOf(head);
+}
+
+/**
+ * Reads the form of a key without any look-up.
+ * @returns null when prefix, length, alphabet or checksum is wrong
+ */
+export function parseKey(prefix: string, key: string): KeyText | null {
+  const dash = key.indexOf('-');
+  const form = formsOf(prefix).get(key.slice(0, dash + 1));
+  if (form === undefined || !BODY.test(key.slice(dash + 1))) return null;
+  const checksumAt = key.length - CHECKSUM_CHARACTERS;
+  return checksumOf(key.slice(0, checksumAt)) === key.slice(checksumAt) ? form : null;
+}
+
+/** What is stored of a key, hexadecimal. SHA-256 is enough for 178 random bits; a slow hash protects passwords. */
+export function hashKey(key: string): string {
+  return hash('sha256', key, 'hex');
+}
+
+const forms = new Map<string, Map<string, KeyText>>();
+
+/** The four prefixes of one setting; a process has one setting, so this is computed once. */
+function formsOf(prefix: string): Map<string, KeyText> {
+  const known = forms.get(prefix);
+  if (known !== undefined) return known;
+  const made = new Map<string, KeyText>();
+  for (const kind of ['publishable', 'secret'] as const)
+    for (const environment of ['production', 'development'] as const)
+      made.set(keyPrefixOf(prefix, { kind, environment }), { kind, environment });
+  forms.set(prefix, made);
+  return made;
+}
+
+function randomBase62(characters: number): string {
+  let text = '';
+  while (text.length < characters)
+    for (const byte of randomBytes(characters))
+      if (byte < UNBIASED_BELOW && text.length < characters) text += BASE62[byte % BASE62.length];
+  return text;
+}
+
+function checksumOf(head: string): string {
+  let rest = crc32(head);
+  let text = '';
+  for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
+    text = BASE62[rest % BASE62.length] + text;
+    rest = Math.floor(rest / BASE62.length);
+  }
+  return text;
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { PublicError } from '@playline/errors';
+import type { KeyRecord, KeyStore } from './key-store.ts';
+import { createKeyText, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
+
+export interface KeyContext {
+  store: KeyStore;
+  /** ACCESS_KEY_PREFIX, such as `svcapik`. */
+  prefix: string;
+}
+
+export interface NewKey {
+  projectId: string;
+  environmentId: string;
+  environment: KeyEnvironment;
+  kind: KeyKind;
+}
+
+export interface CreatedKey {
+  record: KeyRecord;
+  /** The key's text. It cannot be had a second time. */
+  key: string;
+}
+
+/**
+ * Creates the key of one kind of an environment.
+ * @throws PublicError CONFLICT_ERROR when the environment has a live key of that kind; `refreshKey` replaces it
+ */
+export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
+  const created = makeKey(prefix, wanted);
+  if (await store.replace(null, created.record)) return created;
+  throw conflict(wanted, 'The environment has a live key of this kind already.');
+}
+
+/**
+ * Ends the environment's key of that kind and creates its successor in one step.
+ * @throws PublicError RESOURCE_NOT_FOUND when there is none, CONFLICT_ERROR when it was replaced at the same moment
+ */
+export async function refreshKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
+  const ended = await findLiveOrThrow(store, wanted);
+  const created = makeKey(prefix, wanted);
+  if (await store.replace({ ...ended, revokedAt: Date.now() }, created.record)) return created;
+  throw conflict(wanted, 'The key was replaced at the same moment.');
+}
+
+/**
+ * Ends the environment's key of that kind without a successor.
+ * @throws PublicError as `refreshKey`
+ */
+export async function revokeKey(
+  { store }: Pick<KeyContext, 'store'>,
+  wanted: Pick<NewKey, 'environmentId' | 'kind'>,
+): Promise<KeyRecord> {
+  const ended = { ...(await findLiveOrThrow(store, wanted)), revokedAt: Date.now() };
+  if (await store.replace(ended, null)) return ended;
+  throw conflict(wanted, 'The key was replaced at the same moment.');
+}
+
+async function findLiveOrThrow(
+  store: KeyStore,
+  { environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'>,
+): Promise<KeyRecord> {
+  const live = await store.findLive(environmentId, kind);
+  if (live !== null) return live;
+  const message = 'The environment has no live key of this kind.';
+  throw new PublicError('RESOURCE_NOT_FOUND', { message, details: { environmentId, kind } });
+}
+
+function conflict({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'>, message: string): PublicError {
+  return new PublicError('CONFLICT_ERROR', { message, details: { environmentId, kind } });
+}
+
+function makeKey(prefix: string, wanted: NewKey): CreatedKey {
+  const key = createKeyText(prefix, wanted);
+  const random = key.slice(key.indexOf('-') + 1);
+  const record: KeyRecord = {
+    keyId: randomUUID(),
+    projectId: wanted.projectId,
+    environmentId: wanted.environmentId,
+    environment: wanted.environment,
+    kind: wanted.kind,
+    hash: hashKey(key),
+    first4: random.slice(0, 4),
+    last4: random.slice(-4),
+    createdAt: Date.now(),
+    revokedAt: null,
+  };
+  return { record, key };
+}

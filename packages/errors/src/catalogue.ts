@@ -1,0 +1,70 @@
+/** One kind of failure as callers see it; the error page of a code is made of the same words. */
+export interface ErrorEntry {
+  readonly status: number;
+  /** Said when the place that failed has no better public words. */
+  readonly message: string;
+  /** Why a caller meets this code. */
+  readonly cause: string;
+  /** What a caller can do about it. */
+  readonly mend: string;
+  /** True when the same request, unchanged, may succeed later: clients resend on these alone. */
+  readonly retry: boolean;
+}
+
+/** The codes of the error envelope and their statuses: decided points, section D. */
+export const ERRORS = {
+  VALIDATION_ERROR: {
+    status: 400,
+    message: 'The request is not valid.',
+    cause:
+      'A required header, parameter or member is missing, the body cannot be read, or a value lies outside its limits.',
+    mend: 'Read `details`, correct the request and send it again. Sending the same request again fails again.',
+    retry: false,
+  },
+  UNAUTHORISED_REQUEST: {
+    status: 401,
+    message: 'The key is not valid for this operation.',
+    cause: 'The key is malformed, unknown, replaced by a newer one, or of the other kind (publishable or secret).',
+    mend: 'Use the current key of the environment. Publishable keys send messages, secret keys erase data.',
+    retry: false,
+  },
+  AUTHENTICATION_ERROR: {
+    status: 403,
+    message: 'The key does not allow this.',
+    cause: 'The key is not valid, or it belongs to another project than the resource.',
+    mend: 'Use a key of the project that owns the resource.',
+    retry: false,
+  },
+  RESOURCE_NOT_FOUND: {
+    status: 404,
+    message: 'There is nothing here.',
+    cause: 'The path or the method is not part of the interface, or the resource does not exist.',
+    mend: 'Compare method and path with the interface definition; all paths start with `/v1`.',
+    retry: false,
+  },
+  CONFLICT_ERROR: {
+    status: 409,
+    message: 'The request conflicts with what is already there.',
+    cause: 'Something with the same identifier exists already.',
+    mend: 'Read `details` for the values that conflict and leave them out or choose others.',
+    retry: false,
+  },
+  TOO_MANY_REQUESTS_ERROR: {
+    status: 429,
+    message: 'Too many requests at the moment.',
+    cause: 'The rate limit of the key is used up, or the service holds as much unacknowledged data as it may.',
+    mend: 'Send the same request again after the number of seconds in the `Retry-After` header.',
+    retry: true,
+  },
+  INTERNAL_SERVER_ERROR: {
+    status: 500,
+    message: 'The service could not complete the request.',
+    cause: 'Something inside the service failed or did not answer in time. The request itself was not refused.',
+    mend: 'Send the same request again, with the same message ids; nothing is stored twice. If it lasts, give the operator the `trace_id`.',
+    retry: true,
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];

@@ -1,0 +1,55 @@
+import { createMetrics } from '@playline/runtime';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openAdminServer, type Readiness } from './admin-server.ts';
+
+let close = async (): Promise<void> => {};
+afterEach(() => close());
+
+async function open(ready: () => Readiness | Promise<Readiness>): Promise<string> {
+  const metrics = createMetrics('test');
+  metrics.counter('seen_total', 'seen').inc(2);
+  const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics });
+  close = async () => server.close();
+  return `http://127.0.0.1:${server.port}`;
+}
+
+describe('openAdminServer', () => {
+  it('says it is alive although nothing it needs is ready', async () => {
+    const url = await open(() => false);
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+  });
+
+  it('names each thing that is not ready', async () => {
+    const url = await open(() => ({ broker: false, schemas: true, keys: false }));
+    const answer = await fetch(`${url}/readyz`);
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toEqual({ ready: false, notReady: ['broker', 'keys'] });
+  });
+
+  it('is ready when everything is', async () => {
+    const url = await open(async () => ({ broker: true }));
+    const answer = await fetch(`${url}/readyz?probe=1`);
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({ ready: true, notReady: [] });
+  });
+
+  it('is not ready when the check throws or never answers', async () => {
+    const throwing = await open(() => Promise.reject(new Error('internal words')));
+    const answer = await fetch(`${throwing}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([503, { ready: false, notReady: ['service'] }]);
+    await close();
+    const hanging = await open(() => new Promise(() => {}));
+    expect((await fetch(`${hanging}/readyz`)).status).toBe(503);
+  });
+
+  it('gives the metrics as Prometheus text', async () => {
+    const url = await open(() => true);
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('seen_total{service="test"} 2');
+  });
+
+  it('answers 404 for anything else', async () => {
+    const url = await open(() => true);
+    expect((await fetch(`${url}/`)).status).toBe(404);
+    expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(404);
+  });
+});

@@ -1,0 +1,92 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Closable, Metrics } from '@playline/runtime';
+
+/** What `/readyz` asks a service: yes or no, or one answer for each thing it needs, by name. */
+export type Readiness = boolean | Readonly<Record<string, boolean>>;
+
+export interface AdminServerOptions {
+  host: string;
+  /** 0 takes a free port; the one taken is in `port` of the result. */
+  port: number;
+  /** Asked on every `/readyz`; a fault and an answer that takes longer than 2 s count as not ready. */
+  ready: () => Readiness | Promise<Readiness>;
+  metrics: Metrics;
+}
+
+/** Orchestrators give a probe one to a few seconds; a check that hangs must still be answered with its name. */
+const READY_MAX_MS = 2000;
+
+/**
+ * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
+ * with `{"ready":false,"notReady":[names]}`) and `/metrics` (Prometheus text).
+ * @throws Error when the port cannot be taken
+ */
+export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?', 1)[0];
+    if (request.method !== 'GET' && request.method !== 'HEAD') return answerJson(response, 404, { found: false });
+    if (path === '/livez') return answerJson(response, 200, { live: true });
+    if (path === '/readyz') return void answerReadiness(options, response);
+    if (path === '/metrics') return void answerMetrics(options.metrics, response);
+    answerJson(response, 404, { found: false });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        // Nobody waits for an answer of this listener that must not be cut: probes ask again.
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
+  const notReady = namesNotReady(await askWithin(options.ready, READY_MAX_MS));
+  if (notReady.length === 0) answerJson(response, 200, { ready: true, notReady });
+  else answerJson(response, 503, { ready: false, notReady });
+}
+
+function namesNotReady(readiness: Readiness): string[] {
+  if (typeof readiness === 'boolean') return readiness ? [] : ['service'];
+  return Object.entries(readiness)
+    .filter(([, ready]) => !ready)
+    .map(([name]) => name);
+}
+
+async function askWithin(ready: AdminServerOptions['ready'], boundMs: number): Promise<Readiness> {
+  let timer: NodeJS.Timeout | undefined;
+  const bound = new Promise<Readiness>((resolve) => {
+    timer = setTimeout(resolve, boundMs, false);
+  });
+  try {
+    return await Promise.race([Promise.resolve().then(ready), bound]);
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function answerMetrics(metrics: Metrics, response: ServerResponse): Promise<void> {
+  try {
+    const text = await metrics.text();
+    response.writeHead(200, { 'content-type': metrics.contentType });
+    response.end(text);
+  } catch {
+    answerJson(response, 500, { metrics: false });
+  }
+}
+
+function answerJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { expectEnvelope, json, open, post, sendRaw } from './test/open-server.ts';
+
+describe('an answer', () => {
+  it('carries the trace id of a valid traceparent', async () => {
+    const { url } = await open();
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const answer = await post(url, '{}', { ...json, traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    expect(answer.headers.get('x-trace-id')).toBe(traceId);
+  });
+
+  it('names no software', async () => {
+    const { url } = await open();
+    for (const answer of [await post(url, '{}'), await fetch(`${url}/v1/items/7`), await fetch(`${url}/none`)]) {
+      expect(answer.headers.get('x-powered-by')).toBeNull();
+      expect(answer.headers.get('server')).toBeNull();
+      expect(answer.headers.get('etag')).toBeNull();
+    }
+  });
+
+  it('comes from hot and other routes alike, with and without a query', async () => {
+    const { url } = await open();
+    expect(await (await post(url, '{}')).json()).toEqual({ bytes: 2, text: '{}' });
+    expect((await fetch(`${url}/v1/echo?a=b`, { method: 'POST', body: '{}', headers: json })).status).toBe(200);
+    expect(await (await fetch(`${url}/v1/items/7?a=b`)).json()).toEqual({ id: '7' });
+  });
+});
+
+describe('an envelope', () => {
+  it.each([
+    ['GET', '/'],
+    ['GET', '/v1/echo'],
+    ['POST', '/v1/echo/'],
+    ['POST', '/V1/echo'],
+    ['PATCH', '/v1/echo'],
+    ['OPTIONS', '/v1/broken'],
+    ['OPTIONS', '/v1/nowhere'],
+    ['POST', '/v1/items/7'],
+  ])('404 answers %s %s', async (method, path) => {
+    const { url } = await open();
+    await expectEnvelope(await fetch(url + path, { method }), 'RESOURCE_NOT_FOUND');
+  });
+
+  it('404 answers HEAD with the headers alone', async () => {
+    const { url } = await open();
+    const answer = await fetch(`${url}/v1/echo`, { method: 'HEAD' });
+    expect([answer.status, await answer.text()]).toEqual([404, '']);
+  });
+
+  it('500 answers a handler that throws, leaks nothing and reports the fault once', async () => {
+    const { url, faults } = await open();
+    const answer = await fetch(`${url}/v1/broken`, { method: 'DELETE' });
+    expect(await answer.clone().text()).not.toContain('hunter2');
+    await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+    expect(faults).toEqual([new Error('password hunter2')]);
+  });
+
+  it('400 answers a path that is not percent-encoding', async () => {
+    const { url } = await open();
+    await expectEnvelope(await fetch(`${url}/v1/items/%zz`), 'VALIDATION_ERROR');
+  });
+
+  it.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', 'application/json; charset=latin1', ''])(
+    '400 answers content type %j',
+    async (type) => {
+      const { url } = await open();
+      const body = new Blob(['{}']);
+      const answer = await post(url, body, type === '' ? {} : { 'content-type': type });
+      await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-type' });
+    },
+  );
+
+  it.each(['application/json', 'application/json;charset=UTF-8', 'Application/JSON ; charset="utf-8"; v=1'])(
+    'is not given for content type %j',
+    async (type) => {
+      const { url } = await open();
+      expect((await post(url, '{}', { 'content-type': type })).status).toBe(200);
+    },
+  );
+
+  it.each(['compress', 'gzip, gzip', 'constructor'])('400 answers content encoding %j', async (encoding) => {
+    const { url } = await open();
+    const answer = await post(url, '{}', { ...json, 'content-encoding': encoding });
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+  });
+
+  it.each([
+    ['no HTTP', 'nonsense\r\n\r\n'],
+    [
+      'a broken chunk',
+      'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
+    ],
+    ['two lengths', 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+    ['too many headers', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`],
+  ])('400 answers %s and ends the connection', async (_name, bytes) => {
+    const { port } = await open();
+    const text = await sendRaw(port, bytes);
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toMatchObject({ code: 'VALIDATION_ERROR', details: null });
+  });
+
+  it('for a body that breaks off belongs to its request: same trace, same CORS headers', async () => {
+    const { port } = await open();
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const lines = ['POST /v1/echo HTTP/1.1', 'host: a', 'content-type: application/json', 'transfer-encoding: chunked'];
+    const text = await sendRaw(
+      port,
+      [...lines, `traceparent: 00-${traceId}-00f067aa0ba902b7-01`, '', 'zz', ''].join('\r\n'),
+    );
+    expect(text).toContain(`"trace_id":"${traceId}"`);
+    expect(text).toContain('access-control-allow-origin: *');
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+
+  it('404 answers CONNECT', async () => {
+    const { port } = await open();
+    expect(await sendRaw(port, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n')).toContain('"code":"RESOURCE_NOT_FOUND"');
+  });
+
+  it('400 answers an expectation that cannot be met', async () => {
+    const { port } = await open();
+    const text = await sendRaw(port, 'GET / HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\n\r\n');
+    expect(text).toContain('"details":{"header":"expect"}');
+  });
+});
+
+describe('CORS', () => {
+  it('answers the preflight of a publishable-key operation for any origin', async () => {
+    const { url } = await open();
+    const headers = { origin: 'https://game.test', 'access-control-request-method': 'POST' };
+    const answer = await fetch(`${url}/v1/echo`, { method: 'OPTIONS', headers });
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    expect(answer.headers.get('access-control-allow-methods')).toBe('POST, GET, PUT');
+    expect(answer.headers.get('access-control-max-age')).toBe('7200');
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
+    expect(answer.headers.get('access-control-allow-headers')).toBe(
+      'content-type, content-encoding, x-service-publishable-key, traceparent',
+    );
+  });
+
+  it('lets a page read answers and errors of such an operation', async () => {
+    const { url } = await open();
+    for (const answer of [await post(url, '{}'), await post(url, '{}', {}), await fetch(`${url}/v1/echo`)]) {
+      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+      expect(answer.headers.get('access-control-expose-headers')).toBe(
+        'Retry-After, RateLimit, RateLimit-Policy, x-trace-id',
+      );
+    }
+  });
+
+  it('sends no header at all for any other operation', async () => {
+    const { url } = await open();
+    const headers = { origin: 'https://game.test', 'access-control-request-method': 'DELETE' };
+    for (const method of ['DELETE', 'OPTIONS']) {
+      const answer = await fetch(`${url}/v1/broken`, { method, headers });
+      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+  });
+});

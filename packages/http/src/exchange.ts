@@ -1,0 +1,92 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
+import { readOn } from './read-on.ts';
+import { type Trace, traceOf } from './trace.ts';
+
+/** What all exchanges of one server have in common. */
+export interface Frame {
+  /** Address of the page that explains a code. */
+  readonly link: (code: ErrorCode) => string;
+  /** True from the start of a graceful close: each answer then ends its connection. */
+  draining: boolean;
+  /** Called for each answer, envelope or not. */
+  readonly onAnswer: (exchange: Exchange, status: number) => void;
+  /** Called once for each 5xx, with what really happened. */
+  readonly onFault: (exchange: Exchange, error: unknown) => void;
+}
+
+/** Header names and values in turn, as `writeHead` takes them fastest. */
+export type HeaderList = readonly (string | number)[];
+
+/** The caller has gone: nobody reads an answer, and nothing failed here. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/** One request and its answer. The first answer counts; later ones are ignored, so a deadline and a result may race. */
+export class Exchange implements Trace {
+  readonly request: IncomingMessage;
+  readonly traceId: string;
+  readonly traceparent: string;
+  readonly #response: ServerResponse;
+  readonly #frame: Frame;
+  readonly #headers: HeaderList;
+  #answered = false;
+
+  constructor(frame: Frame, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
+    const trace = traceOf(pair.request.headers.traceparent as string | undefined);
+    this.request = pair.request;
+    this.traceId = trace.traceId;
+    this.traceparent = trace.traceparent;
+    this.#response = pair.response;
+    this.#frame = frame;
+    this.#headers = headers;
+  }
+
+  get answered(): boolean {
+    return this.#answered;
+  }
+
+  /** Sends JSON text. */
+  answer(status: number, json: string, headers: HeaderList = []): void {
+    const length = Buffer.byteLength(json);
+    this.#send(status, ['content-type', 'application/json', 'content-length', length, ...headers], json);
+  }
+
+  /** Sends no body: for 202 and 204, and for a CORS preflight. */
+  answerEmpty(status: number, headers: HeaderList = []): void {
+    this.#send(status, status === 204 ? headers : ['content-length', 0, ...headers], undefined);
+  }
+
+  /** Sends the error envelope of any fault; what is not public stays inside and is reported to `onFault`. */
+  fail(error: unknown, headers: HeaderList = []): void {
+    if (this.#answered || error instanceof ClientGone) return;
+    const { status, body } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
+    if (status >= 500) this.#frame.onFault(this, error);
+    const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
+    const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];
+    this.answer(status, JSON.stringify(body), [...wait, ...headers]);
+  }
+
+  /** As `fail`, and ends the connection: what comes next on it could not be read as a request. */
+  failAndClose(error: unknown): void {
+    this.fail(error, ['connection', 'close']);
+  }
+
+  #send(status: number, headers: HeaderList, body: string | undefined): void {
+    if (this.#answered) return;
+    this.#answered = true;
+    this.#frame.onAnswer(this, status);
+    if (this.#response.destroyed || this.#response.headersSent) return;
+    const list = ['x-trace-id', this.traceId, ...this.#headers, ...headers];
+    if (this.#frame.draining) list.push('connection', 'close');
+    this.#response.writeHead(status, list as string[]);
+    this.#response.end(body);
+    if (!this.request.complete) readOn(this.request);
+  }
+}
+
+/** A request that names nothing this service has. */
+export function notFound(): PublicError {
+  return new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' });
+}

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
+
+describe('a body', () => {
+  it.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['BR', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('is read as %s', async (encoding, compress) => {
+    const { url } = await open();
+    const answer = await post(url, compress(Buffer.from('[1,2,3]')), { ...json, 'content-encoding': encoding });
+    expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
+  });
+
+  it('is read in chunks of unknown length', async () => {
+    const { url } = await open();
+    const stream = new ReadableStream({
+      start(controller) {
+        for (const part of ['[1,', '2,', '3]']) controller.enqueue(Buffer.from(part));
+        controller.close();
+      },
+    });
+    const answer = await fetch(`${url}/v1/echo`, { method: 'POST', body: stream, headers: json, duplex: 'half' });
+    expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
+  });
+
+  it('may be as long as the limit, compressed or not, and no byte longer', async () => {
+    const { url } = await open();
+    // Random, so that its compressed form is longer than the body itself.
+    const full = randomBytes(LIMIT);
+    const over = Buffer.concat([full, Buffer.alloc(1)]);
+    for (const [body, status] of [
+      [full, 200],
+      [over, 400],
+    ] as const) {
+      expect((await post(url, body)).status).toBe(status);
+      expect((await post(url, gzipSync(body), { ...json, 'content-encoding': 'gzip' })).status).toBe(status);
+    }
+  });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('that is a %s bomb is refused with the limit named and never inflated', async (encoding, compress) => {
+    const { url } = await open();
+    const bomb = compress(Buffer.alloc(256 * 1024 * 1024));
+    const before = process.memoryUsage.rss();
+    const answer = await post(url, bomb, { ...json, 'content-encoding': encoding });
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { limitBytes: LIMIT });
+    expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('that is broken %s is refused', async (encoding, compress) => {
+    const { url } = await open();
+    const whole = compress(randomBytes(1000));
+    for (const body of [whole.subarray(0, 500), Buffer.from('nonsense'), Buffer.alloc(0)]) {
+      const answer = await post(url, body, { ...json, 'content-encoding': encoding });
+      await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+    }
+  });
+
+  it('with a declared length above the limit gets its answer although the caller sends all of it first', async () => {
+    const { port } = await open();
+    const head = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${4 * LIMIT}\r\n\r\n`;
+    const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+    const text = await sendRaw(port, head, Buffer.alloc(4 * LIMIT), next);
+    expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
+    expect(text.indexOf('{"id":"9"}')).toBeGreaterThan(0);
+  });
+
+  it('in chunks that exceed the limit gets its answer, and the connection lives on', async () => {
+    const { port } = await open();
+    const head =
+      'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+    const chunk = Buffer.concat([Buffer.from('40000\r\n'), Buffer.alloc(0x40000), Buffer.from('\r\n')]);
+    const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+    const text = await sendRaw(port, head, ...Array.from({ length: 8 }, () => chunk), '0\r\n\r\n', next);
+    expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
+    expect(text).toContain('{"id":"9"}');
+  });
+
+  it('refused before it is read does not end the connection', async () => {
+    const { port } = await open();
+    const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 * LIMIT}\r\n\r\n`;
+    const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+    const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), next);
+    expect(text).toMatch(/^HTTP\/1\.1 429 /);
+    expect(text).toContain('\r\nretry-after: 1\r\n');
+    expect(text).toContain('{"id":"9"}');
+  });
+
+  it('that goes on for ever after its refusal is cut off', async () => {
+    const { port } = await open();
+    const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${1024 * LIMIT}\r\n\r\n`;
+    const sent = await new Promise<number>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => {
+        socket.write(head);
+        const more = () => socket.write(Buffer.alloc(LIMIT), (error) => error == null && more());
+        more();
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(socket.bytesWritten));
+    });
+    expect(sent).toBeLessThan(64 * LIMIT);
+  });
+
+  it('that comes too slowly is answered 500, since a resend may succeed', async () => {
+    const { port, faults } = await open(50);
+    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+    const text = await new Promise<string>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(head));
+      socket.on('data', (chunk) => {
+        resolve(chunk.toString());
+        socket.destroy();
+      });
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 500 /);
+    expect(String((faults[0] as Error).cause)).toContain('body too slow');
+  });
+
+  it('whose caller hangs up is no fault', async () => {
+    const { port, url, faults } = await open();
+    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+    await new Promise<void>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(head, () => socket.destroy()));
+      socket.on('close', () => resolve());
+    });
+    expect((await fetch(`${url}/v1/items/1`)).status).toBe(200);
+    expect(faults).toEqual([]);
+  });
+});

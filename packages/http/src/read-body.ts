@@ -1,0 +1,64 @@
+import type { IncomingMessage } from 'node:http';
+import { PublicError } from '@playline/errors';
+import { type BodyPlan, decodeBody, tooLarge } from './content.ts';
+import { ClientGone } from './exchange.ts';
+
+export interface ReadBodyOptions {
+  /** How long the whole body may take. */
+  bodyMaxMs?: number;
+  /** Told how many bytes have come so far, before they are kept; a throw ends the reading with that error. */
+  onBytes?: (bytes: number) => void;
+}
+
+/** 1 MiB in this time is 0.8 Mbit/s; slower callers hold memory for longer than a batch is worth. */
+const BODY_MAX_MS = 10_000;
+
+/**
+ * Reads a body as planned and decompresses it, within the plan's limits.
+ * @throws PublicError VALIDATION_ERROR (too large, broken encoding), INTERNAL_SERVER_ERROR (too slow: it may be the
+ *   network, and callers drop a batch on a 4xx); ClientGone when the caller hangs up
+ */
+export async function readBody(
+  request: IncomingMessage,
+  plan: BodyPlan,
+  options: ReadBodyOptions = {},
+): Promise<Buffer> {
+  return decodeBody(await readRaw(request, plan, options), plan);
+}
+
+function readRaw(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOptions): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const end = (error: Error | null) => {
+      clearTimeout(timer);
+      request.off('data', onData);
+      request.off('end', onEnd);
+      request.off('close', onClose);
+      if (error !== null) reject(error);
+      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes));
+    };
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > plan.rawBytesMax) return end(tooLarge(plan.bytesMax));
+      try {
+        options.onBytes?.(bytes);
+      } catch (error) {
+        return end(error as Error);
+      }
+      chunks.push(chunk);
+    };
+    const onEnd = () => end(null);
+    const onClose = () => end(new ClientGone('the caller hung up'));
+    const timer = setTimeout(() => end(tooSlow(bytes)), options.bodyMaxMs ?? BODY_MAX_MS);
+    request.on('data', onData);
+    request.on('end', onEnd);
+    request.on('close', onClose);
+    // Its meaning is in 'close', which follows; without a listener it would be an uncaught fault.
+    request.on('error', () => {});
+  });
+}
+
+function tooSlow(bytes: number): PublicError {
+  return new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(`body too slow, ${bytes} bytes so far`) });
+}

@@ -1,0 +1,73 @@
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { until } from '@playline/testkit';
+import { expect, it } from 'vitest';
+import { createHttpApp } from './app.ts';
+import type { Exchange } from './exchange.ts';
+import { openHttpServer } from './server.ts';
+
+/** A server whose requests stay in flight until the test answers them. */
+async function open() {
+  const inFlight: Exchange[] = [];
+  const app = createHttpApp({
+    publishableKeyHeader: 'x-key',
+    link: (code) => code,
+    routes: [{ method: 'GET', path: '/held', hot: true, handle: (exchange) => void inFlight.push(exchange) }],
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  return { server, inFlight };
+}
+
+function get(port: number, agent: Agent): Promise<{ status: number; connection: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    request({ port, path: '/held', agent }, (answer) => {
+      answer.resume();
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, connection: answer.headers.connection }));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+it('answers what is in flight, ends its connection and takes nothing new while it drains', async () => {
+  const { server, inFlight } = await open();
+  const agent = new Agent({ keepAlive: true });
+  const answer = get(server.port, agent);
+  await until('the request is in flight', () => inFlight.length === 1);
+  expect(server.state).toBe('open');
+
+  const closed = server.close();
+  expect(server.state).toBe('draining');
+  await expect(get(server.port, new Agent())).rejects.toThrow('ECONNREFUSED');
+  inFlight[0]?.answer(200, '{}');
+  expect(await answer).toEqual({ status: 200, connection: 'close' });
+  await closed;
+  expect(server.state).toBe('closed');
+});
+
+it('ends idle keep-alive connections, used and unused, when it closes', async () => {
+  const { server, inFlight } = await open();
+  const unused = connect(server.port, '127.0.0.1');
+  const ended = new Promise((resolve) => unused.on('close', resolve));
+  unused.resume();
+  const answer = get(server.port, new Agent({ keepAlive: true }));
+  await until('the request is in flight', () => inFlight.length === 1);
+  inFlight[0]?.answer(200, '{}');
+  expect((await answer).connection).toBe('keep-alive');
+  await server.close();
+  await ended;
+  // Far below the bound after which a drain cuts whatever is left.
+}, 5000);
+
+it('closes once, however often it is asked to', async () => {
+  const { server } = await open();
+  await Promise.all([server.close(), server.close()]);
+  expect(server.state).toBe('closed');
+});
+
+it('refuses to start on a port that is taken', async () => {
+  const { server } = await open();
+  const app = createHttpApp({ publishableKeyHeader: 'x-key', link: (code) => code, routes: [] });
+  await expect(openHttpServer({ app, host: '127.0.0.1', port: server.port })).rejects.toThrow('EADDRINUSE');
+  await server.close();
+});

@@ -1,0 +1,94 @@
+import { connect } from 'node:net';
+import { ERRORS, type ErrorCode, PublicError } from '@playline/errors';
+import { afterEach, expect } from 'vitest';
+import { createHttpApp } from '../app.ts';
+import { planJsonBody } from '../content.ts';
+import { readBody } from '../read-body.ts';
+import { type HttpServer, openHttpServer } from '../server.ts';
+
+export const LIMIT = 1024 * 1024;
+let server: HttpServer | undefined;
+afterEach(() => server?.close());
+
+export interface World {
+  url: string;
+  port: number;
+  faults: unknown[];
+}
+
+/** A server on a free port with one route of each kind; it closes after the test. */
+export async function open(bodyMaxMs = 10_000): Promise<World> {
+  const faults: unknown[] = [];
+  const app = createHttpApp({
+    publishableKeyHeader: 'x-service-publishable-key',
+    link: (code) => `https://docs.test/errors/${code}`,
+    onFault: (_exchange, error) => faults.push(error),
+    routes: [
+      {
+        method: 'POST',
+        path: '/v1/echo',
+        hot: true,
+        cors: true,
+        handle: async (exchange) => {
+          const body = await readBody(exchange.request, planJsonBody(exchange.request, LIMIT), { bodyMaxMs });
+          exchange.answer(200, JSON.stringify({ bytes: body.length, text: body.toString().slice(0, 20) }));
+        },
+      },
+      {
+        method: 'POST',
+        path: '/v1/refuse',
+        handle: () => {
+          throw new PublicError('TOO_MANY_REQUESTS_ERROR');
+        },
+      },
+      {
+        method: 'GET',
+        path: '/v1/items/:id',
+        handle: (exchange, { id }) => exchange.answer(200, JSON.stringify({ id })),
+      },
+      {
+        method: 'DELETE',
+        path: '/v1/broken',
+        handle: () => {
+          throw new Error('password hunter2');
+        },
+      },
+    ],
+  });
+  server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults };
+}
+
+export const json = { 'content-type': 'application/json' };
+export const post = (url: string, body: RequestInit['body'], headers: Record<string, string> = json) =>
+  fetch(`${url}/v1/echo`, { method: 'POST', body, headers });
+
+/** Expects an envelope with this code. */
+export async function expectEnvelope(answer: Response, code: ErrorCode, details: unknown = null): Promise<void> {
+  expect(answer.status).toBe(ERRORS[code].status);
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  const body = (await answer.json()) as Record<string, unknown>;
+  expect(body).toEqual({
+    message: expect.any(String),
+    link: `https://docs.test/errors/${code}`,
+    trace_id: answer.headers.get('x-trace-id'),
+    code,
+    details,
+  });
+  expect(body.trace_id).toMatch(/^[0-9a-f]{32}$/);
+}
+
+/** Sends bytes as they are and gives back everything that comes until the connection ends. */
+export function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () => {
+      for (const part of parts) socket.write(part);
+    });
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('end', () => resolve(text));
+    socket.on('error', reject);
+  });
+}
