@@ -1,0 +1,43 @@
+import type { IdentityKind, IdentityLinkRecord, IdentityType, MessageRecord } from '@playline/contracts';
+
+/** What a message must tell for its link fact; a `MessageRecord` has it all. */
+export type LinkSource = Pick<
+  MessageRecord,
+  'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
+> & { type: string; identityType: string; fromType: string; toType: string };
+
+/** Kind of an id that came with this type; '' when it came without one. */
+export function toIdentityKind(type: string): IdentityKind {
+  return type === '' ? 'untyped' : (type as IdentityType);
+}
+
+/**
+ * The link fact of an accepted message, or null when it links nobody: only identify and alias do, and an identify
+ * without an anonymous id only when its user id is typed, because the same id text without a type is linked to it.
+ * Such a fact carries `fromId` '' (and `fromKind` anonymous, which then means nothing).
+ */
+export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
+  const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
+  const origin = { environmentId, messageId, eventTime, receivedAt, traceId };
+  if (message.type === 'alias')
+    return {
+      ...origin,
+      link: 'alias',
+      fromKind: toIdentityKind(message.fromType),
+      fromId: message.fromId.trim(),
+      toKind: toIdentityKind(message.toType),
+      toId: message.toId.trim(),
+    };
+  if (message.type !== 'identify') return null;
+  const fromId = message.anonymousId.trim();
+  const toId = message.userId.trim();
+  if (toId === '' || (fromId === '' && message.identityType === '')) return null;
+  return {
+    ...origin,
+    link: 'identify',
+    fromKind: 'anonymous',
+    fromId,
+    toKind: toIdentityKind(message.identityType),
+    toId,
+  };
+}

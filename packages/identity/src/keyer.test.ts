@@ -1,0 +1,50 @@
+import { hash } from 'node:crypto';
+import { IDENTITY_KINDS } from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createIdentityKeyer } from './keyer.ts';
+
+const pepper = Buffer.alloc(32, 7);
+const environment = fc.stringMatching(/^[a-z0-9_-]{1,64}$/);
+const kind = fc.constantFrom(...IDENTITY_KINDS);
+const id = fc.string({ unit: 'grapheme-composite', minLength: 1, maxLength: 256 }).filter((text) => text.trim() !== '');
+
+describe('the identity key', () => {
+  it('is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id, whatever was asked before', () => {
+    const keyOf = createIdentityKeyer(pepper);
+    fc.assert(
+      fc.property(environment, kind, id, (environmentId, kindOfId, text) => {
+        const input = Buffer.concat([pepper, Buffer.from(`${environmentId}\0${kindOfId}\0${text.trim()}`)]);
+        const expected = hash('sha256', input, 'buffer').subarray(0, 16);
+        expect(keyOf(environmentId, kindOfId, text)).toEqual(expected);
+        expect(keyOf(environmentId, kindOfId, `\t ${text} \n`)).toEqual(expected);
+        expect(keyOf(environmentId, kindOfId, text)).toEqual(expected);
+      }),
+    );
+  });
+
+  it('differs where environment, kind, id or pepper differ, also for ids that hold the separator', () => {
+    const keyOf = createIdentityKeyer(pepper);
+    const keys = [
+      keyOf('e', 'steam', 'a'),
+      keyOf('e', 'steam', 'a\0b'),
+      keyOf('e', 'steam', 'steam\0a'),
+      keyOf('e', 'epic', 'a'),
+      keyOf('f', 'steam', 'a'),
+      keyOf('e', 'steam', 'A'),
+      createIdentityKeyer(Buffer.alloc(32, 8))('e', 'steam', 'a'),
+    ];
+    expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(keys.length);
+  });
+
+  it('is right for an id longer than the contract allows', () => {
+    const long = '\u{1f600}'.repeat(5_000);
+    expect(createIdentityKeyer(pepper)('e', 'custom', long)).toEqual(
+      hash('sha256', Buffer.concat([pepper, Buffer.from(`e\0custom\0${long}`)]), 'buffer').subarray(0, 16),
+    );
+  });
+
+  it('is not made with a short pepper', () => {
+    expect(() => createIdentityKeyer(Buffer.alloc(31))).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,76 @@
+import { ZERO_KEY } from '@playline/contracts';
+import type { RefusalReason, StepDecision } from '../decisions.ts';
+import type { GraphLimits } from '../graph.ts';
+import type { GraphFact, GraphStep } from '../steps.ts';
+import type { EnvironmentState, MemberState } from './environment.ts';
+
+interface Question {
+  fact: GraphFact;
+  step: GraphStep;
+  limits: GraphLimits;
+}
+
+type Side = Map<string, MemberState>;
+type Verdict = Pick<StepDecision, 'outcome' | 'reason' | 'root' | 'moved'>;
+
+/** Decides one step and, when it links, joins the two components. */
+export function decideStep(state: EnvironmentState, question: Question): StepDecision {
+  const { link, aKey, aKind, bKey, bKind } = question.step;
+  return { link, aKey, aKind, bKey, bKind, ...judge(state, question) };
+}
+
+function judge(state: EnvironmentState, question: Question): Verdict {
+  const { fact, step } = question;
+  const [a, b] = [step.aKey.toString('hex'), step.bKey.toString('hex')];
+  if (step.blocked) return refuse('blocked');
+  if (isFenced(state, a, fact) || isFenced(state, b, fact)) return refuse('fenced');
+  const [rootA, rootB] = [state.roots.get(a), state.roots.get(b)];
+  if (a === b || (rootA !== undefined && rootA === rootB))
+    return { outcome: 'unchanged', reason: '', root: Buffer.from(rootA ?? a, 'hex'), moved: [] };
+  if (rootB !== undefined && step.otherKeys.some((key) => state.roots.get(key.toString('hex')) === rootB))
+    return { outcome: 'ambiguous', reason: '', root: ZERO_KEY, moved: [] };
+
+  const sideA = state.members.get(rootA ?? '') ?? new Map([[a, { kind: step.aKind, linkedAt: fact.receivedAt }]]);
+  const sideB = state.members.get(rootB ?? '') ?? new Map([[b, { kind: step.bKind, linkedAt: fact.receivedAt }]]);
+  const reason = refusalOf(sideA, sideB, question);
+  return reason === null ? join(state, sideA, sideB) : refuse(reason);
+}
+
+function refuse(reason: RefusalReason): Verdict {
+  return { outcome: 'refused', reason, root: ZERO_KEY, moved: [] };
+}
+
+function isFenced(state: EnvironmentState, key: string, fact: GraphFact): boolean {
+  const cutoffMs = state.fences.get(key);
+  return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
+}
+
+function refusalOf(sideA: Side, sideB: Side, { fact, step, limits }: Question): RefusalReason | null {
+  const joined = [...sideA.values(), ...sideB.values()];
+  if (joined.length > limits.identitiesMax) return 'too_many_identities';
+  const kindsOfB = new Set([...sideB.values()].map((member) => member.kind));
+  // The sides have no identity in common, so a kind in common means two values of it.
+  const inCommon = [...sideA.values()].map((member) => member.kind).filter((kind) => kindsOfB.has(kind));
+  if (step.link === 'alias' && inCommon.some((kind) => limits.uniqueTypes.includes(kind))) return 'two_known_users';
+  if (step.link !== 'alias' && inCommon.some((kind) => kind !== 'anonymous')) return 'shared_device';
+  const since = fact.receivedAt - limits.anonymousWindowMs;
+  const anonymousIds = joined.filter((member) => member.kind === 'anonymous' && member.linkedAt > since);
+  return anonymousIds.length > limits.anonymousIdsMax ? 'too_many_anonymous_ids' : null;
+}
+
+function join(state: EnvironmentState, sideA: Side, sideB: Side): Verdict {
+  const joined = new Map([...sideA, ...sideB].sort(([a], [b]) => (a < b ? -1 : 1)));
+  const root = [...joined.keys()][0]!;
+  const moved = [...joined].filter(([key]) => state.roots.get(key) !== root);
+  for (const key of joined.keys()) {
+    state.members.delete(state.roots.get(key) ?? '');
+    state.roots.set(key, root);
+  }
+  state.members.set(root, joined);
+  return {
+    outcome: 'linked',
+    reason: '',
+    root: Buffer.from(root, 'hex'),
+    moved: moved.map(([key, member]) => ({ key: Buffer.from(key, 'hex'), ...member })),
+  };
+}

@@ -1,0 +1,219 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import {
+  type Applied,
+  type Cutoff,
+  DEFAULT_LIMITS,
+  EpochPresentFault,
+  type FactBlock,
+  type GraphLimits,
+  type IdentityGraph,
+  type LinkSourcePartition,
+  type Member,
+  MissingEpochFault,
+} from '../graph.ts';
+import type { GraphFact } from '../steps.ts';
+import { createLayout, type Layout } from './layout.ts';
+import { createScript } from './script.ts';
+import { fromEntry, fromMember, toFactBlob, toKindLetters, toOverrideBlob } from './wire.ts';
+
+export interface RedisIdentityGraphOptions {
+  /** With its password: `redis://:password@host:port` */
+  url: string;
+  /** Put before every key; '' in a deployment, tests keep apart with it. */
+  namespace?: string;
+  limits?: GraphLimits;
+  /** Topic whose offsets `apply` and its kin speak of; whoever calls none of them need not name it. */
+  linkTopic?: string;
+  /** Told of every fault of the connection; it reconnects by itself. */
+  onFault?: (fault: Error) => void;
+}
+
+/**
+ * Facts in one call of the script. A call stops everybody else's, and the dearest fact moves a thousand identities
+ * (about a millisecond), so this bounds a stop to some 30 ms; more facts a call bring little.
+ */
+const CALL_FACTS_MAX = 32;
+
+/** Keeps the server busy while answers are read, and a call from timing out behind many others. */
+const CALLS_IN_FLIGHT_MAX = 4;
+
+/** A server that is silent for this long counts as away: the block is tried again, which is safe. */
+const COMMAND_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 2_000;
+const RECONNECT_DELAY_MAX_MS = 1_000;
+
+/** Opens the graph in Redis; resolves also while Redis is away, `ready` tells. */
+export async function openRedisIdentityGraph(options: RedisIdentityGraphOptions): Promise<IdentityGraph> {
+  const namespace = options.namespace ?? '';
+  const redis = new Redis(options.url, {
+    lazyConnect: true,
+    // A command whose connection broke fails: only the caller knows where to begin again.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_DELAY_MAX_MS),
+  });
+  redis.on('error', (fault) => options.onFault?.(fault));
+  await redis.connect().catch(() => {});
+  const connection = { redis, namespace, layout: createLayout(namespace, options.linkTopic ?? '') };
+  return {
+    ...createFactCalls(connection, options.limits ?? DEFAULT_LIMITS),
+    ...createQuestions(connection),
+    ...createErasureMarks(connection),
+    ...createRebuild(connection),
+    ready: async () => redis.status === 'ready' && (await readEpoch(connection)) !== null,
+    close: async () => redis.disconnect(),
+  };
+}
+
+interface Connection {
+  readonly redis: Redis;
+  readonly namespace: string;
+  readonly layout: Layout;
+}
+
+function readEpoch({ redis, layout }: Connection): Promise<string | null> {
+  return redis.get(layout.epoch);
+}
+
+async function readApplied({ redis, layout }: Connection, source: LinkSourcePartition): Promise<number> {
+  return Number((await redis.hget(layout.progress, toSourceText(source))) ?? -1);
+}
+
+function createFactCalls(
+  connection: Connection,
+  limits: GraphLimits,
+): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'trim'> {
+  const { redis, namespace, layout } = connection;
+  const applyScript = createScript(redis, 'apply.lua');
+  const { identitiesMax, anonymousIdsMax, anonymousWindowMs } = limits;
+  const limitArguments = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
+
+  const applyCall = async (block: FactBlock): Promise<Applied[]> => {
+    const place = [namespace, toSourceText(block), block.after, block.through];
+    const args = [...place, ...limitArguments, ...block.facts.map(toFactBlob)];
+    const reply = (await applyScript([layout.epoch, layout.progress], args)) as Buffer[];
+    return reply.slice(1).map(fromEntry);
+  };
+
+  return {
+    async apply(block) {
+      const calls = splitBlock(block);
+      const results: Applied[][] = [];
+      // Each call says what the one before it applied, so none runs where one before it failed.
+      for (let at = 0; at < calls.length; at += CALLS_IN_FLIGHT_MAX)
+        results.push(...(await Promise.all(calls.slice(at, at + CALLS_IN_FLIGHT_MAX).map(applyCall))));
+      return results.flat();
+    },
+    async lastApplied(source) {
+      const [epoch, applied] = await Promise.all([readEpoch(connection), readApplied(connection, source)]);
+      if (epoch === null) throw new MissingEpochFault();
+      return applied;
+    },
+    async trim(source, through, environmentIds) {
+      const prefix = `${toSourceText(source)}/`;
+      const isTrimmed = (field: string) => field.startsWith(prefix) && Number(field.slice(prefix.length)) <= through;
+      const trimOne = async (environmentId: string) => {
+        const fields = (await redis.hkeys(layout.outboxOf(environmentId))).filter(isTrimmed);
+        if (fields.length > 0) await redis.hdel(layout.outboxOf(environmentId), ...fields);
+      };
+      await Promise.all([...environmentIds].map(trimOne));
+    },
+  };
+}
+
+function createQuestions(connection: Connection): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'digest' | 'readEpoch'> {
+  const { redis, layout } = connection;
+  const readRoot = (environmentId: string, key: Buffer) => redis.hgetBuffer(layout.indexOf(environmentId, key), key);
+  return {
+    rootOf: readRoot,
+    async membersOf(environmentId, key) {
+      const root = await readRoot(environmentId, key);
+      return root === null ? [] : await readMembers(redis, layout.membersOf(environmentId, root));
+    },
+    digest: (environmentId) => readDigest(connection, environmentId),
+    readEpoch: () => readEpoch(connection),
+  };
+}
+
+function createErasureMarks({ redis, layout }: Connection): Pick<IdentityGraph, 'fence' | 'hold' | 'release'> {
+  const raiseFence = (cutoff: Cutoff) => raise(redis, layout.fencesOf(cutoff.environmentId, cutoff.key), cutoff);
+  return {
+    fence: async (cutoffs) => void (await Promise.all(cutoffs.map(raiseFence))),
+    hold: (cutoff) => raise(redis, layout.holdsOf(cutoff.environmentId), cutoff),
+    release: async (environmentId, key) => void (await redis.hdel(layout.holdsOf(environmentId), key)),
+  };
+}
+
+function createRebuild(connection: Connection): Pick<IdentityGraph, 'mintEpoch' | 'load' | 'loadApplied'> {
+  const { redis, namespace, layout } = connection;
+  const loadScript = createScript(redis, 'load.lua');
+  return {
+    async mintEpoch() {
+      const minted: string = randomUUID();
+      return (await redis.set(layout.epoch, minted, 'NX', 'GET')) ?? minted;
+    },
+    async load(overrides) {
+      await loadScript([layout.epoch], [namespace, ...overrides.map(toOverrideBlob)]);
+    },
+    async loadApplied(source, offset) {
+      if ((await readEpoch(connection)) !== null) throw new EpochPresentFault();
+      const known = await readApplied(connection, source);
+      await redis.hset(layout.progress, toSourceText(source), Math.max(known, offset));
+    },
+  };
+}
+
+function toSourceText({ generation, partition }: LinkSourcePartition): string {
+  return `${generation}/${partition}`;
+}
+
+/** Cuts a block for several calls; each follows the one before it. */
+function splitBlock(block: FactBlock): FactBlock[] {
+  const calls: FactBlock[] = [];
+  let after = block.after;
+  for (let start = 0; start === 0 || start < block.facts.length; start += CALL_FACTS_MAX) {
+    const facts: readonly GraphFact[] = block.facts.slice(start, start + CALL_FACTS_MAX);
+    const isLast = start + CALL_FACTS_MAX >= block.facts.length;
+    const through = isLast ? block.through : facts.at(-1)!.offset;
+    calls.push({ ...block, after, through, facts });
+    after = Math.max(after, through);
+  }
+  return calls;
+}
+
+/** Sets a cut-off unless a later one stands. */
+async function raise(redis: Redis, name: string, { key, cutoffMs }: Cutoff): Promise<void> {
+  const known = Number((await redis.hget(name, key)) ?? 0);
+  if (cutoffMs > known) await redis.hset(name, key, cutoffMs);
+}
+
+async function readMembers(redis: Redis, name: Buffer): Promise<Member[]> {
+  const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+  const members: Member[] = [];
+  for (let at = 0; at < flat.length; at += 2) members.push(fromMember(flat[at]!, flat[at + 1]!));
+  return members.sort((a, b) => Buffer.compare(a.key, b.key));
+}
+
+/** Walks every bucket: for a rebuild's proof and for tests, not for traffic. */
+async function readDigest({ redis, layout }: Connection, environmentId: string): Promise<string> {
+  const roots = new Map<string, string>();
+  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
+    for (const name of names as string[]) {
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) roots.set(flat[at]!.toString('hex'), flat[at + 1]!.toString('hex'));
+    }
+  const lines: string[] = [];
+  for (const root of new Set(roots.values())) {
+    const members = await readMembers(redis, layout.membersOf(environmentId, Buffer.from(root, 'hex')));
+    for (const { key, kind, linkedAt } of members) {
+      const hex = key.toString('hex');
+      // Root as the index has it: an index that disagrees with the members shows.
+      lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
+    }
+  }
+  return createHash('sha256').update(lines.sort().join('')).digest('hex');
+}

@@ -1,0 +1,69 @@
+import { IDENTITY_TYPES, type IdentityKind, type IdentityLinkRecord } from '@playline/contracts';
+import type { IsBlocked } from './blocked.ts';
+import type { IdentityKeyer } from './keyer.ts';
+
+/** One question to the graph: may these two identities become one person? */
+export interface GraphStep {
+  readonly link: 'identify' | 'alias' | 'same_id';
+  readonly aKey: Buffer;
+  readonly aKind: IdentityKind;
+  readonly bKey: Buffer;
+  readonly bKind: IdentityKind;
+  /** One of the ids is a blocked value: refused whatever the graph says. */
+  readonly blocked: boolean;
+  /** `same_id` only: the same id text under each other identity type. `b` tied to one of these is ambiguous. */
+  readonly otherKeys: readonly Buffer[];
+}
+
+/** A link fact as the graph sees it: keys only, no raw id. */
+export interface GraphFact {
+  readonly environmentId: string;
+  /** Offset in the partition of the link topic that the fact came from. */
+  readonly offset: number;
+  /** Epoch milliseconds. The time of a link is this, never the clock of whoever applies it. */
+  readonly receivedAt: number;
+  readonly eventTime: number;
+  readonly steps: readonly GraphStep[];
+}
+
+export interface StepRules {
+  readonly keyOf: IdentityKeyer;
+  readonly isBlocked: IsBlocked;
+}
+
+/**
+ * Creates the map from a link fact at an offset to its steps, in the order in which they are decided: first the typed
+ * user id of an identify with the same text untyped (`same_id`), then the identify or alias itself. The same fact
+ * gives the same steps always; what they come to is the graph's decision.
+ */
+export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, offset: number) => GraphFact {
+  const sameIdStep = (fact: IdentityLinkRecord): GraphStep => {
+    const keyOf = (kind: IdentityKind) => rules.keyOf(fact.environmentId, kind, fact.toId);
+    return {
+      link: 'same_id',
+      aKey: keyOf(fact.toKind),
+      aKind: fact.toKind,
+      bKey: keyOf('untyped'),
+      bKind: 'untyped',
+      blocked: rules.isBlocked(fact.environmentId, fact.toId),
+      otherKeys: IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf),
+    };
+  };
+  const linkStep = (fact: IdentityLinkRecord): GraphStep => ({
+    link: fact.link,
+    aKey: rules.keyOf(fact.environmentId, fact.fromKind, fact.fromId),
+    aKind: fact.fromKind,
+    bKey: rules.keyOf(fact.environmentId, fact.toKind, fact.toId),
+    bKind: fact.toKind,
+    blocked: rules.isBlocked(fact.environmentId, fact.fromId) || rules.isBlocked(fact.environmentId, fact.toId),
+    otherKeys: [],
+  });
+
+  return (fact, offset) => {
+    const steps: GraphStep[] = [];
+    if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact));
+    if (fact.fromId !== '') steps.push(linkStep(fact));
+    const { environmentId, receivedAt, eventTime } = fact;
+    return { environmentId, offset, receivedAt, eventTime, steps };
+  };
+}

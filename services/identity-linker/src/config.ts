@@ -1,0 +1,45 @@
+import { IDENTITY_TYPES } from '@playline/contracts';
+import { settings } from '@playline/runtime';
+import { z } from 'zod';
+
+/** A list of text for each environment: `{"demo-production":["player"]}`. */
+const blockedIds = z
+  .string()
+  .transform((text, context): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      context.addIssue({ code: 'custom', message: 'expected JSON' });
+      return z.NEVER;
+    }
+  })
+  .pipe(z.record(z.string(), z.array(z.string())));
+
+const uniqueTypes = z
+  .string()
+  .transform((text) => text.split(',').map((type) => type.trim()))
+  .pipe(z.array(z.enum(IDENTITY_TYPES)));
+
+/** Settings of the identity linker, by the names of their environment variables. */
+export const configSchema = z.object({
+  LOG_LEVEL: settings.logLevel().default('info'),
+  ADMIN_HOST: settings.text().default('127.0.0.1'),
+  ADMIN_PORT: settings.port().default(8082),
+  KAFKA_BROKERS: settings.brokers(),
+  SCHEMA_REGISTRY_URL: settings.url(),
+  REDIS_URL: settings.url(),
+  /** Put before every topic name. */
+  TOPIC_PREFIX: z.string().default(''),
+  CONSUMER_GROUP: settings.text().default('identity-linker'),
+  SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
+  /** As long as the hash that it keys. The same in every service. */
+  IDENTITY_PEPPER: settings.secretHex(32),
+  /** Raised by one whenever the link topic is made anew or gets another number of partitions. */
+  LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
+  /** Identity types of which a person has one value: alias may not join two. */
+  UNIQUE_IDENTITY_TYPES: uniqueTypes.default(['passport']),
+  /** Further values that may not link anybody, by environment. */
+  BLOCKED_IDS: blockedIds.default({}),
+});
+
+export type Config = z.infer<typeof configSchema>;

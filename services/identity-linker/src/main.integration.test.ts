@@ -1,0 +1,127 @@
+import type { IdentityLinkRecord } from '@playline/contracts';
+import { createIdentityKeyer } from '@playline/identity';
+import { testStores, until } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type LinkerProcess, openWire, startProcess, type Wire } from './test/linker-process.ts';
+import { stepOf, toFact, toText } from './test/linking.ts';
+import { openRealStores, type RealStores } from './test/open-real-stores.ts';
+
+// A killed linker's partitions wait for its session to end.
+const WAIT_MS = 40_000;
+
+let stores: RealStores;
+let wire: Wire;
+let environmentId: string;
+const linkers: LinkerProcess[] = [];
+let published = 0;
+
+beforeAll(async () => {
+  stores = await openRealStores();
+  wire = await openWire(Number(new URL(testStores().redis).port));
+});
+afterAll(async () => {
+  await wire.close();
+  await stores.close();
+});
+beforeEach(() => {
+  environmentId = stores.createEnvironmentId();
+  wire.mode = 'open';
+});
+afterEach(async () => {
+  await Promise.all(linkers.splice(0).map((linker) => linker.stop('SIGKILL')));
+});
+
+async function open(environment: Record<string, string> = {}): Promise<LinkerProcess> {
+  const linker = await startProcess(stores, environment);
+  linkers.push(linker);
+  return linker;
+}
+
+/** A linker that talks to Redis over the wire. */
+function openWired(): Promise<LinkerProcess> {
+  const url = new URL(testStores().redis);
+  url.port = String(wire.port);
+  return open({ REDIS_URL: url.href });
+}
+
+async function publish(facts: Partial<IdentityLinkRecord>[]): Promise<void> {
+  await stores.publish(facts.map((fact) => toFact({ environmentId, ...fact })));
+  published += facts.length;
+}
+
+const committed = () =>
+  until('every fact is committed', async () => (await stores.countCommitted()) === published, WAIT_MS);
+const decisions = async () => (await stores.readDecisions()).filter((one) => one.environmentId === environmentId);
+const people = (count: number): Partial<IdentityLinkRecord>[] =>
+  Array.from({ length: count }, (_, at) => ({ fromId: `a${at}`, toKind: 'steam' as const, toId: `u${at % 7}` }));
+
+/** Every step of `count` typed identifies is decided, in order, and never in two ways. */
+async function expectWhole(count: number): Promise<void> {
+  const all = await decisions();
+  const texts = new Set(all.map(toText));
+  const steps = [...new Set(all.map(stepOf))];
+  expect(steps).toHaveLength(2 * count);
+  expect(texts.size).toBe(steps.length);
+  const versions = [...new Map(all.map((one) => [stepOf(one), one.offset * 256 + one.step])).values()];
+  expect(versions).toEqual([...versions].sort((a, b) => a - b));
+}
+
+describe('the linker on real stores', () => {
+  it('decides every fact, publishes in order, commits, and ends with 0 on SIGTERM', async () => {
+    const linker = await open();
+    await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, WAIT_MS);
+    await publish(people(30));
+    await committed();
+    expect(await linker.stop()).toBe(0);
+    await expectWhole(30);
+    const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
+    const members = await stores.graph.membersOf(environmentId, keyOf(environmentId, 'steam', 'u0'));
+    // Five devices, the typed id and the untyped one.
+    expect(members).toHaveLength(7);
+    expect((await decisions()).at(-1)!.root).toEqual(
+      await stores.graph.rootOf(environmentId, keyOf(environmentId, 'anonymous', 'a29')),
+    );
+  });
+
+  it('that is killed between script and publish loses no decision and makes no contradictory one', async () => {
+    const linker = await openWired();
+    // A dead letter: the partition is assigned, and no decision is there to be trimmed before the script runs.
+    await publish([{ toId: ' ' }]);
+    await committed();
+    wire.mode = 'mute';
+    await publish(people(40));
+    await until('the script has run', async () => (await stores.redis.hlen(`o:{${environmentId}}`)) > 0);
+    await linker.stop('SIGKILL');
+    expect(await decisions()).toEqual([]);
+    await open();
+    await committed();
+    await expectWhole(40);
+  });
+
+  it('that is killed at any moment loses no decision and makes no contradictory one', async () => {
+    for (const [round, at] of [3, 40].entries()) {
+      const linker = await open();
+      const load = people(60 * (round + 1)).slice(60 * round);
+      const decided = (await decisions()).length;
+      await publish(load);
+      await until('some are decided', async () => (await decisions()).length >= decided + at, WAIT_MS);
+      await linker.stop('SIGKILL');
+    }
+    await open();
+    await committed();
+    await expectWhole(120);
+  });
+
+  it('keeps facts while Redis is away, says so, and decides them when it is back', async () => {
+    const linker = await openWired();
+    await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, WAIT_MS);
+    wire.mode = 'cut';
+    await publish(people(5));
+    const notReady = async () => (await (await fetch(`${linker.adminUrl}/readyz`)).json()) as { notReady: string[] };
+    await until('it says so', async () => (await notReady()).notReady.includes('graph'));
+    expect(await decisions()).toEqual([]);
+    wire.mode = 'open';
+    await committed();
+    await expectWhole(5);
+  });
+});

@@ -1,0 +1,237 @@
+import { identityLinkCodec } from '@playline/contracts';
+import { createGraphFact, type IdentityGraph } from '@playline/identity';
+import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { createMemoryLog } from '@playline/stream/memory';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type LinkerParts, openLinker } from './pipeline.ts';
+import {
+  createParts,
+  type Fate,
+  fromDecision,
+  openFatefulGraph,
+  stepOf,
+  toFact,
+  toOutgoing,
+  toText,
+} from './test/linking.ts';
+
+const LINKS = 'links';
+const DECISIONS = 'decisions';
+
+/** A log with facts to put in, and linkers over it that can be killed. */
+async function createBench(graph: IdentityGraph = openMemoryIdentityGraph(), epoch = true) {
+  if (epoch) await graph.mintEpoch();
+  const log = createMemoryLog({ partitions: 2 });
+  const outside = log.openProducer();
+  const producer = log.openProducer();
+  const put = (records: ReturnType<typeof toOutgoing>[]) =>
+    new Promise<void>((resolve, reject) => outside.send(records, (fault) => (fault ? reject(fault) : resolve())));
+  const decisions = () => log.records(DECISIONS).map((record) => fromDecision(record.value));
+  const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
+
+  const open = async (over: Partial<LinkerParts> = {}) => {
+    let consumer: ReturnType<typeof log.openRecordConsumer> | null = null;
+    const linker = await openLinker({
+      ...{ graph, producer, decisionTopic: DECISIONS, ...createParts(), ...over },
+      openConsumer: async (handler) => {
+        consumer = log.openRecordConsumer({ ...handler, topics: [LINKS] });
+        return consumer;
+      },
+    });
+    return { linker, kill: () => consumer?.kill() };
+  };
+  return { graph, log, producer, put, decisions, committed, open };
+}
+
+describe('the linker', () => {
+  it('publishes the decisions of every step in order, then commits, then lets the graph forget them', async () => {
+    const bench = await createBench();
+    const { linker } = await bench.open();
+    await bench.put([toOutgoing(LINKS, toFact({ toKind: 'steam' })), toOutgoing(LINKS, toFact({ toId: 'null' }))]);
+    await until('both are committed', () => bench.committed() === 2);
+    expect(
+      bench.decisions().map(({ offset, step, link, outcome, reason }) => [offset, step, link, outcome, reason]),
+    ).toEqual([
+      [0, 0, 'same_id', 'linked', ''],
+      [0, 1, 'identify', 'linked', ''],
+      [1, 0, 'identify', 'refused', 'blocked'],
+    ]);
+    expect(bench.decisions()[0]).toMatchObject({
+      environmentId: 'test',
+      messageId: Buffer.alloc(16, 3),
+      receivedAt: 1_000,
+    });
+    expect(new Set(bench.log.records(DECISIONS).map(({ key }) => key?.toString()))).toEqual(new Set(['test']));
+
+    await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
+    await until('the third is committed', () => bench.committed() === 3);
+    const source = { generation: 0, partition: bench.log.records(LINKS)[0]!.partition };
+    const toGraphFact = createGraphFact(createParts().rules);
+    const facts = [0, 1, 2].map((offset) => toGraphFact(toFact({}), offset));
+    const again = await bench.graph.apply({ ...source, after: 2, through: 2, facts });
+    // The third waits for the next batch: only then is it known to be committed.
+    expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'decided']);
+    await linker.close();
+  });
+
+  it('commits nothing before the decisions are acknowledged, and publishes the same ones when it tries again', async () => {
+    const bench = await createBench();
+    bench.producer.failNext(new Error('no broker'));
+    const { linker } = await bench.open();
+    await bench.put([toOutgoing(LINKS, toFact({}))]);
+    await until('the decision is there', () => bench.decisions().length === 1);
+    expect(bench.decisions()[0]).toMatchObject({ outcome: 'linked' });
+    await until('the fact is committed', () => bench.committed() === 1);
+    await linker.close();
+  });
+
+  it('takes records that are no link facts to the dead letters, without their content, and goes on', async () => {
+    const bench = await createBench();
+    const { linker } = await bench.open();
+    const key = Buffer.from('test');
+    const good = toOutgoing(LINKS, toFact({}));
+    const torn = good.value.subarray(0, -4);
+    await bench.put([
+      { topic: LINKS, key, value: Buffer.from('secret') },
+      { topic: LINKS, key, value: torn },
+      toOutgoing(LINKS, toFact({}), 99),
+      toOutgoing(LINKS, toFact({ fromKind: 'phone' as never })),
+      toOutgoing(LINKS, toFact({ environmentId: 'a:{b}' })),
+      toOutgoing(LINKS, toFact({ toId: ' ' })),
+      toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'email', fromId: '' })),
+      good,
+    ]);
+    await until('all are committed', () => bench.committed() === 8);
+    const reasons = bench.log.records(`${LINKS}.dead`).map(({ headers }) => String(headers.reason));
+    expect(reasons.sort()).toEqual([
+      ...['blank id', 'blank id', 'no schema id', 'not a record of schema 7', 'not an environment id'],
+      ...['schema 99 is not the one of a link fact', 'unknown identity kind'],
+    ]);
+    expect(bench.decisions()).toHaveLength(1);
+    await linker.close();
+  });
+
+  it('waits while the registry cannot be asked, and says so of neither fact', async () => {
+    const bench = await createBench();
+    let asked = 0;
+    const schemaOf = async () => {
+      if (asked++ < 3) throw new Error('refused');
+      return identityLinkCodec.schema;
+    };
+    const { linker } = await bench.open({ schemaOf });
+    await bench.put([toOutgoing(LINKS, toFact({}))]);
+    await until('the decision is there', () => bench.decisions().length === 1);
+    expect(bench.log.records(`${LINKS}.dead`)).toEqual([]);
+    await linker.close();
+  });
+
+  it('stops, unready, while the graph has no epoch, and goes on when it has one', async () => {
+    const bench = await createBench(openMemoryIdentityGraph(), false);
+    const { linker } = await bench.open();
+    await bench.put([toOutgoing(LINKS, toFact({}))]);
+    expect(await linker.ready()).toMatchObject({ graph: false });
+    expect(bench.committed()).toBe(0);
+    await bench.graph.mintEpoch();
+    await until('the decision is there', () => bench.decisions().length === 1);
+    expect(await linker.ready()).toEqual({ consumer: true, graph: true, broker: true });
+    await linker.close();
+  });
+
+  it('puts a parked fact back at the end of its topic until the hold is released, and loses none', async () => {
+    const bench = await createBench();
+    const { rules } = createParts();
+    const key = rules.keyOf('test', 'untyped', 'u');
+    await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
+    const { linker } = await bench.open();
+    await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'x', toId: 'y' }))]);
+    await until('it went round', () => bench.log.records(LINKS).length >= 4);
+    expect(bench.decisions().map(({ offset, outcome }) => [offset, outcome])).toEqual([[1, 'linked']]);
+    await bench.graph.release('test', key);
+    await until('it was decided', () => bench.decisions().length === 2);
+    const last = bench.decisions()[1]!;
+    expect(last).toMatchObject({ outcome: 'linked', receivedAt: 1_000 });
+    expect(last.offset).toBeGreaterThan(1);
+    await linker.close();
+  });
+
+  it('goes back to facts that the graph had applied and lost, and decides them again', async () => {
+    const [before, after] = [openMemoryIdentityGraph(), openMemoryIdentityGraph()];
+    await after.mintEpoch();
+    let current = before;
+    const names = Object.keys(before) as (keyof IdentityGraph)[];
+    const graph = Object.fromEntries(
+      names.map((name) => [name, (...args: never[]) => (current[name] as (...all: never[]) => unknown)(...args)]),
+    ) as unknown as IdentityGraph;
+    const bench = await createBench(graph);
+    const { linker } = await bench.open();
+    await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
+    await until('both are committed', () => bench.committed() === 2);
+    const digest = await before.digest('test');
+    current = after;
+    await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
+    await until('the third is committed', () => bench.committed() === 3);
+    expect(await after.digest('test')).toBe(digest);
+    const texts = bench.decisions().map(toText);
+    // The first two come twice, alike.
+    expect(texts).toHaveLength(5);
+    expect(new Set(texts).size).toBe(3);
+    await linker.close();
+  });
+
+  it('that dies or fails anywhere between script and publish loses no decision and makes no contradictory one', async () => {
+    const fact = fc
+      .record({
+        env: fc.constantFrom('e1', 'e2', 'e3'),
+        from: fc.constantFrom('a', 'b', 'c'),
+        to: fc.constantFrom('x', 'y', 'z'),
+      })
+      .map(({ env, from, to }) => toFact({ environmentId: env, fromId: from, toKind: 'steam', toId: to }));
+    const fate = fc.constantFrom<Fate>('well', 'kill before', 'kill after', 'fault after', 'fault before');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(fact, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 }),
+        fc.array(fate, { maxLength: 4 }),
+        async (puts, fates) => {
+          const [bench, calm] = [await createBench(), await createBench()];
+          let linker = await bench.open({ graph: openFatefulGraph(bench.graph, fates, () => revive()) });
+          const calmLinker = await calm.open();
+          const revivals: Promise<void>[] = [];
+          const revive = () => {
+            linker.kill();
+            revivals.push(
+              bench.open({ graph: openFatefulGraph(bench.graph, fates, () => revive()) }).then((next) => {
+                linker = next;
+              }),
+            );
+          };
+          for (const facts of puts) {
+            const records = facts.map((one) => toOutgoing(LINKS, one));
+            await Promise.all([bench.put(records), calm.put(records)]);
+          }
+          const total = puts.flat().length;
+          await until('all is committed', () => bench.committed() === total && calm.committed() === total);
+          const expected = new Set(calm.decisions().map(toText));
+          expect(new Set(bench.decisions().map(toText))).toEqual(expected);
+          for (const [environment, order] of ordersOf(bench.decisions()))
+            expect(order).toEqual(ordersOf(calm.decisions()).get(environment));
+          await Promise.all(revivals);
+          await Promise.all([linker.linker.close(), calmLinker.linker.close()]);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+});
+
+/** Steps of each environment in the order in which they were first published. */
+function ordersOf(decisions: ReturnType<typeof fromDecision>[]): Map<string, string[]> {
+  const orders = new Map<string, string[]>();
+  for (const decision of decisions) {
+    const order = orders.get(decision.environmentId) ?? [];
+    orders.set(decision.environmentId, order);
+    if (!order.includes(stepOf(decision))) order.push(stepOf(decision));
+  }
+  return orders;
+}

@@ -1,0 +1,147 @@
+import { createGraphFact, GraphBehindFault, type IdentityGraph, type StepRules } from '@playline/identity';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
+import {
+  type BatchHandler,
+  type Consumer,
+  type OutgoingRecord,
+  type Producer,
+  RetryableFault,
+  type StreamRecord,
+} from '@playline/stream';
+import { createLinkerMetrics } from './linker-metrics.ts';
+import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
+import { createDecodeFact, type SchemaSource } from './steps/decode-fact.ts';
+import { encodeDecisions } from './steps/encode-decisions.ts';
+import { paceParked } from './steps/pace-parked.ts';
+import { createPublish } from './steps/publish.ts';
+import { toDeadLetter } from './steps/to-dead-letter.ts';
+import { createTrimOutbox } from './steps/trim-outbox.ts';
+
+export interface LinkerParts {
+  graph: IdentityGraph;
+  producer: Producer;
+  /** Opens the consumer of the link topic. */
+  openConsumer(handler: BatchHandler): Promise<Consumer>;
+  schemaOf: SchemaSource;
+  /** Id of the decisions' schema. */
+  decisionSchemaId(): Promise<number>;
+  rules: StepRules;
+  /** Generation of the link topic. */
+  generation: number;
+  decisionTopic: string;
+  metrics: Metrics;
+  logger: Logger;
+}
+
+export interface Linker extends Closable {
+  ready(): Promise<Record<string, boolean>>;
+}
+
+type Found = PositionedFact & { record: StreamRecord };
+
+function createDecodeBatch(parts: LinkerParts) {
+  const decodeFact = createDecodeFact(parts.schemaOf);
+  return async (records: readonly StreamRecord[]) => {
+    const found: Found[] = [];
+    const deadLetters: OutgoingRecord[] = [];
+    for (const record of records) {
+      const decoded = await decodeFact(record);
+      if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
+      else deadLetters.push(toDeadLetter({ record, reason: decoded.reason }));
+    }
+    return { found, deadLetters };
+  };
+}
+
+/** A batch is read, decided and published whole before its offset is committed: a crash repeats it, never skips it. */
+export function createBatchHandler(parts: LinkerParts): BatchHandler {
+  const { graph, generation } = parts;
+  const decode = createDecodeBatch(parts);
+  const facts = createApplyFacts(graph, createGraphFact(parts.rules));
+  const publish = createPublish(parts.producer);
+  const outbox = createTrimOutbox(graph);
+  const metrics = createLinkerMetrics(parts.metrics);
+
+  return {
+    async onBatch(records, position) {
+      const source = { generation, partition: position.partition };
+      // The stream hands over a batch only when everything before it is committed, and so acknowledged.
+      await outbox.trim(source, position.start - 1);
+      const topic = { name: parts.decisionTopic, schemaId: await askSchemaId(parts) };
+      const { found, deadLetters } = await decode(records);
+      const applied = await facts.apply(source, found, position.end - 1);
+      const outgoing = applied.flatMap((one, at): OutgoingRecord[] => {
+        if (one.kind === 'decided') return encodeDecisions(topic, { ...found[at]!, source }, one.decisions);
+        return one.kind === 'parked' ? [toReturned(found[at]!.record)] : [];
+      });
+      await publish([...outgoing, ...deadLetters]);
+      outbox.note(source, found);
+      metrics.batch(applied, deadLetters.length);
+      await paceParked(applied, position.signal);
+    },
+    // Redis may have lost its last second: facts after what it says it applied come again. Where it has applied more
+    // than is committed, the facts come again too, and their recorded decisions are published.
+    async onAssign({ partition, committed }) {
+      return Math.min(committed, (await facts.resume({ generation, partition })) + 1);
+    },
+  };
+}
+
+/** A parked fact goes back to the end of its topic as it is: there it gets a later offset, and its turn. */
+function toReturned({ topic, key, value, headers }: StreamRecord): OutgoingRecord {
+  const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
+  return { topic, key, value: value!, headers: Object.fromEntries(kept) };
+}
+
+async function askSchemaId(parts: LinkerParts): Promise<number> {
+  try {
+    return await parts.decisionSchemaId();
+  } catch (cause) {
+    throw new RetryableFault('the schema of decisions could not be asked for', { cause });
+  }
+}
+
+/**
+ * Opens the linker. When the graph has lost facts that it had applied, the consumer is closed and opened again, since
+ * that is how a position goes back.
+ */
+export async function openLinker(parts: LinkerParts): Promise<Linker> {
+  let closed = false;
+  let reopening: Promise<void> | null = null;
+  const handler = createBatchHandler(parts);
+  const rewinds = parts.metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
+  const reopen = async () => {
+    rewinds.inc();
+    parts.logger.error('the identity graph has lost facts that it had applied: going back to them');
+    await consumer.close();
+    if (!closed) consumer = await parts.openConsumer(watched);
+  };
+  const goBack = () => {
+    reopening ??= reopen().finally(() => {
+      reopening = null;
+    });
+  };
+  const watched: BatchHandler = {
+    ...handler,
+    async onBatch(records, position) {
+      try {
+        await handler.onBatch(records, position);
+      } catch (fault) {
+        if (fault instanceof GraphBehindFault) goBack();
+        throw fault;
+      }
+    },
+  };
+  let consumer = await parts.openConsumer(watched);
+  return {
+    async ready() {
+      const [graph, broker] = await Promise.all([parts.graph.ready().catch(() => false), parts.producer.ready()]);
+      return { consumer: reopening === null && consumer.ready(), graph, broker };
+    },
+    async close() {
+      closed = true;
+      await reopening;
+      await consumer.close();
+    },
+  };
+}

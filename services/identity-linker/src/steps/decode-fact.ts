@@ -1,0 +1,66 @@
+import {
+  FRAME_BYTES,
+  IDENTITY_KINDS,
+  type IdentityKind,
+  type IdentityLinkRecord,
+  identityLinkCodec,
+  schemaIdOf,
+} from '@playline/contracts';
+import { RetryableFault, type StreamRecord } from '@playline/stream';
+
+export type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'; reason: string };
+export type DecodeFact = (record: StreamRecord) => Promise<Decoded>;
+
+/** Text of a registered schema by its id; null when the registry knows no such id. */
+export type SchemaSource = (id: number) => Promise<string | null>;
+
+const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
+const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
+
+/**
+ * Creates the step that reads a record of the link topic. A record that is no link fact is a dead letter; a registry
+ * that cannot be asked is a RetryableFault, because then nobody knows.
+ */
+export function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
+  const readable = new Map<number, boolean>();
+
+  const isReadable = async (id: number): Promise<boolean> => {
+    const known = readable.get(id);
+    if (known !== undefined) return known;
+    const text = await schemaOf(id).catch((cause: unknown) => {
+      throw new RetryableFault(`schema ${id} could not be asked for`, { cause });
+    });
+    const answer = text !== null && isSameSchema(text, identityLinkCodec.schema);
+    readable.set(id, answer);
+    return answer;
+  };
+
+  return async ({ value }) => {
+    const id = value === null ? null : schemaIdOf(value);
+    if (value === null || id === null) return { kind: 'deadLetter', reason: 'no schema id' };
+    if (!(await isReadable(id))) return { kind: 'deadLetter', reason: `schema ${id} is not the one of a link fact` };
+    try {
+      return checkFact(identityLinkCodec.decode(value.subarray(FRAME_BYTES)));
+    } catch {
+      // The decoder's words may hold bytes of the record, and so somebody's id.
+      return { kind: 'deadLetter', reason: `not a record of schema ${id}` };
+    }
+  };
+}
+
+function isSameSchema(a: string, b: string): boolean {
+  return JSON.stringify(JSON.parse(a)) === JSON.stringify(JSON.parse(b));
+}
+
+/** Avro knows text; which texts are environments, kinds and ids is checked here, before any of them names a key. */
+function checkFact(fact: IdentityLinkRecord): Decoded {
+  if (!ENVIRONMENT_ID.test(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
+  if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
+  const isFromMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
+  if (fact.toId.trim() === '' || isFromMissing) return { kind: 'deadLetter', reason: 'blank id' };
+  return { kind: 'fact', fact };
+}
+
+function isKind(kind: string): kind is IdentityKind {
+  return KINDS.has(kind);
+}

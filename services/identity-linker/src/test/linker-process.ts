@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { testStores, until } from '@playline/testkit';
+import type { RealStores } from './open-real-stores.ts';
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** The shortest that brokers allow by default: a killed linker's partitions wait for it. */
+const SESSION_TIMEOUT_MS = 6_000;
+
+/** A linker as its own process. */
+export interface LinkerProcess {
+  readonly adminUrl: string;
+  /** Waits for the end of the process and gives its exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export async function startProcess(
+  stores: RealStores,
+  environment: Record<string, string> = {},
+): Promise<LinkerProcess> {
+  const { kafka, registry, redis } = testStores();
+  const adminPort = await findFreePort();
+  const child = spawn(process.execPath, [MAIN], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      LOG_LEVEL: 'error',
+      KAFKA_BROKERS: kafka.join(),
+      SCHEMA_REGISTRY_URL: registry,
+      REDIS_URL: redis,
+      IDENTITY_PEPPER: '05'.repeat(32),
+      TOPIC_PREFIX: stores.topicPrefix,
+      CONSUMER_GROUP: stores.group,
+      SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
+      ADMIN_PORT: String(adminPort),
+      ...environment,
+    },
+  });
+  const ended = once(child, 'exit') as Promise<[number | null]>;
+  const adminUrl = `http://127.0.0.1:${adminPort}`;
+  await until('the linker lives', async () => (await fetch(`${adminUrl}/livez`)).ok);
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    if (child.exitCode === null) child.kill(signal);
+    return (await ended)[0];
+  };
+  return { adminUrl, stop };
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** A wire to a store on this machine that can swallow the store's answers, or be cut. */
+export interface Wire {
+  readonly port: number;
+  mode: 'open' | 'mute' | 'cut';
+  close(): Promise<void>;
+}
+
+/** @param target port on this machine */
+export async function openWire(target: number): Promise<Wire> {
+  const sockets = new Set<Socket>();
+  let mode: Wire['mode'] = 'open';
+  const server = createServer((near) => {
+    if (mode === 'cut') return near.destroy();
+    const far = connect(target, '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        near.destroy();
+        far.destroy();
+        sockets.delete(socket);
+      });
+    }
+    near.on('data', (bytes) => far.write(bytes));
+    far.on('data', (bytes) => mode === 'open' && near.write(bytes));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    get mode() {
+      return mode;
+    },
+    set mode(next) {
+      mode = next;
+      if (next === 'cut') for (const socket of sockets) socket.destroy();
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

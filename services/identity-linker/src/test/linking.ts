@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import {
+  FRAME_BYTES,
+  frameRecord,
+  type IdentityDecisionRecord,
+  type IdentityLinkRecord,
+  identityDecisionCodec,
+  identityLinkCodec,
+} from '@playline/contracts';
+import { createIdentityKeyer, createIsBlocked, type FactBlock, type IdentityGraph } from '@playline/identity';
+import { createLogger, createMetrics } from '@playline/runtime';
+import type { OutgoingRecord } from '@playline/stream';
+import type { LinkerParts } from '../pipeline.ts';
+
+export const SCHEMA_ID = 7;
+
+/** What becomes of a block at the graph: all well, a fault before or after it was applied, or the end of the process. */
+export type Fate = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
+
+const never = () => new Promise<never>(() => {});
+
+/** A graph whose calls meet fates; without any left all is well. */
+export function openFatefulGraph(graph: IdentityGraph, fates: Fate[], kill: () => void): IdentityGraph {
+  return {
+    ...graph,
+    async apply(block: FactBlock) {
+      const fate = fates.shift() ?? 'well';
+      if (fate === 'kill before') {
+        kill();
+        return never();
+      }
+      if (fate === 'fault before') throw new Error('connection lost');
+      const applied = await graph.apply(block);
+      if (fate === 'kill after') {
+        kill();
+        return never();
+      }
+      if (fate === 'fault after') throw new Error('connection lost');
+      return applied;
+    },
+  };
+}
+
+export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {
+  return {
+    ...{ environmentId: 'test', messageId: Buffer.alloc(16, 3), link: 'identify', traceId: 'e'.repeat(32) },
+    ...{ fromKind: 'anonymous', fromId: 'a', toKind: 'untyped', toId: 'u', eventTime: 1_000, receivedAt: 1_000 },
+    ...parts,
+  };
+}
+
+/** A fact as the gateway publishes it. */
+export function toOutgoing(topic: string, fact: IdentityLinkRecord, schemaId = SCHEMA_ID): OutgoingRecord {
+  const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
+  return { topic, key: Buffer.from(fact.environmentId), value };
+}
+
+export function fromDecision(value: Buffer | null): IdentityDecisionRecord {
+  return identityDecisionCodec.decode(value!.subarray(FRAME_BYTES));
+}
+
+/** A decision as text: the same text, the same decision in every part. */
+export function toText(decision: IdentityDecisionRecord): string {
+  return JSON.stringify(decision, (_, part) =>
+    part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part,
+  );
+}
+
+/** Name of the fact's step that was decided. */
+export function stepOf({ partition, offset, step }: IdentityDecisionRecord): string {
+  return `${partition}/${offset}/${step}`;
+}
+
+/** Everything a linker needs apart from its graph and its log. */
+export function createParts(): Pick<
+  LinkerParts,
+  'schemaOf' | 'decisionSchemaId' | 'rules' | 'generation' | 'metrics' | 'logger'
+> {
+  return {
+    schemaOf: async (id) => (id === SCHEMA_ID ? identityLinkCodec.schema : null),
+    decisionSchemaId: async () => SCHEMA_ID,
+    rules: { keyOf: createIdentityKeyer(Buffer.alloc(32, 5)), isBlocked: createIsBlocked() },
+    generation: 0,
+    metrics: createMetrics(`linker-${randomUUID()}`),
+    logger: createLogger({ service: 'identity-linker', level: 'silent' }),
+  };
+}

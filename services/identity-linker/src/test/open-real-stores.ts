@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto';
+import { type IdentityLinkRecord, TOPICS } from '@playline/contracts';
+import type { IdentityGraph } from '@playline/identity';
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { applyTopics } from '@playline/infra/kafka';
+import { createSchemaRegistry, openProducer } from '@playline/stream/kafka';
+import { testStores, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { type Admin, Kafka, logLevel } from 'kafkajs';
+import { fromDecision, toOutgoing } from './linking.ts';
+
+/** Topics and schemas of one test in the real stores, and what stands in them. */
+export interface RealStores {
+  readonly topicPrefix: string;
+  readonly group: string;
+  readonly redis: Redis;
+  readonly graph: IdentityGraph;
+  /** An environment of its own; its keys are removed at the end. */
+  createEnvironmentId(): string;
+  publish(facts: readonly IdentityLinkRecord[]): Promise<void>;
+  readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
+  /** Facts committed by the linker's group. */
+  countCommitted(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export async function openRealStores(): Promise<RealStores> {
+  const stores = testStores();
+  const tag = `test-${randomBytes(4).toString('hex')}`;
+  const topicPrefix = `${tag}.`;
+  const [linkTopic, decisionTopic] = [TOPICS.identityLinks, TOPICS.identityDecisions].map(
+    ({ name }) => topicPrefix + name,
+  );
+  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix });
+  const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
+  const admin = kafka.admin();
+  await admin.connect();
+  const producer = await openProducer({ brokers: stores.kafka, clientId: tag, topics: [linkTopic!] });
+  const schemaId = await createSchemaRegistry({ url: stores.registry }).idOf(`${linkTopic}-value`);
+  const redis = new Redis(stores.redis);
+  const graph = await openRedisIdentityGraph({ url: stores.redis });
+  await graph.mintEpoch();
+  return {
+    ...{ topicPrefix, group: tag, redis, graph },
+    createEnvironmentId: () => `${tag}-${randomBytes(4).toString('hex')}`,
+    publish: (facts) =>
+      new Promise((resolve, reject) => {
+        const records = facts.map((fact) => toOutgoing(linkTopic!, fact, schemaId));
+        producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+      }),
+    readDecisions: async () => (await readTopic(kafka, admin, decisionTopic!)).map(fromDecision),
+    countCommitted: async () => {
+      const [offsets] = await admin.fetchOffsets({ groupId: tag, topics: [linkTopic!] });
+      return offsets!.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
+    },
+    async close() {
+      await Promise.all([producer.close(), graph.close(), deleteKeys(redis, tag)]);
+      redis.disconnect();
+      await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix)) });
+      await admin.disconnect();
+      for (const topic of [linkTopic, decisionTopic])
+        await fetch(`${stores.registry}/subjects/${topic}-value`, { method: 'DELETE' });
+    },
+  };
+}
+
+async function deleteKeys(redis: Redis, tag: string): Promise<void> {
+  for await (const names of redis.scanBufferStream({ match: `*${tag}*`, count: 10_000 }))
+    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
+}
+
+async function readTopic(kafka: Kafka, admin: Admin, topic: string): Promise<Buffer[]> {
+  const offsets = await admin.fetchTopicOffsets(topic);
+  const expected = offsets.reduce((sum, { high }) => sum + Number(high), 0);
+  const values: Buffer[] = [];
+  const groupId = `read-${randomBytes(4).toString('hex')}`;
+  const consumer = kafka.consumer({ groupId });
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({ eachMessage: async ({ message }) => void (message.value && values.push(message.value)) });
+  await until('the log is read', () => values.length >= expected);
+  await consumer.disconnect();
+  await admin.deleteGroups([groupId]);
+  return values;
+}
