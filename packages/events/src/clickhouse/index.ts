@@ -1,1 +1,1 @@
-export {};
+export { type ClickHouseTarget, openEventStore } from './event-store.ts';

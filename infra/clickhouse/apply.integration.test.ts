@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import { testStores } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { applySql, EditedFileError } from './apply.ts';
+
+describe('applySql', () => {
+  const { url, user, password } = testStores().clickhouse;
+  let client: ClickHouseClient;
+  let database: string;
+
+  const rowsOf = async <T>(query: string): Promise<T[]> =>
+    (await client.query({ query, format: 'JSONEachRow', query_params: { database } })).json<T>();
+
+  beforeAll(() => {
+    client = createClient({ url, username: user, password });
+  });
+  afterAll(() => client.close());
+  beforeEach(() => {
+    database = `playline_test_${randomBytes(6).toString('hex')}`;
+  });
+  afterEach(async () => {
+    await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` });
+  });
+
+  it('creates every table, writes down what it applied, and does nothing when repeated', async () => {
+    const applied = await applySql({ url, user, password, database });
+    expect(applied).toEqual([...applied].sort());
+    const tables = await rowsOf<{ name: string }>('SELECT name FROM system.tables WHERE database = {database: String}');
+    expect(tables.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['events', 'events_exact', 'events_identified', 'identity_links', 'identity_overrides']),
+    );
+    expect(await applySql({ url, user, password, database })).toEqual([]);
+  });
+
+  it('goes on where it stopped, when it died between a file and writing it down', async () => {
+    const applied = await applySql({ url, user, password, database });
+    await client.command({ query: `TRUNCATE TABLE ${database}.applied_sql_files` });
+    expect(await applySql({ url, user, password, database })).toEqual(applied);
+  });
+
+  it('says what every column of every table is', async () => {
+    await applySql({ url, user, password, database });
+    const silent = await rowsOf<{ place: string }>(
+      `SELECT concat(table, '.', name) AS place FROM system.columns WHERE database = {database: String} AND comment = ''
+       AND table NOT IN (SELECT name FROM system.tables WHERE database = {database: String} AND engine = 'View')`,
+    );
+    expect(silent).toEqual([]);
+  });
+
+  it('refuses an edited file before it applies anything, and says how to mend it', async () => {
+    const path = await mkdtemp(join(tmpdir(), 'sql-'));
+    try {
+      const folder = pathToFileURL(`${path}/`);
+      const one = "CREATE TABLE IF NOT EXISTS one (a UInt8 COMMENT 'a') ENGINE = MergeTree ORDER BY a";
+      await writeFile(join(path, '0001-one.sql'), one);
+      expect(await applySql({ url, user, password, database, folder })).toEqual(['0001-one.sql']);
+      await writeFile(join(path, '0001-one.sql'), `${one}, b`);
+      await writeFile(join(path, '0002-two.sql'), one.replace('one', 'two'));
+      const again = applySql({ url, user, password, database, folder });
+      await expect(again).rejects.toThrow(EditedFileError);
+      await expect(again).rejects.toThrow(/0001-one\.sql: edited.*Undo the edit.*next number/);
+      expect(
+        await rowsOf("SELECT name FROM system.tables WHERE database = {database: String} AND name = 'two'"),
+      ).toEqual([]);
+      await writeFile(join(path, '0001-one.sql'), one);
+      expect(await applySql({ url, user, password, database, folder })).toEqual(['0002-two.sql']);
+    } finally {
+      await rm(path, { recursive: true });
+    }
+  });
+});

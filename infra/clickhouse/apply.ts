@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
+
+/** A ClickHouse server, a user that may create tables there, and the database to fill. */
+export interface SqlTarget {
+  url: string;
+  user: string;
+  password: string;
+  database: string;
+  /** Folder of `NNNN-name.sql` files, one statement each; the project's own unless a test brings another. */
+  folder?: URL;
+}
+
+/** A file that has been applied stands in the folder with another text. */
+export class EditedFileError extends Error {
+  override readonly name = 'EditedFileError';
+}
+
+interface SqlFile {
+  name: string;
+  statement: string;
+  checksum: string;
+}
+
+const OWN_FOLDER = new URL('./tables/', import.meta.url);
+const FILE_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
+const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
+
+const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
+(
+    name String COMMENT 'File in infra/clickhouse/tables',
+    checksum String COMMENT 'SHA-256 of its text, hexadecimal',
+    applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When it was applied'
+)
+ENGINE = ReplacingMergeTree(applied_at)
+ORDER BY name
+COMMENT 'Which numbered SQL files this database has'`;
+
+/**
+ * Creates the database and applies the numbered SQL files it does not have yet, in order. Safe to repeat, and to
+ * repeat after a crash: every file may run twice, and is written down only after it ran.
+ * @returns names of the files applied now
+ * @throws EditedFileError before anything is applied, when a file differs from what was applied
+ */
+export async function applySql(target: SqlTarget): Promise<string[]> {
+  if (!DATABASE_NAME.test(target.database)) throw new RangeError('database: expected [a-z][a-z0-9_]{0,63}');
+  const files = readFiles(target.folder ?? OWN_FOLDER);
+  await createDatabase(target);
+  const client = openClient(target, target.database);
+  try {
+    await client.command({ query: REGISTER });
+    const applied = await readApplied(client);
+    refuseEdited(files, applied, target.database);
+    const missing = files.filter(({ name }) => !applied.has(name));
+    for (const file of missing) {
+      await client.command({ query: file.statement });
+      await client.insert({
+        table: 'applied_sql_files',
+        values: [{ name: file.name, checksum: file.checksum }],
+        format: 'JSONEachRow',
+        clickhouse_settings: { async_insert: 0 },
+      });
+    }
+    return missing.map(({ name }) => name);
+  } finally {
+    await client.close();
+  }
+}
+
+function openClient(target: SqlTarget, database?: string): ClickHouseClient {
+  const { url, user: username, password } = target;
+  return createClient({ url, username, password, ...(database === undefined ? {} : { database }) });
+}
+
+async function createDatabase(target: SqlTarget): Promise<void> {
+  const client = openClient(target);
+  try {
+    await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${target.database} ENGINE = Atomic` });
+  } finally {
+    await client.close();
+  }
+}
+
+function readFiles(folder: URL): SqlFile[] {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
+  for (const name of names)
+    if (!FILE_NAME.test(name)) throw new Error(`${name}: name it NNNN-what-it-makes.sql, so that its order is plain`);
+  return names.sort().map((name) => {
+    const statement = readFileSync(new URL(name, folder), 'utf8');
+    return { name, statement, checksum: createHash('sha256').update(statement).digest('hex') };
+  });
+}
+
+async function readApplied(client: ClickHouseClient): Promise<Map<string, string>> {
+  const result = await client.query({
+    query: 'SELECT name, checksum FROM applied_sql_files FINAL',
+    format: 'JSONEachRow',
+  });
+  const rows = await result.json<{ name: string; checksum: string }>();
+  return new Map(rows.map(({ name, checksum }) => [name, checksum]));
+}
+
+function refuseEdited(files: SqlFile[], applied: Map<string, string>, database: string): void {
+  const edited = files.filter(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
+  if (edited.length === 0) return;
+  const names = edited.map(({ name }) => name).join(', ');
+  throw new EditedFileError(
+    `${names}: edited after it was applied to database ${database}. ` +
+      'Undo the edit, and write the change as a new file with the next number (ALTER TABLE, CREATE OR REPLACE VIEW).',
+  );
+}

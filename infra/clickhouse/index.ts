@@ -1,0 +1,1 @@
+export { applySql, EditedFileError, type SqlTarget } from './apply.ts';

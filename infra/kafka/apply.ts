@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import { allTopics, type Topic } from '@playline/contracts';
+import kafkajs, { type Admin } from 'kafkajs';
+import { registerSchema } from './registry.ts';
+import { mendKafkaTimer } from './timer.ts';
+
+/** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
+export interface TopicsTarget {
+  brokers: readonly string[];
+  /** Confluent-compatible address, without a trailing slash. */
+  registry: string;
+  /** Put before every topic name, and so before every subject; '' outside tests. */
+  prefix: string;
+  /** Instead of each topic's own number; a topic never gets fewer than it has. */
+  partitions?: number;
+  /** -1: the cluster's default. */
+  replicationFactor?: number;
+}
+
+/** What `applyTopics` changed; empty lists when everything stood already. */
+export interface TopicsApplied {
+  created: string[];
+  /** Topics whose settings or partitions were changed. */
+  changed: string[];
+  /** Subject and schema id. */
+  schemas: { subject: string; id: number }[];
+}
+
+// kafkajs is CommonJS: Node finds its names only on the default export.
+const { ConfigResourceTypes, Kafka, logLevel } = kafkajs;
+
+/** Twice the 1 MiB batch limit: a record carries one message of at most 32 KiB, a dead letter its headers besides. */
+const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
+const SCHEMAS = new URL('../../packages/contracts/schemas/', import.meta.url);
+
+/**
+ * Creates every topic and registers every schema that is not there yet, and sets settings that differ right. Safe to
+ * repeat. Partitions are only ever added: fewer would need a new topic, and keys move when more are added.
+ * @throws Error of the broker or the registry
+ */
+export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
+  const topics = allTopics().map((topic) => ({
+    ...topic,
+    name: target.prefix + topic.name,
+    partitions: target.partitions ?? topic.partitions,
+  }));
+  const result: TopicsApplied = { created: [], changed: [], schemas: [] };
+  // kafkajs says at every start that its partitioner changed five years ago.
+  process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
+  mendKafkaTimer();
+  const kafka = new Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel: logLevel.NOTHING });
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    result.created = await createTopics(admin, topics, target.replicationFactor ?? -1);
+    const standing = topics.filter(({ name }) => !result.created.includes(name));
+    const changed = [...(await addPartitions(admin, standing)), ...(await alterSettings(admin, standing))];
+    result.changed = [...new Set(changed)].sort();
+  } finally {
+    await admin.disconnect();
+  }
+  for (const { name, schema } of topics) {
+    if (schema === null) continue;
+    const subject = `${name}-value`;
+    const text = readFileSync(new URL(schema, SCHEMAS), 'utf8');
+    result.schemas.push({ subject, id: await registerSchema(target.registry, subject, text) });
+  }
+  return result;
+}
+
+function toSettings(topic: Topic): Record<string, string> {
+  return {
+    'cleanup.policy': topic.cleanup,
+    'retention.ms': String(topic.retentionMs),
+    'segment.ms': String(topic.segmentMs),
+    'max.message.bytes': String(MESSAGE_BYTES_MAX),
+  };
+}
+
+async function createTopics(admin: Admin, topics: readonly Topic[], replicationFactor: number): Promise<string[]> {
+  const standing = new Set(await admin.listTopics());
+  const missing = topics.filter(({ name }) => !standing.has(name));
+  if (missing.length === 0) return [];
+  await admin.createTopics({
+    waitForLeaders: true,
+    topics: missing.map((topic) => ({
+      topic: topic.name,
+      numPartitions: topic.partitions,
+      replicationFactor,
+      configEntries: Object.entries(toSettings(topic)).map(([name, value]) => ({ name, value })),
+    })),
+  });
+  return missing.map(({ name }) => name);
+}
+
+async function addPartitions(admin: Admin, topics: readonly Topic[]): Promise<string[]> {
+  if (topics.length === 0) return [];
+  const metadata = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) });
+  const counts = new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]));
+  const short = topics.filter(({ name, partitions }) => (counts.get(name) ?? 0) < partitions);
+  if (short.length === 0) return [];
+  await admin.createPartitions({
+    topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
+  });
+  return short.map(({ name }) => name);
+}
+
+async function alterSettings(admin: Admin, topics: readonly Topic[]): Promise<string[]> {
+  if (topics.length === 0) return [];
+  const described = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name })),
+  });
+  const actual = new Map(
+    described.resources.map(({ resourceName, configEntries }) => [
+      resourceName,
+      new Map(configEntries.map(({ configName, configValue }) => [configName, configValue])),
+    ]),
+  );
+  const wrong = topics.filter((topic) =>
+    Object.entries(toSettings(topic)).some(([name, value]) => actual.get(topic.name)?.get(name) !== value),
+  );
+  if (wrong.length === 0) return [];
+  await admin.alterConfigs({
+    validateOnly: false,
+    resources: wrong.map((topic) => ({
+      type: ConfigResourceTypes.TOPIC,
+      name: topic.name,
+      configEntries: Object.entries(toSettings(topic)).map(([name, value]) => ({ name, value })),
+    })),
+  });
+  return wrong.map(({ name }) => name);
+}

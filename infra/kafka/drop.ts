@@ -1,0 +1,25 @@
+import kafkajs from 'kafkajs';
+import { mendKafkaTimer } from './timer.ts';
+
+/**
+ * Deletes every topic and subject of a test run.
+ * @param target.prefix as it was given to `applyTopics`; never '' : that would be everybody's
+ */
+export async function dropTopics(target: {
+  brokers: readonly string[];
+  registry: string;
+  prefix: string;
+}): Promise<void> {
+  if (target.prefix === '') throw new RangeError('prefix: without one every topic would go');
+  mendKafkaTimer();
+  const logLevel = kafkajs.logLevel.NOTHING;
+  const admin = new kafkajs.Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel }).admin();
+  await admin.connect();
+  try {
+    const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
+    await admin.deleteTopics({ topics });
+    for (const topic of topics) await fetch(`${target.registry}/subjects/${topic}-value`, { method: 'DELETE' });
+  } finally {
+    await admin.disconnect();
+  }
+}

@@ -1,0 +1,2 @@
+export { applyTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
+export { dropTopics } from './drop.ts';

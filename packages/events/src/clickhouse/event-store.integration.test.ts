@@ -1,0 +1,231 @@
+import { randomBytes } from 'node:crypto';
+import { type ClickHouseClient, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
+import { applySql } from '@playline/infra/clickhouse';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EVENT_FIELDS } from '../row/fields.ts';
+import { createRowPlan } from '../row/plan.ts';
+import { RowBuffer } from '../row/row-buffer.ts';
+import { arbitraryRecord } from '../row/test/arbitrary-record.ts';
+import { RowTranscoder } from '../row/transcoder.ts';
+import { openEventStore } from './event-store.ts';
+
+const { signal } = new AbortController();
+const plan = createRowPlan(messageRecordCodec.schema);
+/** The test reads raw rows, so nothing may fold doubles at the insert. */
+const RAW: ClickHouseSettings = { optimize_on_insert: 0 };
+const NOW_MS = 1_790_000_000_000;
+
+function blockOf(records: readonly MessageRecord[], firstOffset = 0): Buffer {
+  const out = new RowBuffer(1024);
+  const transcoder = new RowTranscoder();
+  for (const [index, record] of records.entries()) {
+    const value = frameRecord(1, messageRecordCodec.encode(record));
+    transcoder.add(out, plan, { value, partition: 2, offset: firstOffset + index });
+  }
+  return out.toBytes();
+}
+
+describe('the event store in ClickHouse', () => {
+  const { url, user, password } = testStores().clickhouse;
+  const database = `playline_test_${randomBytes(6).toString('hex')}`;
+  const target = { url, user, password, database };
+  const store = openEventStore({ ...target, settings: RAW });
+  let client: ClickHouseClient;
+
+  const rowsOf = async <T>(query: string, params: Record<string, unknown> = {}): Promise<T[]> =>
+    (await client.query({ query, format: 'JSONEachRow', query_params: params })).json<T>();
+  const countOf = async (table: string, environment: string): Promise<number> => {
+    const where = 'WHERE environment_id = {environment: String}';
+    const query = `SELECT toUInt32(count()) AS n FROM ${table} ${where}`;
+    return (await rowsOf<{ n: number }>(query, { environment }))[0]!.n;
+  };
+  const insert = (rows: Buffer, token: string) => store.insert({ table: 'events', rows, token, signal });
+  /** A record of an environment of its own, near enough to now that its partitions stay few. */
+  const record = (over: Partial<MessageRecord> & { environmentId: string }): MessageRecord => ({
+    ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!,
+    eventTime: NOW_MS,
+    receivedAt: NOW_MS,
+    messageId: randomBytes(16),
+    ...over,
+  });
+
+  beforeAll(async () => {
+    await applySql(target);
+    client = createClient({ url, username: user, password, database });
+    await client.command({ query: 'SYSTEM STOP MERGES events' });
+  });
+  afterAll(async () => {
+    await client.command({ query: `DROP DATABASE ${database} SYNC` });
+    await client.close();
+    await store.close();
+  });
+
+  it('gives back every value of every record as it was put in', async () => {
+    const select = EVENT_FIELDS.map(({ name, column, kind }) => {
+      if (kind === 'uuid') return `replaceAll(toString(${column}), '-', '') AS ${name}`;
+      if (kind === 'key') return `lower(hex(${column})) AS ${name}`;
+      if (kind === 'time') return `toUnixTimestamp64Milli(${column}) AS ${name}`;
+      // As bits: JSON has no infinities and no negative zero.
+      if (kind === 'nullableDouble') return `toString(reinterpretAsUInt64(${column})) AS ${name}`;
+      return `${column} AS ${name}`;
+    });
+    const query =
+      `SELECT ${select.join(', ')} FROM events WHERE kafka_partition = 2 AND kafka_offset >= {start: UInt64} ` +
+      'ORDER BY kafka_offset';
+    const bits = (value: number) =>
+      Buffer.from(new Float64Array([value]).buffer)
+        .readBigUInt64LE()
+        .toString();
+    const shown = (value: unknown) => {
+      if (Buffer.isBuffer(value)) return value.toString('hex');
+      return value;
+    };
+    let start = 1_000_000;
+    // Two months: more would be refused as too many partitions in one insert, which the accepted window rules out.
+    const near = fc.integer({ min: NOW_MS - 86_400_000, max: NOW_MS });
+    const records = fc.array(fc.tuple(arbitraryRecord, near), { minLength: 1, maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(records, async (generated) => {
+        start += 1_000;
+        const given = generated.map(([each, eventTime]) => ({ ...each, eventTime }));
+        await insert(blockOf(given, start), `values|${start}`);
+        const rows = await (
+          await client.query({
+            query,
+            format: 'JSONEachRow',
+            query_params: { start },
+            clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+          })
+        ).json<Record<string, unknown>>();
+        expect(rows).toEqual(
+          given.map((each) => ({
+            ...Object.fromEntries(Object.entries(each).map(([name, value]) => [name, shown(value)])),
+            screenDensity: each.screenDensity === null ? null : bits(each.screenDensity),
+          })),
+        );
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('stores a block once, however often it is sent under its token', async () => {
+    const environmentId = 'test-token';
+    const rows = blockOf(Array.from({ length: 50 }, () => record({ environmentId })));
+    for (let time = 0; time < 3; time++) await insert(rows, 'topic|2|0|49|events|1');
+    expect(await countOf('events', environmentId)).toBe(50);
+    // The control: it is the token that keeps them apart, not the bytes.
+    await insert(rows, 'topic|2|0|49|events|2');
+    expect(await countOf('events', environmentId)).toBe(100);
+  });
+
+  it('stores a block once that touches two months, also when it is sent twice', async () => {
+    const environmentId = 'test-months';
+    const block = blockOf([0, 40].map((days) => record({ environmentId, eventTime: NOW_MS - days * 86_400_000 })));
+    await insert(block, 'months');
+    await insert(block, 'months');
+    expect(await countOf('events', environmentId)).toBe(2);
+  });
+
+  it('shows a message sent again, changed or not, once at once: as it was received first', async () => {
+    const environmentId = 'test-resent';
+    const first = record({ environmentId, eventName: 'first' });
+    const same = { ...first, receivedAt: NOW_MS + 1000 };
+    const changed = {
+      ...first,
+      eventName: 'second',
+      eventTime: NOW_MS - 40 * 86_400_000,
+      identityKey: randomBytes(16),
+      receivedAt: NOW_MS + 2000,
+    };
+    const other = record({ environmentId, eventName: 'other' });
+    await insert(blockOf([changed], 30), 'resent|3');
+    await insert(blockOf([same], 20), 'resent|2');
+    await insert(blockOf([first, other], 10), 'resent|1');
+    expect(await countOf('events', environmentId)).toBe(4);
+    const read = () =>
+      rowsOf(
+        'SELECT event_name, toUInt32(kafka_offset) AS place FROM events_exact ' +
+          'WHERE environment_id = {environmentId: String} ORDER BY place',
+        { environmentId },
+      );
+    const expected = [
+      { event_name: 'first', place: 10 },
+      { event_name: 'other', place: 11 },
+    ];
+    expect(await read()).toEqual(expected);
+    // A merge keeps the copy that was shown before.
+    await client.command({ query: 'SYSTEM START MERGES events' });
+    await client.command({ query: 'OPTIMIZE TABLE events FINAL' });
+    await client.command({ query: 'SYSTEM STOP MERGES events' });
+    expect(await countOf('events', environmentId)).toBe(3);
+    expect(await read()).toEqual(expected);
+  });
+
+  it('keeps the same message id of two environments apart', async () => {
+    const messageId = randomBytes(16);
+    const pair = ['test-left', 'test-right'].map((environmentId) => record({ environmentId, messageId }));
+    await insert(blockOf(pair), 'apart');
+    for (const each of pair) expect(await countOf('events_exact', each.environmentId)).toBe(1);
+  });
+
+  it('folds any copies in any order into the one received first', async () => {
+    let run = 0;
+    const copies = fc.array(
+      fc.record({
+        message: fc.integer({ min: 0, max: 3 }),
+        receivedAt: fc.integer({ min: 0, max: 5 }),
+        eventName: fc.constantFrom('a', 'b'),
+        eventTime: fc.constantFrom(NOW_MS, NOW_MS - 86_400_000),
+      }),
+      { minLength: 1, maxLength: 12 },
+    );
+    await fc.assert(
+      fc.asyncProperty(copies, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
+        const environmentId = `test-fold-${run++}`;
+        const ids = Array.from({ length: 4 }, () => randomBytes(16));
+        const records = list.map((copy) => ({
+          ...record({ environmentId }),
+          ...copy,
+          receivedAt: NOW_MS + copy.receivedAt,
+          messageId: ids[copy.message]!,
+        }));
+        await insert(blockOf(records.slice(0, cut), 0), `fold|${environmentId}|1`);
+        if (cut < records.length) await insert(blockOf(records.slice(cut), cut), `fold|${environmentId}|2`);
+        const firsts = [...new Set(list.map(({ message }) => message))].map((message) => {
+          const ranked = list
+            .map((copy, place) => ({ ...copy, place }))
+            .filter((copy) => copy.message === message)
+            .sort((a, b) => a.receivedAt - b.receivedAt || a.place - b.place);
+          return ranked[0]!.place;
+        });
+        const rows = await rowsOf<{ place: number }>(
+          'SELECT toUInt32(kafka_offset) AS place FROM events_exact WHERE environment_id = {environmentId: String}',
+          { environmentId },
+        );
+        expect(rows.map(({ place }) => place).sort((a, b) => a - b)).toEqual(firsts.sort((a, b) => a - b));
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('says which offsets of a range stand', async () => {
+    const environmentId = 'test-offsets';
+    await insert(blockOf([record({ environmentId }), record({ environmentId })], 5_000), 'offsets');
+    const range = { partition: 2, start: 4_990, end: 5_001 };
+    expect(await store.storedOffsets('events', range)).toEqual(new Set([5_000]));
+    expect(await store.storedOffsets('events', { ...range, partition: 3 })).toEqual(new Set());
+  });
+
+  it('says of each fault whether trying again helps', async () => {
+    const block = { table: 'events', rows: Buffer.from([1, 2, 3]), token: 'broken', signal } as const;
+    await expect(store.insert(block)).rejects.toMatchObject({ name: 'StoreFault', retryable: false });
+    const absent = openEventStore({ ...target, url: 'http://127.0.0.1:9' });
+    await expect(absent.insert(block)).rejects.toMatchObject({ name: 'StoreFault', retryable: true });
+    expect(await absent.ready()).toBe(false);
+    await absent.close();
+    expect(await store.ready()).toBe(true);
+  });
+});

@@ -1,0 +1,102 @@
+import { Readable } from 'node:stream';
+import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import { EVENT_TABLE_COLUMNS } from '../columns.ts';
+import type { BlockInsert, EventStore, EventTable, OffsetRange } from '../store.ts';
+import { toStoreFault } from './fault.ts';
+
+export interface ClickHouseTarget {
+  url: string;
+  user: string;
+  password: string;
+  database: string;
+  /** For tests. */
+  settings?: ClickHouseSettings;
+}
+
+/** Rows of one ClickHouse block at most; an insert of more would be several blocks under one token. */
+const BLOCK_ROWS_MAX = 1_048_449;
+/** Longer than any healthy insert of a block, so that a hung server gives the connection back. */
+const EXECUTION_MAX_S = 60;
+const REQUEST_TIMEOUT_MS = (EXECUTION_MAX_S + 10) * 1000;
+/** One for each partition that writes at a time, more would only queue in the server. */
+const CONNECTIONS_MAX = 16;
+
+/** Opens the store; connects with the first call. */
+export function openEventStore(target: ClickHouseTarget): EventStore {
+  const client = createClient({
+    url: target.url,
+    username: target.user,
+    password: target.password,
+    database: target.database,
+    request_timeout: REQUEST_TIMEOUT_MS,
+    max_open_connections: CONNECTIONS_MAX,
+    compression: { request: false, response: false },
+    // An insert whose answer is lost on an idle connection is tried again under its token anyway.
+    keep_alive: { enabled: true },
+    // Faults are thrown, and say less: the client's own lines quote what the server could not read.
+    log: { level: ClickHouseLogLevel.OFF },
+    clickhouse_settings: target.settings ?? {},
+  });
+  return {
+    insert: (block) => insertBlock(client, block),
+    storedOffsets: (table, range) => readOffsets(client, table, range),
+    ready: async () => (await client.ping()).success,
+    close: () => client.close(),
+  };
+}
+
+async function insertBlock(client: ClickHouseClient, block: BlockInsert): Promise<void> {
+  try {
+    const { stream } = await client.exec({
+      query: insertStatement(block.table),
+      // One chunk: the rows stand in one buffer already.
+      values: Readable.from([block.rows], { objectMode: false }),
+      abort_signal: block.signal,
+      clickhouse_settings: {
+        async_insert: 0,
+        insert_deduplicate: 1,
+        insert_deduplication_token: block.token,
+        max_insert_block_size: String(BLOCK_ROWS_MAX),
+        min_insert_block_size_rows: String(BLOCK_ROWS_MAX),
+        max_insert_threads: '1',
+        max_execution_time: EXECUTION_MAX_S,
+        // An exception after the first bytes of an answer would otherwise look like success.
+        wait_end_of_query: 1,
+      },
+    });
+    // Until the answer has been read to its end the connection is not free.
+    for await (const _ of stream);
+  } catch (error) {
+    throw toStoreFault(error);
+  }
+}
+
+const statements = new Map<EventTable, string>();
+
+function insertStatement(table: EventTable): string {
+  let statement = statements.get(table);
+  if (statement === undefined) {
+    const columns = EVENT_TABLE_COLUMNS[table];
+    const names = columns.map(({ name }) => name).join(', ');
+    const structure = columns.map(({ name, type }) => `${name} ${type.replaceAll("'", "\\'")}`).join(', ');
+    statement = `INSERT INTO ${table} (${names}) SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
+    statements.set(table, statement);
+  }
+  return statement;
+}
+
+async function readOffsets(client: ClickHouseClient, table: EventTable, range: OffsetRange): Promise<Set<number>> {
+  try {
+    const result = await client.query({
+      query:
+        `SELECT DISTINCT toString(kafka_offset) AS place FROM ${table} WHERE kafka_partition = {partition: UInt16} ` +
+        'AND kafka_offset >= {start: UInt64} AND kafka_offset < {end: UInt64}',
+      query_params: { partition: range.partition, start: String(range.start), end: String(range.end) },
+      format: 'JSONEachRow',
+    });
+    const rows = await result.json<{ place: string }>();
+    return new Set(rows.map(({ place }) => Number(place)));
+  } catch (error) {
+    throw toStoreFault(error);
+  }
+}

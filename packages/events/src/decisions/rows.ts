@@ -1,0 +1,92 @@
+import type { IdentityDecisionRecord } from '@playline/contracts';
+import type { RowBuffer } from '../row/row-buffer.ts';
+import { turnUuid, writeInt64, writeString, writeUInt16 } from '../row/row-bytes.ts';
+import type { LogPosition } from '../row/transcoder.ts';
+
+const OFFSET_BITS = 48n;
+const STEP_BITS = 8n;
+/** Bytes of a row but for its strings, rounded up. */
+const FIXED_BYTES = 256;
+/** UTF-8 bytes of one UTF-16 unit. */
+const UNIT_BYTES_MAX = 3;
+
+const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && value >= 0 && BigInt(value) < 1n << bits;
+
+/**
+ * Place of a decision among all decisions of its environment, so that the greatest is the latest:
+ * 8 bits generation of the link topic, 48 bits offset of the link fact, 8 bits step.
+ * @throws RangeError when a part does not fit
+ */
+export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'generation' | 'offset' | 'step'>): bigint {
+  const { generation, offset, step } = decision;
+  if (!fits(generation, 8n) || !fits(offset, OFFSET_BITS) || !fits(step, STEP_BITS))
+    throw new RangeError('place of a decision does not fit');
+  return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
+}
+
+function bytesMax(...texts: string[]): number {
+  return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
+}
+
+/** Copies sixteen bytes. */
+function writeKey(target: Buffer, at: number, key: Buffer): number {
+  if (key.length !== 16) throw new RangeError('a key or an id has sixteen bytes');
+  key.copy(target, at);
+  return at + 16;
+}
+
+function writeByte(target: Buffer, at: number, value: number): number {
+  target[at] = value;
+  return at + 1;
+}
+
+/**
+ * Adds the row of `identity_links` for a decision.
+ * @throws RangeError when a number does not fit its column; `out` is as it was
+ */
+export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
+  toOverrideVersion(decision);
+  if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
+  const { environmentId, link, aKind, bKind, outcome, reason, traceId } = decision;
+  out.reserve(bytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
+  const target = out.bytes;
+  let at = writeString(target, out.length, environmentId);
+  at = writeByte(target, at, decision.generation);
+  at = writeUInt16(target, at, decision.partition);
+  at = writeInt64(target, at, decision.offset);
+  at = writeByte(target, at, decision.step);
+  at = writeKey(target, at, decision.messageId);
+  turnUuid(target, at - 16);
+  at = writeString(target, at, link);
+  at = writeKey(target, at, decision.aKey);
+  at = writeString(target, at, aKind);
+  at = writeKey(target, at, decision.bKey);
+  at = writeString(target, at, bKind);
+  at = writeString(target, at, outcome);
+  at = writeString(target, at, reason);
+  at = writeKey(target, at, decision.root);
+  at = writeUInt16(target, at, decision.moved.length);
+  at = writeInt64(target, at, decision.eventTime);
+  at = writeInt64(target, at, decision.receivedAt);
+  at = writeString(target, at, traceId);
+  at = writeUInt16(target, at, position.partition);
+  out.endRow(writeInt64(target, at, position.offset));
+}
+
+/**
+ * Adds a row of `identity_overrides` for every identity whose person the decision changed.
+ * @throws RangeError when a number does not fit its column; rows added before it stay
+ */
+export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
+  const version = toOverrideVersion(decision);
+  for (const { key, kind } of decision.moved) {
+    out.reserve(bytesMax(decision.environmentId, kind));
+    const target = out.bytes;
+    let at = writeString(target, out.length, decision.environmentId);
+    at = writeKey(target, at, key);
+    at = writeKey(target, at, decision.root);
+    at = writeString(target, at, kind);
+    at = writeInt64(target, at, decision.receivedAt);
+    out.endRow(target.writeBigUInt64LE(version, at));
+  }
+}

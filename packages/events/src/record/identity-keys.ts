@@ -1,0 +1,75 @@
+import { IDENTITY_TYPES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
+import type { KeyOf } from './envelope.ts';
+import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf } from './ranges.ts';
+
+/** The two fields that name an identity; an anonymous id has no type field. */
+interface IdentityFields {
+  id: Field;
+  type: Field | null;
+}
+
+/** The four places where a message may name an identity. */
+export const IDENTITY_FIELDS = {
+  anonymous: { id: FIELD.anonymousId, type: null },
+  user: { id: FIELD.userId, type: FIELD.identityType },
+  from: { id: FIELD.fromId, type: FIELD.fromType },
+  to: { id: FIELD.toId, type: FIELD.toType },
+} as const satisfies Record<string, IdentityFields>;
+
+function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boolean {
+  const { body, starts, ends } = batch;
+  const start = starts[slot]!;
+  const length = ends[slot]! - start;
+  const other = starts[otherSlot]!;
+  if (ends[otherSlot]! - other !== length) return false;
+  for (let i = 0; i < length; i++) if (body[start + i] !== body[other + i]) return false;
+  return true;
+}
+
+/**
+ * Keys of one of the four places over the messages of one batch. A batch mostly comes from one client, so the key of
+ * the message before is taken again when the bytes are the same.
+ */
+export class IdentityKeys {
+  readonly #batch: ScannedBatch;
+  readonly #fields: IdentityFields;
+  readonly #keyOf: KeyOf;
+  #last = -1;
+  #key: Buffer = ZERO_KEY;
+
+  constructor(batch: ScannedBatch, fields: IdentityFields, keyOf: KeyOf) {
+    this.#batch = batch;
+    this.#fields = fields;
+    this.#keyOf = keyOf;
+  }
+
+  /** @returns 16 bytes; `ZERO_KEY` itself when the message names nobody here. */
+  of(message: number): Buffer {
+    const slot = (message << ROW_SHIFT) + this.#fields.id;
+    if (this.#batch.starts[slot] === this.#batch.ends[slot]) return ZERO_KEY;
+    if (this.#last < 0 || !this.#isSameAsLast(message)) {
+      this.#key = this.#compute(message);
+      this.#last = message;
+    }
+    return this.#key;
+  }
+
+  #isSameAsLast(message: number): boolean {
+    const { id, type } = this.#fields;
+    const row = message << ROW_SHIFT;
+    const lastRow = this.#last << ROW_SHIFT;
+    if (!isSameText(this.#batch, row + id, lastRow + id)) return false;
+    return type === null || isSameText(this.#batch, row + type, lastRow + type);
+  }
+
+  #compute(message: number): Buffer {
+    const id = textOf(this.#batch, message, this.#fields.id).trim();
+    return id === '' ? ZERO_KEY : Buffer.from(this.#keyOf(this.#kindOf(message), id));
+  }
+
+  #kindOf(message: number): IdentityKind {
+    if (this.#fields.type === null) return 'anonymous';
+    const text = textOf(this.#batch, message, this.#fields.type);
+    return IDENTITY_TYPES.find((type) => type === text) ?? 'untyped';
+  }
+}

@@ -1,0 +1,15 @@
+export { encodeMessages } from './encode-messages.ts';
+export { encodeScanned } from './encode-scanned.ts';
+export type { EncodedRecord, KeyOf, RecordEnvelope, SourcedMessage } from './envelope.ts';
+export { type IdentityReference, identitiesOf, type MessageIdentities } from './identities.ts';
+export {
+  createScannedBatch,
+  FIELD,
+  type Field,
+  type FieldName,
+  ROW_SHIFT,
+  ROW_WIDTH,
+  type ScannedBatch,
+  textOf,
+  UUID_BYTES,
+} from './ranges.ts';

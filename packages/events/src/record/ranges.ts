@@ -1,0 +1,89 @@
+import { BATCH_MESSAGES_MAX } from '@playline/contracts';
+
+/** Where a field's range stands in a message's row of `starts` and `ends`. Message fields first, then context fields. */
+export const FIELD = {
+  type: 0,
+  messageId: 1,
+  eventTimestamp: 2,
+  anonymousId: 3,
+  deviceId: 4,
+  sessionId: 5,
+  eventName: 6,
+  userId: 7,
+  fromId: 8,
+  toId: 9,
+  identityType: 10,
+  fromType: 11,
+  toType: 12,
+  surface: 13,
+  consentLevel: 14,
+  test: 15,
+  properties: 16,
+  traits: 17,
+  context: 18,
+  library: 19,
+  libraryVersion: 20,
+  userAgent: 21,
+  locale: 22,
+  timezone: 23,
+  screen: 24,
+  pageUrl: 25,
+  pagePath: 26,
+  pageReferrer: 27,
+  pageTitle: 28,
+  browserLanguage: 29,
+  screenDensity: 30,
+} as const;
+export type FieldName = keyof typeof FIELD;
+export type Field = (typeof FIELD)[FieldName];
+
+/** Width of a message's row: the fields, rounded up to a power of two so that a row starts at `message << 5`. */
+export const ROW_WIDTH = 32;
+export const ROW_SHIFT = 5;
+
+/** Bytes of a messageId once its hex text is read. */
+export const UUID_BYTES = 16;
+
+/**
+ * Where the fields of a batch of acceptable messages stand in its body: no strings, no objects.
+ * A range of no bytes is an absent field (or an empty string, which is stored alike). The range of a string lies between its quotes;
+ * of an object, a number or a boolean it is the whole value.
+ */
+export interface ScannedBatch {
+  body: Buffer;
+  /** Messages. */
+  count: number;
+  /** First byte of field f of message m at `(m << ROW_SHIFT) + f`. */
+  readonly starts: Int32Array;
+  /** The byte after the last, likewise. */
+  readonly ends: Int32Array;
+  /** Per message: bit f is set when the string of field f holds escapes. */
+  readonly escaped: Int32Array;
+  /** Sixteen bytes per message. */
+  readonly messageIds: Buffer;
+  /** Epoch milliseconds, per message. */
+  readonly eventTimes: Float64Array;
+}
+
+export function createScannedBatch(): ScannedBatch {
+  return {
+    body: Buffer.alloc(0),
+    count: 0,
+    starts: new Int32Array(BATCH_MESSAGES_MAX * ROW_WIDTH),
+    ends: new Int32Array(BATCH_MESSAGES_MAX * ROW_WIDTH),
+    escaped: new Int32Array(BATCH_MESSAGES_MAX),
+    messageIds: Buffer.alloc(BATCH_MESSAGES_MAX * UUID_BYTES),
+    eventTimes: new Float64Array(BATCH_MESSAGES_MAX),
+  };
+}
+
+/** Text of a field of a scanned message; '' when absent. */
+export function textOf(batch: ScannedBatch, message: number, field: Field): string {
+  const slot = (message << ROW_SHIFT) + field;
+  const raw = batch.body.toString('utf8', batch.starts[slot], batch.ends[slot]);
+  return isEscaped(batch, message, field) ? JSON.parse(`"${raw}"`) : raw;
+}
+
+export function isEscaped(batch: ScannedBatch, message: number, field: Field): boolean {
+  return (batch.escaped[message]! & (1 << field)) !== 0;
+}

@@ -1,0 +1,155 @@
+import { type Message, type MessageRecord, messageRecordCodec, parseMessage, schemaIdOf } from '@playline/contracts';
+import { validMessages } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { encodeMessages, type KeyOf, type RecordEnvelope } from './index.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const WINDOW = { fromMs: 0, toMs: NOW_MS * 2 };
+const ENVELOPE: RecordEnvelope = {
+  schemaId: 300,
+  environmentId: 'größe-test',
+  receivedAt: NOW_MS,
+  traceId: '0123456789abcdef0123456789abcdef',
+};
+const PAGE = {
+  type: 'page',
+  messageId: '0192F1C0-7b3a-7c4d-8e5f-000000000001',
+  eventTimestamp: '2026-11-21T11:59:00Z',
+};
+const ZERO = Buffer.alloc(16);
+
+/** Kind and id as bytes, cut to 16, so that a test can read who a key stands for. */
+const keyOf: KeyOf = (kind, id) => Buffer.alloc(16).fill(Buffer.from(`${kind}:${id};`));
+
+function messageOf(value: unknown): Message {
+  const parsed = parseMessage(value, WINDOW);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+  return parsed.message;
+}
+
+function encode(value: unknown) {
+  const record = encodeMessages([{ message: messageOf(value) }], ENVELOPE, keyOf)[0]!;
+  return { ...record, decoded: messageRecordCodec.decode(record.value.subarray(5)) };
+}
+
+const isNamed = (id: unknown): id is string => typeof id === 'string' && id.trim() !== '';
+const storedId = (id: unknown) => (isNamed(id) ? id : '');
+const keyFor = (id: unknown, kind: unknown): Buffer =>
+  isNamed(id) ? keyOf((kind ?? 'untyped') as Parameters<KeyOf>[0], id.trim()) : ZERO;
+
+/** What a record must hold, worked out from the JSON of the message alone. */
+function expectedOf(sent: Record<string, unknown>): Record<string, unknown> {
+  const context = (sent.context ?? {}) as Record<string, unknown>;
+  const texts = ['library', 'libraryVersion', 'userAgent', 'locale', 'timezone', 'screen'];
+  const pageTexts = ['pageUrl', 'pagePath', 'pageReferrer', 'pageTitle', 'browserLanguage'];
+  const ids = ['anonymousId', 'userId', 'fromId', 'toId', 'deviceId', 'sessionId'];
+  const plain = ['type', 'eventName', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel'];
+  const anonymousKey = keyFor(sent.anonymousId, 'anonymous');
+  const userKey = keyFor(sent.userId, sent.identityType);
+  return {
+    environmentId: ENVELOPE.environmentId,
+    receivedAt: ENVELOPE.receivedAt,
+    traceId: ENVELOPE.traceId,
+    eventTime: Math.floor(Date.parse(String(sent.eventTimestamp))),
+    messageId: Buffer.from(String(sent.messageId).replaceAll('-', ''), 'hex'),
+    identityKey: isNamed(sent.userId) ? userKey : anonymousKey,
+    anonymousKey,
+    userKey,
+    fromKey: keyFor(sent.fromId, sent.fromType),
+    toKey: keyFor(sent.toId, sent.toType),
+    ...Object.fromEntries(plain.map((name) => [name, sent[name] ?? ''])),
+    ...Object.fromEntries(ids.map((name) => [name, storedId(sent[name])])),
+    ...Object.fromEntries([...texts, ...pageTexts].map((name) => [name, context[name] ?? ''])),
+    screenDensity: context.screenDensity ?? null,
+    test: sent.test ?? false,
+    properties: sent.properties == null ? '' : JSON.stringify(sent.properties),
+    traits: sent.traits == null ? '' : JSON.stringify(sent.traits),
+  };
+}
+
+describe('an encoded message', () => {
+  it('decodes to what was sent, whatever was sent', () => {
+    fc.assert(
+      fc.property(validMessages(NOW_MS), (sent) => {
+        expect({ ...encode(sent).decoded }).toEqual(expectedOf(sent));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('has the very bytes that avsc writes', () => {
+    fc.assert(
+      fc.property(validMessages(NOW_MS), (sent) => {
+        const { value } = encode(sent);
+        expect(schemaIdOf(value)).toBe(ENVELOPE.schemaId);
+        const reference = messageRecordCodec.encode(expectedOf(sent) as unknown as MessageRecord);
+        expect(value.subarray(5).equals(reference)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('keeps its bytes when others are encoded behind it in one call', () => {
+    fc.assert(
+      fc.property(fc.array(validMessages(NOW_MS), { minLength: 1, maxLength: 20 }), (batch) => {
+        const records = encodeMessages(
+          batch.map((sent) => ({ message: messageOf(sent) })),
+          ENVELOPE,
+          keyOf,
+        );
+        for (const [index, sent] of batch.entries()) expect(records[index]!.value).toEqual(encode(sent).value);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('holds properties and traits as they stood in the body', () => {
+    const message = messageOf({ ...PAGE, properties: { a: 1 }, traits: {} });
+    const texts = { propertiesText: '{ "a" : 1.0 }', traitsText: '{\n}' };
+    const [record] = encodeMessages([{ message, ...texts }], ENVELOPE, keyOf);
+    const decoded = messageRecordCodec.decode(record!.value.subarray(5));
+    expect(decoded).toMatchObject({ properties: '{ "a" : 1.0 }', traits: '{\n}' });
+  });
+
+  it('holds times before 1970 and far ahead', () => {
+    for (const eventTime of [-1, -62_135_596_800_000, 0, 2 ** 31, 2 ** 32, 253_402_300_799_999]) {
+      const [record] = encodeMessages([{ message: { ...messageOf(PAGE), eventTime } }], ENVELOPE, keyOf);
+      expect(messageRecordCodec.decode(record!.value.subarray(5)).eventTime).toBe(eventTime);
+    }
+  });
+});
+
+describe('the owner of a message', () => {
+  const ids = { anonymousId: ' anon ', userId: ' user ' };
+
+  it('is its user when it names one, untyped when it gives no type', () => {
+    expect(encode({ ...PAGE, ...ids }).decoded.identityKey).toEqual(keyOf('untyped', 'user'));
+    expect(encode({ ...PAGE, ...ids, identityType: 'steam' }).decoded.identityKey).toEqual(keyOf('steam', 'user'));
+  });
+
+  it.each([undefined, null, '', '  '])('is its anonymous identity when userId is %j', (userId) => {
+    expect(encode({ ...PAGE, ...ids, userId }).decoded.identityKey).toEqual(keyOf('anonymous', 'anon'));
+  });
+
+  it('is nobody when it names nobody, and then the record has no key', () => {
+    const { key, decoded } = encode({ ...PAGE, userId: ' ', deviceId: 'd', fromId: 'f', toId: 't' });
+    expect(key).toBeNull();
+    expect(decoded.identityKey).toEqual(ZERO);
+  });
+
+  it('makes the record key, behind the environment', () => {
+    const { key } = encode({ ...PAGE, ...ids });
+    expect(key).toEqual(Buffer.concat([Buffer.from(ENVELOPE.environmentId), keyOf('untyped', 'user')]));
+  });
+
+  it('leaves the sides of an alias to keys of their own', () => {
+    const alias = { ...PAGE, type: 'alias', fromId: ' a', toId: 'b', toType: 'email' };
+    expect(encode(alias).decoded).toMatchObject({
+      fromId: ' a',
+      fromKey: keyOf('untyped', 'a'),
+      toKey: keyOf('email', 'b'),
+      identityKey: ZERO,
+    });
+  });
+});

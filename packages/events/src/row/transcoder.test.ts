@@ -1,0 +1,189 @@
+import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { AvroCursor } from './avro-cursor.ts';
+import { parseRecordSchema, UnsupportedSchemaError } from './fields.ts';
+import { createRowPlan } from './plan.ts';
+import { RowBuffer } from './row-buffer.ts';
+import { arbitraryRecord } from './test/arbitrary-record.ts';
+import { readEventRow } from './test/read-row.ts';
+import { RowTranscoder } from './transcoder.ts';
+
+const SCHEMA_ID = 7;
+const plan = createRowPlan(messageRecordCodec.schema);
+const frame = (record: MessageRecord) => frameRecord(SCHEMA_ID, messageRecordCodec.encode(record));
+const at = (value: Buffer, offset = 0) => ({ value, partition: 3, offset });
+
+/** What a row must say about a record. */
+const expected = (record: MessageRecord, offset = 0) => ({
+  ...Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('hex') : value]),
+  ),
+  partition: 3,
+  offset,
+});
+
+/** The record with its fields in another order, one more of each kind that the table does not know, and some left out. */
+function rewrite(record: MessageRecord, options: { order: number[]; without: string[] }) {
+  const fields = parseRecordSchema(messageRecordCodec.schema);
+  const cursor = new AvroCursor();
+  cursor.source = messageRecordCodec.encode(record);
+  const pieces = fields.map((field) => {
+    const start = cursor.at;
+    cursor.skip(field.type);
+    return { field, bytes: cursor.source.subarray(start, cursor.at) };
+  });
+  const unknown = [
+    { field: { name: 'tags', type: { type: 'array', items: 'string' } }, bytes: Buffer.from([2, 2, 65, 0]) },
+    { field: { name: 'counts', type: { type: 'map', values: 'long' } }, bytes: Buffer.from([1, 6, 2, 65, 2, 0]) },
+    { field: { name: 'mood', type: { type: 'enum', name: 'Mood', symbols: ['a', 'b'] } }, bytes: Buffer.from([2]) },
+    { field: { name: 'rank', type: ['null', 'int'] }, bytes: Buffer.from([2, 0x80, 1]) },
+  ];
+  const ordered = [...options.order.map((index) => pieces[index]!), ...unknown].filter(
+    ({ field }) => !options.without.includes(field.name),
+  );
+  const schema = JSON.stringify({ type: 'record', name: 'Other', fields: ordered.map(({ field }) => field) });
+  return { schema, value: frameRecord(SCHEMA_ID, Buffer.concat(ordered.map(({ bytes }) => bytes))) };
+}
+
+const FIELD_INDEXES = [...plan.fields.keys()];
+
+describe('RowTranscoder', () => {
+  it('makes a row that says what the record says, and leaves the rows before it alone', () => {
+    expect(plan.straight).toBe(true);
+    const transcoder = new RowTranscoder();
+    fc.assert(
+      fc.property(fc.array(arbitraryRecord, { minLength: 1, maxLength: 3 }), (records) => {
+        const out = new RowBuffer(64);
+        for (const [offset, record] of records.entries()) transcoder.add(out, plan, at(frame(record), offset));
+        const rows = out.rowEnds.map((end, index) => out.bytes.subarray(out.rowEnds[index - 1] ?? 0, end));
+        expect(rows.map(readEventRow)).toEqual(records.map(expected));
+      }),
+    );
+  });
+
+  it('reads records of other schemas by field name: unknown fields are passed over, absent ones are neutral', () => {
+    const transcoder = new RowTranscoder();
+    const orders = fc.shuffledSubarray(FIELD_INDEXES, { minLength: FIELD_INDEXES.length });
+    fc.assert(
+      fc.property(arbitraryRecord, orders, (record, order) => {
+        const { schema, value } = rewrite(record, { order, without: ['pageTitle', 'toKey', 'screenDensity', 'test'] });
+        const otherPlan = createRowPlan(schema);
+        expect(otherPlan.straight).toBe(false);
+        const out = new RowBuffer(64);
+        transcoder.add(out, otherPlan, at(value));
+        const neutral = { pageTitle: '', toKey: '0'.repeat(32), screenDensity: null, test: false };
+        expect(readEventRow(out.toBytes())).toEqual({ ...expected(record), ...neutral });
+        expect(transcoder.head.environmentId).toBe(record.environmentId);
+      }),
+    );
+  });
+
+  it('refuses a record cut at any byte, or with a byte too many, and leaves the output as it was', () => {
+    const transcoder = new RowTranscoder();
+    const plans = [plan, { ...plan, straight: false }];
+    fc.assert(
+      fc.property(arbitraryRecord, (record) => {
+        const small = Object.fromEntries(
+          Object.entries(record).map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, 90) : value]),
+        ) as unknown as MessageRecord;
+        const value = frame(small);
+        for (const each of plans) {
+          const out = new RowBuffer(4096);
+          transcoder.add(out, each, at(value));
+          const before = Buffer.from(out.toBytes());
+          for (let length = 5; length < value.length; length++)
+            expect(() => transcoder.add(out, each, at(value.subarray(0, length)))).toThrow(RangeError);
+          expect(() => transcoder.add(out, each, at(Buffer.concat([value, Buffer.of(0)])))).toThrow(RangeError);
+          expect(out.rows).toBe(1);
+          expect(out.toBytes().equals(before)).toBe(true);
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('answers any bytes with a row or a RangeError, never with another fault or a damaged row before it', () => {
+    const transcoder = new RowTranscoder();
+    const damages = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(arbitraryRecord, damages, (record, changes) => {
+        const good = frame(record);
+        const value = Buffer.from(good);
+        for (const [place, byte] of changes) value[5 + (place % (value.length - 5))] = byte;
+        const out = new RowBuffer(64);
+        transcoder.add(out, plan, at(good));
+        const before = Buffer.from(out.toBytes());
+        try {
+          transcoder.add(out, plan, at(value));
+          readEventRow(out.bytes.subarray(out.rowEnds[0]!, out.length));
+        } catch (error) {
+          expect(error).toBeInstanceOf(RangeError);
+          expect(out.rows).toBe(1);
+        }
+        expect(out.bytes.subarray(0, before.length).equals(before)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('knows whom a row speaks of and when it happened', () => {
+    const transcoder = new RowTranscoder();
+    fc.assert(
+      fc.property(arbitraryRecord, (record) => {
+        const keyed = { ...record, fromKey: Buffer.alloc(16) };
+        transcoder.add(new RowBuffer(64), plan, at(frame(keyed)));
+        const { head } = transcoder;
+        const { identityKey, anonymousKey, userKey, toKey } = record;
+        const keys = [identityKey, anonymousKey, userKey, toKey].map((key) => key.toString('hex'));
+        expect([...head.keys]).toEqual(keys.filter((key) => key !== '0'.repeat(32)));
+        expect(head.environmentId).toBe(record.environmentId);
+        expect([head.eventTimeMs, head.receivedAtMs]).toEqual([record.eventTime, record.receivedAt]);
+      }),
+    );
+  });
+
+  it('reads a length that was written with more bytes than it needs', () => {
+    const record = { ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!, environmentId: 'x'.repeat(200) };
+    const value = frame(record);
+    // 400, twice the length, in two bytes; the same in three.
+    expect([...value.subarray(5, 7)]).toEqual([0x90, 0x03]);
+    const longer = Buffer.concat([value.subarray(0, 5), Buffer.of(0x90, 0x83, 0), value.subarray(7)]);
+    const out = new RowBuffer(64);
+    new RowTranscoder().add(out, plan, at(longer));
+    expect(readEventRow(out.toBytes())).toEqual(expected(record));
+  });
+
+  it('refuses a schema that no row can be made of', () => {
+    const fields = JSON.parse(messageRecordCodec.schema).fields as { name: string }[];
+    const schemaOf = (list: unknown[]) => JSON.stringify({ type: 'record', name: 'Other', fields: list });
+    expect(() => createRowPlan(schemaOf(fields.filter(({ name }) => name !== 'messageId')))).toThrow(
+      UnsupportedSchemaError,
+    );
+    const wrong = fields.map((field) => (field.name === 'eventTime' ? { name: 'eventTime', type: 'string' } : field));
+    expect(() => createRowPlan(schemaOf(wrong))).toThrow(UnsupportedSchemaError);
+    expect(() => createRowPlan('{"type":"string"}')).toThrow(UnsupportedSchemaError);
+  });
+});
+
+describe('RowBuffer', () => {
+  it('leaves out exactly the rows of the offsets named', () => {
+    const transcoder = new RowTranscoder();
+    const all = fc.uniqueArray(fc.nat(1_000_000), { minLength: 1, maxLength: 8 });
+    fc.assert(
+      fc.property(arbitraryRecord, all, fc.func(fc.boolean()), (record, offsets, isStored) => {
+        const value = frame({ ...record, properties: '', traits: '' });
+        const build = (wanted: number[]) => {
+          const out = new RowBuffer(64);
+          for (const offset of wanted) transcoder.add(out, plan, at(value, offset));
+          return out;
+        };
+        const rest = offsets.filter((offset) => !isStored(offset));
+        const cut = build(offsets).withoutOffsets(new Set(offsets.filter((offset) => isStored(offset))));
+        expect(cut.rows).toBe(rest.length);
+        expect(cut.bytes.equals(build(rest).toBytes())).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

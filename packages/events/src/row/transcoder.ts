@@ -1,0 +1,227 @@
+import { FRAME_BYTES } from '@playline/contracts';
+import { AvroCursor, refuse } from './avro-cursor.ts';
+import type { FieldKind } from './fields.ts';
+import { RowHead } from './head.ts';
+import type { RowPlan } from './plan.ts';
+import type { RowBuffer } from './row-buffer.ts';
+import { turnUuid, writeInt64, writeLength, writeUInt16 } from './row-bytes.ts';
+
+/** Where a record stands in the log; the last two columns of a row. */
+export interface LogPosition {
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/** Last millisecond that DateTime64 can show: the end of 2299. */
+const TIME_MS_MAX = 10_413_791_999_999;
+/** Both formats are as long but for times (1 to 9 bytes become 8), defaults of absent columns (16 at most) and the position (10). */
+const GROWTH_BYTES_MAX = 1024;
+/** Length bytes to patch in one run: two a string, and no record has as many strings. */
+const PATCHES_MAX = 256;
+const AVRO_NULL = 0;
+const AVRO_DOUBLE = 2;
+const NULL = 1;
+const NOT_NULL = 0;
+
+/**
+ * Turns framed Avro records into RowBinary rows of `events` without making objects of them: both formats are
+ * length-prefixed, so whole runs of fields are copied and only the bytes that differ are written anew.
+ */
+export class RowTranscoder {
+  /** About the row of the last call. */
+  readonly head = new RowHead();
+  readonly #cursor = new AvroCursor();
+  readonly #patchAt = new Int32Array(PATCHES_MAX);
+  readonly #patchValue = new Uint8Array(PATCHES_MAX);
+  #patches = 0;
+  #target: Buffer = Buffer.alloc(0);
+  /** Where the next bytes go in the target. */
+  #write = 0;
+  /** Where the run of source bytes begins that has not been copied yet. */
+  #run = 0;
+  #fieldStarts: number[] = [];
+
+  /**
+   * Adds one row to `out`.
+   * @param record a Confluent frame and an Avro record of the plan's schema
+   * @throws RangeError when the bytes are no such record; `out` is as it was
+   */
+  add(out: RowBuffer, plan: RowPlan, record: LogPosition & { readonly value: Buffer }): void {
+    const source = record.value;
+    out.reserve(source.length + GROWTH_BYTES_MAX);
+    this.#target = out.bytes;
+    this.#write = out.length;
+    this.head.begin(source);
+    if (plan.straight) this.#copyRuns(plan.kinds, source);
+    else this.#copyFields(plan, source);
+    const end = writeUInt16(this.#target, this.#write, record.partition);
+    // Only here does the row begin to exist: a throw before leaves rows and length as they were.
+    out.endRow(writeInt64(this.#target, end, record.offset));
+  }
+
+  /** Fields in the order of the columns. */
+  #copyRuns(kinds: readonly FieldKind[], source: Buffer): void {
+    let at = FRAME_BYTES;
+    this.head.setEnvironment(at);
+    this.#run = at;
+    this.#patches = 0;
+    let keys = 0;
+    let times = 0;
+    for (let column = 0; column < kinds.length; column++) {
+      switch (kinds[column]) {
+        case 'string': {
+          const first = source[at]!;
+          // One length byte in both formats, Avro's twice the length: almost every string.
+          if (first < 128 && (first & 1) === 0) {
+            this.#patch(this.#write + at - this.#run, first >> 1);
+            at += 1 + (first >> 1);
+          } else at = this.#longString(source, at);
+          break;
+        }
+        case 'key':
+          this.head.setKey(keys++, at);
+          at += 16;
+          break;
+        case 'time':
+          at = this.#time(source, at, times++);
+          break;
+        case 'uuid':
+          at += 16;
+          this.#flush(source, at);
+          turnUuid(this.#target, this.#write - 16);
+          break;
+        case 'boolean':
+          if (source[at]! > 1) refuse();
+          at += 1;
+          break;
+        default:
+          at = this.#nullableDouble(source, at);
+      }
+    }
+    if (at !== source.length) refuse();
+    this.#flush(source, at);
+  }
+
+  #patch(at: number, value: number): void {
+    this.#patchAt[this.#patches] = at;
+    this.#patchValue[this.#patches++] = value;
+  }
+
+  /** Copies the run up to `end`, then puts RowBinary's lengths over Avro's. */
+  #flush(source: Buffer, end: number): void {
+    if (end > source.length) refuse();
+    if (end > this.#run) source.copy(this.#target, this.#write, this.#run, end);
+    this.#write += end - this.#run;
+    for (let patch = 0; patch < this.#patches; patch++) this.#target[this.#patchAt[patch]!] = this.#patchValue[patch]!;
+    this.#patches = 0;
+    this.#run = end;
+  }
+
+  #read(source: Buffer, at: number): AvroCursor {
+    this.#cursor.source = source;
+    this.#cursor.at = at;
+    return this.#cursor;
+  }
+
+  /** A string whose length takes more than one byte in Avro. */
+  #longString(source: Buffer, at: number): number {
+    const cursor = this.#read(source, at);
+    const length = cursor.size();
+    // Two length bytes in both formats: patched as well.
+    if (length >= 128 && length < 8192 && cursor.at - at === 2) {
+      this.#patch(this.#write + at - this.#run, (length & 127) | 128);
+      this.#patch(this.#write + at - this.#run + 1, length >> 7);
+      return cursor.at + length;
+    }
+    this.#flush(source, at);
+    this.#write = writeLength(this.#target, this.#write, length);
+    this.#run = cursor.at;
+    return cursor.at + length;
+  }
+
+  #time(source: Buffer, at: number, index: number): number {
+    this.#flush(source, at);
+    const cursor = this.#read(source, at);
+    const value = cursor.long();
+    if (value < 0 || value > TIME_MS_MAX) refuse();
+    this.head.setTime(index, value);
+    this.#write = writeInt64(this.#target, this.#write, value);
+    this.#run = cursor.at;
+    return cursor.at;
+  }
+
+  #nullableDouble(source: Buffer, at: number): number {
+    const branch = source[at];
+    const place = this.#write + at - this.#run;
+    if (branch === AVRO_NULL) {
+      this.#patch(place, NULL);
+      return at + 1;
+    }
+    if (branch !== AVRO_DOUBLE) refuse();
+    this.#patch(place, NOT_NULL);
+    return at + 9;
+  }
+
+  /** Fields in another order, more or fewer of them: found first, then written column by column. */
+  #copyFields(plan: RowPlan, source: Buffer): void {
+    const cursor = this.#read(source, FRAME_BYTES);
+    const starts = this.#fieldStarts;
+    starts.length = 0;
+    for (const field of plan.fields) {
+      starts.push(cursor.at);
+      cursor.skip(field.type);
+    }
+    if (cursor.at !== source.length) refuse();
+    this.#patches = 0;
+    let keys = 0;
+    let times = 0;
+    for (let column = 0; column < plan.kinds.length; column++) {
+      const kind = plan.kinds[column]!;
+      const start = starts[plan.fieldOfColumn[column]!];
+      const index = kind === 'key' ? keys++ : kind === 'time' ? times++ : column;
+      if (start === undefined) this.#writeNeutral(kind);
+      else this.#copyField(kind, source, { start, index });
+    }
+  }
+
+  #writeNeutral(kind: FieldKind): void {
+    const length = kind === 'key' || kind === 'uuid' ? 16 : kind === 'time' ? 8 : 1;
+    this.#target.fill(0, this.#write, this.#write + length);
+    if (kind === 'nullableDouble') this.#target[this.#write] = NULL;
+    this.#write += length;
+  }
+
+  /** `index`: of the column, or among the columns of its kind for keys and times. */
+  #copyField(kind: FieldKind, source: Buffer, place: { start: number; index: number }): void {
+    const { start, index } = place;
+    this.#run = start;
+    switch (kind) {
+      case 'string': {
+        if (index === 0) this.head.setEnvironment(start);
+        const cursor = this.#read(source, start);
+        const length = cursor.size();
+        this.#write = writeLength(this.#target, this.#write, length);
+        this.#run = cursor.at;
+        this.#flush(source, cursor.at + length);
+        break;
+      }
+      case 'key':
+        this.head.setKey(index, start);
+        this.#flush(source, start + 16);
+        break;
+      case 'time':
+        this.#time(source, start, index);
+        break;
+      case 'uuid':
+        this.#flush(source, start + 16);
+        turnUuid(this.#target, this.#write - 16);
+        break;
+      case 'boolean':
+        if (source[start]! > 1) refuse();
+        this.#flush(source, start + 1);
+        break;
+      default:
+        this.#flush(source, this.#nullableDouble(source, start));
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
+import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '@playline/stream';
+import type { SchemaReaders } from '../schema-readers.ts';
+import type { CheckFences } from '../steps/check-fences.ts';
+import type { WriteRows } from '../steps/write-rows.ts';
+import type { BufferPool } from './buffer-pool.ts';
+import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
+
+export interface MessageBlockOptions {
+  plans: SchemaReaders<RowPlan>;
+  checkFences: CheckFences;
+  writeRows: WriteRows;
+  pool: BufferPool;
+}
+
+/** Creates blocks of `events` from records of `audience.messages`: transcode, check fences, write. */
+export function createMessageBlocks(options: MessageBlockOptions): (transformVersion: number) => BlockBuilder {
+  // Blocks are filled one record at a time, so one transcoder serves them all.
+  const transcoder = new RowTranscoder();
+  return (transformVersion) => new MessageBlock(options, transcoder, transformVersion);
+}
+
+class MessageBlock implements BlockBuilder {
+  readonly #options: MessageBlockOptions;
+  readonly #transcoder: RowTranscoder;
+  readonly #transformVersion: number;
+  readonly #events: RowBuffer;
+
+  constructor(options: MessageBlockOptions, transcoder: RowTranscoder, transformVersion: number) {
+    this.#options = options;
+    this.#transcoder = transcoder;
+    this.#transformVersion = transformVersion;
+    this.#events = options.pool.take();
+  }
+
+  get rows(): number {
+    return this.#events.rows;
+  }
+
+  get bytes(): number {
+    return this.#events.length;
+  }
+
+  add(record: StreamRecord): Outcome {
+    const schemaId = framedSchemaIdOf(record);
+    if (schemaId === null) return UNFRAMED;
+    const plan = this.#options.plans.readerOf(schemaId);
+    const rows = this.#events.rows;
+    this.#transcoder.add(this.#events, plan, record as FramedRecord);
+    try {
+      if (!this.#options.checkFences(this.#transcoder.head)) return { kind: 'ok' };
+    } catch (error) {
+      this.#events.truncate(rows);
+      throw error;
+    }
+    this.#events.truncate(rows);
+    return { kind: 'drop', reason: 'fenced' };
+  }
+
+  async write(block: BlockName, signal: AbortSignal): Promise<void> {
+    const transformVersion = this.#transformVersion;
+    await this.#options.writeRows({ table: 'events', rows: this.#events, block, transformVersion, signal });
+  }
+
+  release(): void {
+    this.#options.pool.give(this.#events);
+  }
+}

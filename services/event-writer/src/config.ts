@@ -1,0 +1,29 @@
+import { parseConfig, settings } from '@playline/runtime';
+import { z } from 'zod';
+
+const schema = z.object({
+  LOG_LEVEL: settings.logLevel().default('info'),
+  KAFKA_BROKERS: settings.brokers(),
+  SCHEMA_REGISTRY_URL: settings.url(),
+  CLICKHOUSE_URL: settings.url(),
+  CLICKHOUSE_USER: settings.text(),
+  CLICKHOUSE_PASSWORD: z.string().default(''),
+  CLICKHOUSE_DATABASE: settings.text(),
+  /** Put before every topic name. */
+  TOPIC_PREFIX: z.string().default(''),
+  CONSUMER_GROUP: settings.text().default('event-writer'),
+  ADMIN_HOST: settings.text().default('127.0.0.1'),
+  ADMIN_PORT: settings.port(),
+  SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
+  // One ClickHouse block an insert: above 1,048,449 rows an insert would be two blocks under one token.
+  BLOCK_ROWS_MAX: settings.integer(1, 1_000_000).default(10_000),
+  BLOCK_BYTES_MAX: settings.integer(1_024, 256 * 1024 * 1024).default(8 * 1024 * 1024),
+  BLOCK_AGE_MAX_MS: settings.integer(1, 60_000).default(1_000),
+});
+
+export type Config = z.infer<typeof schema>;
+
+/** Settings of the event writer. @throws ConfigError naming every setting that is missing or wrong */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  return parseConfig(schema, environment);
+}

@@ -1,0 +1,208 @@
+import {
+  frameRecord,
+  type IdentityDecisionRecord,
+  identityDecisionCodec,
+  type MessageRecord,
+  messageRecordCodec,
+  TOPICS,
+} from '@playline/contracts';
+import { StoreFault } from '@playline/events';
+import { createMemoryEventStore } from '@playline/events/memory';
+import { createMetrics } from '@playline/runtime';
+import { RetryableFault, type StreamRecord } from '@playline/stream';
+import { createMemoryLog } from '@playline/stream/memory';
+import { describe, expect, it } from 'vitest';
+import type { Fences } from './fences.ts';
+import { createPipeline } from './pipeline.ts';
+
+const MESSAGES_ID = 1;
+const DECISIONS_ID = 2;
+const OWNER = Buffer.alloc(16, 7);
+const MESSAGES = `test.${TOPICS.messages.name}`;
+const DECISIONS = `test.${TOPICS.identityDecisions.name}`;
+const { signal } = new AbortController();
+const TEN_MINUTES_MS = 600_000;
+
+const TEXTS =
+  'type eventName anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage properties traits traceId';
+
+const messageValue = () => {
+  const record = {
+    ...Object.fromEntries(TEXTS.split(' ').map((name) => [name, ''])),
+    ...Object.fromEntries(
+      ['messageId', 'anonymousKey', 'userKey', 'fromKey', 'toKey'].map((n) => [n, Buffer.alloc(16)]),
+    ),
+    environmentId: 'demo',
+    identityKey: OWNER,
+    eventTime: 1_000,
+    receivedAt: 2_000,
+    test: false,
+    screenDensity: null,
+  } as unknown as MessageRecord;
+  return frameRecord(MESSAGES_ID, messageRecordCodec.encode(record));
+};
+const decision: IdentityDecisionRecord = {
+  environmentId: 'demo',
+  generation: 0,
+  partition: 0,
+  offset: 5,
+  step: 0,
+  messageId: Buffer.alloc(16),
+  link: 'alias',
+  aKey: OWNER,
+  aKind: 'steam',
+  bKey: Buffer.alloc(16, 9),
+  bKind: 'epic',
+  outcome: 'linked',
+  reason: '',
+  root: OWNER,
+  moved: [{ key: OWNER, kind: 'steam' }],
+  eventTime: 1_000,
+  receivedAt: 2_000,
+  traceId: '',
+};
+const decisionValue = (over: Partial<IdentityDecisionRecord> = {}) =>
+  frameRecord(DECISIONS_ID, identityDecisionCodec.encode({ ...decision, ...over }));
+
+const recordOf = (topic: string, value: Buffer | null, offset = 0): StreamRecord => ({
+  topic,
+  partition: 0,
+  offset,
+  timestampMs: 0,
+  key: null,
+  value,
+  headers: {},
+});
+
+async function createTestPipeline(fences: Fences = { loaded: true, isFenced: () => false }) {
+  const store = createMemoryEventStore();
+  const schemas = {
+    idOf: async (subject: string) => (subject.includes('messages') ? MESSAGES_ID : DECISIONS_ID),
+    schemaOf: async (id: number) => (id === MESSAGES_ID ? messageRecordCodec.schema : identityDecisionCodec.schema),
+  };
+  const deadLetters = createMemoryLog().openProducer();
+  const options = { store, schemas, fences, deadLetters, metrics: createMetrics('test') };
+  const pipeline = createPipeline({ ...options, topicPrefix: 'test.', blockBytesMax: 1_000 });
+  await pipeline.prefetch();
+  return { store, pipeline };
+}
+
+describe('the pipeline of the event writer', () => {
+  it('names a block after topic, partition, offsets, table and version of the transform', async () => {
+    const { store, pipeline } = await createTestPipeline();
+    const block = pipeline.sink.openBlock(MESSAGES, 0, 4);
+    expect(block.add(recordOf(MESSAGES, messageValue(), 10))).toEqual({ kind: 'ok' });
+    await block.write({ topic: MESSAGES, partition: 3, start: 10, end: 20 }, signal);
+    expect(store.blocks.map(({ table, token }) => [table, token])).toEqual([
+      ['events', `${MESSAGES}|3|10|19|events|4`],
+    ]);
+  });
+
+  it('writes a decision into two tables, a token each', async () => {
+    const { store, pipeline } = await createTestPipeline();
+    const block = pipeline.sink.openBlock(DECISIONS, 0);
+    expect(block.add(recordOf(DECISIONS, decisionValue()))).toEqual({ kind: 'ok' });
+    expect(block.rows).toBe(2);
+    await block.write({ topic: DECISIONS, partition: 0, start: 0, end: 1 }, signal);
+    expect(store.blocks.map(({ token }) => token)).toEqual([
+      `${DECISIONS}|0|0|0|identity_links|1`,
+      `${DECISIONS}|0|0|0|identity_overrides|1`,
+    ]);
+  });
+
+  it('writes the same bytes again after a fault that passes, and stops at one that does not', async () => {
+    const { store, pipeline } = await createTestPipeline();
+    const block = pipeline.sink.openBlock(MESSAGES, 0);
+    block.add(recordOf(MESSAGES, messageValue()));
+    const name = { topic: MESSAGES, partition: 0, start: 0, end: 1 };
+    store.failNext(new StoreFault('busy', { retryable: true }));
+    await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
+    store.failNext(new StoreFault('no such table', { retryable: false }));
+    await expect(block.write(name, signal)).rejects.not.toThrow(RetryableFault);
+    await block.write(name, signal);
+    await block.write(name, signal);
+    expect(store.blocks).toHaveLength(1);
+  });
+
+  it('reads what stands before it writes a block whose token may be forgotten, and writes only the rest', async () => {
+    const { store, pipeline } = await createTestPipeline();
+    const write = async (start: number, intentAgeMs: number) => {
+      const block = pipeline.sink.openBlock(MESSAGES, 0);
+      for (let offset = start; offset < start + 4; offset++) block.add(recordOf(MESSAGES, messageValue(), offset));
+      await block.write({ topic: MESSAGES, partition: 0, start, end: start + 4, intentAgeMs }, signal);
+      block.release();
+      return store.blocks.at(-1)?.rows.length ?? 0;
+    };
+    store.setStoredOffsets([1, 3, 11]);
+    const whole = await write(0, TEN_MINUTES_MS);
+    expect(await write(10, TEN_MINUTES_MS + 1)).toBe((whole / 4) * 3);
+    store.setStoredOffsets([20, 21, 22, 23]);
+    await write(20, TEN_MINUTES_MS + 1);
+    expect(store.blocks).toHaveLength(2);
+  });
+
+  it('makes a dead letter of what is no record, and leaves the block as it was', async () => {
+    const { pipeline } = await createTestPipeline();
+    const value = messageValue();
+    const block = pipeline.sink.openBlock(MESSAGES, 0);
+    block.add(recordOf(MESSAGES, value));
+    const before = [block.rows, block.bytes];
+    for (const unframed of [null, Buffer.alloc(0), Buffer.from('{"type":"track"}')])
+      expect(block.add(recordOf(MESSAGES, unframed))).toMatchObject({ kind: 'deadLetter' });
+    expect(() => block.add(recordOf(MESSAGES, value.subarray(0, 60)))).toThrow(RangeError);
+    expect([block.rows, block.bytes]).toEqual(before);
+
+    const decisions = pipeline.sink.openBlock(DECISIONS, 0);
+    decisions.add(recordOf(DECISIONS, decisionValue()));
+    const standing = [decisions.rows, decisions.bytes];
+    expect(() => decisions.add(recordOf(DECISIONS, decisionValue({ step: 256 })))).toThrow(RangeError);
+    expect(() => decisions.add(recordOf(DECISIONS, decisionValue({ partition: 65_536 })))).toThrow(RangeError);
+    expect(() => decisions.add(recordOf(DECISIONS, decisionValue().subarray(0, 40)))).toThrow(Error);
+    expect([decisions.rows, decisions.bytes]).toEqual(standing);
+  });
+
+  it('drops what speaks of a fenced identity, in messages and in decisions', async () => {
+    const asked: unknown[] = [];
+    const fences: Fences = {
+      loaded: true,
+      isFenced: ({ environmentId, keys, eventTimeMs, receivedAtMs }) => {
+        asked.push({ environmentId, eventTimeMs, receivedAtMs });
+        return keys.includes(OWNER.toString('hex'));
+      },
+    };
+    const { pipeline } = await createTestPipeline(fences);
+    for (const [topic, value] of [
+      [MESSAGES, messageValue()],
+      [DECISIONS, decisionValue()],
+    ] as const) {
+      const block = pipeline.sink.openBlock(topic, 0);
+      expect(block.add(recordOf(topic, value))).toEqual({ kind: 'drop', reason: 'fenced' });
+      expect([block.rows, block.bytes]).toEqual([0, 0]);
+    }
+    const question = { environmentId: 'demo', eventTimeMs: 1_000, receivedAtMs: 2_000 };
+    expect(asked).toEqual([question, question]);
+  });
+
+  it('stores nothing while the fences are not loaded, and asks them about what it took meanwhile', async () => {
+    const fences = { loaded: false, isFenced: () => true };
+    const { store, pipeline } = await createTestPipeline(fences);
+    const block = pipeline.sink.openBlock(MESSAGES, 0);
+    expect(block.add(recordOf(MESSAGES, messageValue()))).toEqual({ kind: 'ok' });
+    const name = { topic: MESSAGES, partition: 0, start: 0, end: 1 };
+    await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
+    fences.loaded = true;
+    await block.write(name, signal);
+    expect(store.blocks).toEqual([]);
+  });
+
+  it('gives the next block an empty buffer', async () => {
+    const { store, pipeline } = await createTestPipeline();
+    for (const start of [0, 1]) {
+      const block = pipeline.sink.openBlock(MESSAGES, 0);
+      block.add(recordOf(MESSAGES, messageValue(), start));
+      await block.write({ topic: MESSAGES, partition: 0, start, end: start + 1 }, signal);
+      block.release();
+    }
+    expect(new Set(store.blocks.map(({ rows }) => rows.length)).size).toBe(1);
+  });
+});
