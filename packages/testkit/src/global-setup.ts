@@ -1,8 +1,38 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
+import type {} from './stores.ts';
+import { startLocalStores } from './stores-local.ts';
 
-/** Gives the test run its stores; `PLAYLINE_TEST_STORES` (JSON) names stores that already run. */
-export default async function setup(project: TestProject): Promise<void> {
+/** An engine that takes longer to say its version is stuck or far away. */
+const ENGINE_ANSWER_MS = 2000;
+
+async function hasContainerEngine(): Promise<boolean> {
+  try {
+    await promisify(execFile)('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: ENGINE_ANSWER_MS });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function startContainerStores() {
+  // Loaded only where it is needed: its client takes longer to load than Redis takes to start.
+  const { startContainers } = await import('./containers.ts');
+  return startContainers();
+}
+
+/**
+ * Gives the test run its stores: those of `PLAYLINE_TEST_STORES` (JSON, the shape of `Stores`), else containers where a
+ * container engine answers, else the stores of infra/local as processes of this machine. They end with the run.
+ */
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const given = process.env.PLAYLINE_TEST_STORES;
-  if (given === undefined) throw new Error('no stores');
-  project.provide('stores', JSON.parse(given));
+  if (given !== undefined && given !== '') {
+    project.provide('stores', JSON.parse(given));
+    return undefined;
+  }
+  const { stores, stop } = (await hasContainerEngine()) ? await startContainerStores() : await startLocalStores();
+  project.provide('stores', stores);
+  return stop;
 }

@@ -1,2 +1,4 @@
+export * from './messages.ts';
 export * from './stores.ts';
+export { testStackFolder } from './stores-local.ts';
 export * from './until.ts';

@@ -1,0 +1,71 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Places } from './places.ts';
+import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
+import { SERVICES } from './services.ts';
+
+/** The processes that a stack's owner has started, written before anything is asked of them. */
+interface ChildrenFile {
+  owner: ProcessRecord;
+  children: ProcessRecord[];
+}
+
+/** As long as a service may drain; a store that takes longer has nothing left to save. */
+const ORPHAN_GRACE_MS = 25_000;
+
+const pathOf = (places: Places) => join(places.state, 'children.json');
+
+/** Keeps `children.json` in step with the processes that this process owns. */
+export function openChildrenFile(places: Places): { set(name: string, pid: number | null): void; close(): void } {
+  const owner = { name: 'owner', pid: process.pid, mark: markOf(process.pid) ?? '' };
+  const children = new Map<string, ProcessRecord>();
+  return {
+    set(name, pid) {
+      const mark = pid === null ? null : markOf(pid);
+      if (pid === null || mark === null) children.delete(name);
+      else children.set(name, { name, pid, mark });
+      const file: ChildrenFile = { owner, children: [...children.values()] };
+      writePrivateFile(pathOf(places), `${JSON.stringify(file, null, 2)}\n`);
+    },
+    close() {
+      rmSync(pathOf(places), { force: true });
+    },
+  };
+}
+
+/**
+ * Ends what a dead owner left running: services first, then stores. Nothing is touched while the owner lives, nor a
+ * process that merely got the id of one of them.
+ * @returns the names of those that were ended
+ */
+export async function endOrphans(places: Places): Promise<string[]> {
+  const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
+  if (file === null || isAlive(file.owner)) return [];
+  const orphans = file.children.filter(isAlive);
+  const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
+  await Promise.all(orphans.filter(isService).map((record) => endProcess(record, ORPHAN_GRACE_MS)));
+  await Promise.all(orphans.map((record) => endProcess(record, ORPHAN_GRACE_MS)));
+  rmSync(pathOf(places), { force: true });
+  return orphans.map((record) => record.name);
+}
+
+/** Ends and removes what earlier runs, killed before they could, left in the folders under `parent`. */
+export async function sweepStacks(placesOfFolder: (folder: string) => Places, parent: string): Promise<void> {
+  let folders: string[];
+  try {
+    folders = readdirSync(parent, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() ? [entry.name] : [],
+    );
+  } catch {
+    return; // no run yet
+  }
+  for (const folder of folders) {
+    const places = placesOfFolder(join(parent, folder));
+    const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
+    // Without a record it is a stack that is just being born, or was put away: nothing runs there.
+    if (file === null || isAlive(file.owner)) continue;
+    await endOrphans(places);
+    rmSync(places.state, { recursive: true, force: true });
+  }
+}

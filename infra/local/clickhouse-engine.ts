@@ -1,0 +1,71 @@
+// A process of its own: ClickHouse's whole engine out of one shared library.
+//
+// `chdb_query_cmdline(argc, argv)` runs the program clickhouse-local on this process's main thread; at its prompt the
+// statement SYSTEM START LISTEN has opened the ordinary HTTP listener. It returns when its standard input ends.
+//
+// Its standard input must be a terminal: without one, clickhouse-local before ClickHouse 26.8 installs an error handler
+// that ends the whole process when any client resets its connection (ClickHouse #115666, mended in #115715). So this
+// process makes a pseudo-terminal, puts one end in place of its standard input and keeps the other; a thread waits for
+// the end of the real input and then types the end of file there. A parent that dies ends the input too: no orphans.
+import { constants, openSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { DataType, load, open } from 'ffi-rs';
+
+const STANDARD_INPUT = 0;
+
+function callC(funcName: string, paramsValue: number[]): number {
+  const paramsType = paramsValue.map(() => DataType.I32);
+  const result = load({ library: 'libc', funcName, retType: DataType.I32, paramsType, paramsValue });
+  if (result < 0) throw new Error(`${funcName} failed: no terminal for the ClickHouse engine`);
+  return result;
+}
+
+/** Puts a new terminal in place of standard input. @returns the terminal's other end and the real input */
+function lendTerminal(): { terminal: number; input: number } {
+  open({ library: 'libc', path: '' }); // '' is what the process itself has loaded
+  // NOCTTY: it must not become the controlling terminal, whose hang-up would be a signal.
+  const mode = constants.O_RDWR | constants.O_NOCTTY;
+  const terminal = openSync('/dev/ptmx', mode);
+  if (process.platform === 'darwin') callC('grantpt', [terminal]);
+  callC('unlockpt', [terminal]);
+  const name = load({
+    library: 'libc',
+    funcName: 'ptsname',
+    retType: DataType.String,
+    paramsType: [DataType.I32],
+    paramsValue: [terminal],
+  });
+  const input = callC('dup', [STANDARD_INPUT]);
+  callC('dup2', [openSync(name, mode), STANDARD_INPUT]);
+  return { terminal, input };
+}
+
+function runEngine(library: string, flags: string[]): void {
+  open({ library: 'engine', path: library });
+  const args = ['clickhouse-local', ...flags];
+  const result = load({
+    library: 'engine',
+    funcName: 'chdb_query_cmdline',
+    retType: DataType.External,
+    paramsType: [DataType.I32, DataType.StringArray],
+    paramsValue: [args.length, args],
+  });
+  const error = {
+    library: 'engine',
+    funcName: 'chdb_result_error',
+    paramsType: [DataType.External],
+    paramsValue: [result],
+  };
+  if (load({ ...error, retType: DataType.U64 })) throw new Error(load({ ...error, retType: DataType.String }));
+}
+
+const [library = '', dataFolder = '', ...flags] = process.argv.slice(2);
+// The system database forgets its tables with the process but not their folders, and then fails to make them anew.
+rmSync(join(dataFolder, 'data', 'system'), { recursive: true, force: true });
+const workerData = lendTerminal();
+const lifeline = new Worker(new URL('./clickhouse-lifeline.ts', import.meta.url), { workerData });
+// The main thread does nothing else from here on, so the thread must be up before.
+await new Promise((done, fail) => lifeline.once('online', done).once('error', fail));
+runEngine(library, flags);
+process.exit(0);

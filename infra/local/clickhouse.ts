@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { answersOk } from './http-probe.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+import { writePrivateFile } from './private-file.ts';
+import type { Secrets } from './secrets.ts';
+
+/** The database of the stack that people start; its first letters carry the grants of users.xml. */
+export const DATABASE = 'playline';
+/** Half of what the smallest machine we promise has; queries above it fail instead of the machine. */
+const MEMORY_MAX_BYTES = 3_000_000_000;
+const MARK_CACHE_BYTES = 256 * 1024 * 1024;
+const ENGINE = join(import.meta.dirname, 'clickhouse-engine.ts');
+
+/** The engine's library for this machine. @throws Error when npm left it out */
+export function engineLibrary(): string {
+  const platform = `${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}`;
+  const name = `@chdb/lib-${platform}`;
+  try {
+    const library = createRequire(import.meta.url)
+      .resolve(`${name}/package.json`)
+      .replace(/package\.json$/, 'libchdb.so');
+    if (existsSync(library)) return library;
+  } catch {
+    // said below
+  }
+  throw new Error(`${name} is not installed: the ClickHouse engine has no build for this machine or npm left it out`);
+}
+
+const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+function configuration(folder: string): string {
+  const systemTable = (name: string) =>
+    `<${name}><database>system</database><table>${name}</table><flush_interval_milliseconds>1000</flush_interval_milliseconds></${name}>`;
+  return `<clickhouse>
+  <users_config>${xml(join(folder, 'etc', 'users.xml'))}</users_config>
+  <!-- clickhouse-local reads the level from here; without a <logger> it writes to the process's own log. -->
+  <log-level>error</log-level>
+  <max_server_memory_usage>${MEMORY_MAX_BYTES}</max_server_memory_usage>
+  <mark_cache_size>${MARK_CACHE_BYTES}</mark_cache_size>
+  <!-- A stop waits this long for idle clients. -->
+  <keep_alive_timeout>3</keep_alive_timeout>
+  <timezone>UTC</timezone>
+  ${systemTable('query_log')}${systemTable('part_log')}
+</clickhouse>
+`;
+}
+
+/** The engine's own session is `default` without a password; all it may do is what its one statement needs. */
+const SESSION_ACCOUNT = `<clickhouse>
+  <users><default>
+    <no_password/><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
+    <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
+  </default></users>
+</clickhouse>
+`;
+
+/** ClickHouse on loopback: the engine of the npm package with its real HTTP listener, and production's accounts. */
+export function clickhouseSpec(places: Places, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
+  const folder = join(places.state, 'data', 'clickhouse');
+  const etc = join(folder, 'etc');
+  mkdirSync(join(etc, 'users.d'), { recursive: true });
+  writePrivateFile(join(etc, 'config.xml'), configuration(folder));
+  copyFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), join(etc, 'users.xml'));
+  writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
+  const dataFolder = join(folder, 'data');
+  const flags = {
+    'config-file': join(etc, 'config.xml'),
+    path: dataFolder,
+    listen_host: '127.0.0.1',
+    http_port: String(port),
+    query: 'SYSTEM START LISTEN HTTP',
+    history_file: join(folder, 'history'),
+    progress: '0',
+  };
+  return {
+    name: 'clickhouse',
+    program: process.execPath,
+    args: [
+      ENGINE,
+      engineLibrary(),
+      dataFolder,
+      '--interactive',
+      '--disable_suggestion',
+      ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]),
+    ],
+    env: {
+      ...process.env,
+      // No colours and cursor movements in the log.
+      TERM: 'dumb',
+      CLICKHOUSE_OPERATOR_SHA256: sha256(secrets.operatorPassword),
+      CLICKHOUSE_WRITER_SHA256: sha256(secrets.writerPassword),
+      CLICKHOUSE_ANALYST_SHA256: sha256(secrets.analystPassword),
+    },
+    folder,
+    logFile: logFileOf(places, 'clickhouse'),
+    isReady: () => answersOk(`http://127.0.0.1:${port}/ping`),
+    readyDeadlineMs: 60_000,
+    stopBy: 'end-of-input',
+    stopDeadlineMs: 20_000,
+  };
+}

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, fstatSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { openLog, tailOf } from './logs.ts';
+
+export interface CommandOptions {
+  folder: string;
+  env?: Record<string, string | undefined>;
+  /** Where its output goes. */
+  logFile: string;
+}
+
+/** Registries and mirrors belong to the machine: nothing of ours shows their addresses. */
+export function withoutAddresses(text: string): string {
+  return text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
+}
+
+/**
+ * Runs a program to its end, its output in a log.
+ * @returns what it wrote to standard output
+ * @throws Error with the last lines of its output when it does not end with 0
+ */
+export function runCommand(program: string, args: readonly string[], options: CommandOptions): Promise<string> {
+  const log = openLog(options.logFile);
+  const logStart = fstatSync(log).size;
+  return new Promise((done, fail) => {
+    const child = spawn(program, args, {
+      cwd: options.folder,
+      env: options.env ?? process.env,
+      stdio: ['ignore', 'pipe', log],
+    });
+    closeSync(log);
+    const output: Buffer[] = [];
+    child.stdout?.on('data', (chunk: Buffer) => output.push(chunk));
+    child.once('error', (error) => fail(new Error(`${program} could not be run: ${error.message}`)));
+    child.once('close', (code, signal) => {
+      const text = Buffer.concat(output).toString('utf8');
+      if (code === 0) return done(text);
+      const lines = [text.trimEnd().split('\n').slice(-15).join('\n'), tailOf(options.logFile, logStart)];
+      const shown = withoutAddresses(lines.filter((part) => part !== '').join('\n'));
+      fail(new Error(`${program} ended with ${signal ?? `exit code ${code}`}:\n${shown.replace(/^/gm, '    ')}`));
+    });
+  });
+}
+
+/** The path of a program, looked for in PATH and in the folders that PATH of an ordinary user leaves out; or null. */
+export function findProgram(
+  name: string,
+  environment: Record<string, string | undefined> = process.env,
+): string | null {
+  const folders = [
+    ...(environment.PATH ?? '').split(delimiter),
+    '/usr/local/bin',
+    '/usr/bin',
+    '/usr/sbin',
+    '/opt/homebrew/bin',
+  ];
+  for (const folder of folders) {
+    if (folder !== '' && existsSync(join(folder, name))) return join(folder, name);
+  }
+  return null;
+}

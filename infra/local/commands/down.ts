@@ -1,0 +1,21 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Places } from '../places.ts';
+import { endStack } from '../supervisor.ts';
+
+/** `npm run down`: drains and stops everything; the data stays. */
+export async function down(places: Places): Promise<number> {
+  console.log((await endStack(places)) ?? 'nothing of this checkout is running');
+  return 0;
+}
+
+/** What belongs to the data: without it the secrets and keys open nothing. Downloads, logs and ports stay. */
+const DATA = ['data', 'secrets.json', 'keys.json'];
+
+/** `npm run reset`: stops everything and removes the data. */
+export async function reset(places: Places): Promise<number> {
+  await down(places);
+  for (const name of DATA) rmSync(join(places.state, name), { recursive: true, force: true });
+  console.log('the data is removed; the next start begins with empty stores and new keys');
+  return 0;
+}

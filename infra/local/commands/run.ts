@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import type { Places } from '../places.ts';
+
+/** Environment with this Node first in PATH: the machine's own may be too old for what is run. */
+export function environmentOfNode(): NodeJS.ProcessEnv {
+  return { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}` };
+}
+
+/** Runs a program in the checkout with this terminal, passes SIGTERM on, and gives its exit code. */
+export function runHere(places: Places, program: string, args: readonly string[]): Promise<number> {
+  return new Promise((done) => {
+    const child = spawn(program, args, { cwd: places.checkout, env: environmentOfNode(), stdio: 'inherit' });
+    // Ctrl-C reaches the program by itself: it shares our terminal.
+    process.on('SIGINT', () => {});
+    process.on('SIGTERM', () => child.kill('SIGTERM'));
+    child.once('error', (error) => {
+      console.error(`${program} could not be run: ${error.message}`);
+      done(127);
+    });
+    child.once('exit', (code, signal) => done(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  });
+}
+
+/** `npm run simulate -- …`: the operator's simulator. */
+export function simulate(places: Places, args: readonly string[]): Promise<number> {
+  return runHere(places, process.execPath, [
+    join(places.checkout, 'services/operator/src/main.ts'),
+    'simulate',
+    ...args,
+  ]);
+}
+
+/** `npm run bench -- …` */
+export function bench(places: Places, args: readonly string[]): Promise<number> {
+  return runHere(places, process.execPath, [join(places.checkout, 'test/bench/main.ts'), ...args]);
+}
+
+/** The path of an installed tool. */
+export function toolOf(places: Places, name: string): string {
+  return join(places.checkout, 'node_modules', '.bin', name);
+}
+
+/** `exec <tool> …`: a tool of `node_modules/.bin`, run by this Node. */
+export function exec(places: Places, [name = '', ...args]: readonly string[]): Promise<number> {
+  return runHere(places, toolOf(places, name), args);
+}

@@ -1,0 +1,80 @@
+import { endOrphans } from '../children.ts';
+import type { Places } from '../places.ts';
+import { proveRoundTrip } from '../proof.ts';
+import { createProgress, deathReport, stackReport } from '../report.ts';
+import { type Stack, startStack } from '../stack.ts';
+import { readStackFile, type StackFile } from '../stack-file.ts';
+import { claimSupervision, releaseSupervision } from '../supervisor.ts';
+
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+export interface Supervision {
+  say: (line: string) => void;
+  /** The round trip is proven. */
+  onReady: (file: StackFile) => void;
+}
+
+/** Starts the stack, proves it, and keeps it until a signal; resolves when everything has been stopped. */
+async function superviseUntilSignal(supervision: Supervision): Promise<void> {
+  const { say } = supervision;
+  const asked = new AbortController();
+  const signalled = new Promise<void>((done) => {
+    // One press of Ctrl-C arrives up to three times (terminal, npm, bootstrap); a stop that has begun goes on.
+    for (const signal of STOP_SIGNALS)
+      process.on(signal, () => {
+        asked.abort();
+        done();
+      });
+  });
+  let stack: Stack | null = null;
+  try {
+    stack = await startStack({ say, onDeath: (death) => say(deathReport(death)), signal: asked.signal });
+    if (!asked.signal.aborted) {
+      say('posting one event and reading it back from ClickHouse');
+      const crossing = await Promise.race([proveRoundTrip(stack.file), signalled]);
+      if (crossing !== undefined) {
+        say(`the event was in ClickHouse ${crossing} ms after it was accepted`);
+        supervision.onReady(stack.file);
+      }
+    }
+    await signalled;
+  } catch (error) {
+    if (!asked.signal.aborted) throw error;
+  } finally {
+    await stack?.stop();
+  }
+  say('stopped');
+}
+
+/**
+ * Makes this process the checkout's supervisor for as long as the stack runs.
+ * @returns false when another one already is
+ */
+export async function supervise(places: Places, supervision: Supervision): Promise<boolean> {
+  if (claimSupervision(places) !== null) return false;
+  try {
+    const orphans = await endOrphans(places);
+    if (orphans.length > 0) supervision.say(`ended what a dead supervisor had left: ${orphans.join(', ')}`);
+    await superviseUntilSignal(supervision);
+  } finally {
+    releaseSupervision(places);
+  }
+  return true;
+}
+
+/** The words for a start that finds the stack running. */
+export function alreadyRunning(places: Places): string {
+  const file = readStackFile(places);
+  const hint = 'the stack of this checkout is already running; `npm run down` stops it';
+  return file === null ? `${hint} (it is just starting or stopping)` : `${hint}\n${stackReport(places, file)}`;
+}
+
+/** `npm start`: in the foreground until Ctrl-C. */
+export async function start(places: Places): Promise<number> {
+  const didRun = await supervise(places, {
+    say: createProgress((line) => console.log(line)),
+    onReady: (file) => console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`),
+  });
+  if (!didRun) console.log(alreadyRunning(places));
+  return didRun ? 0 : 1;
+}

@@ -1,0 +1,66 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Places } from '../places.ts';
+import { readJsonFile, writePrivateFile } from '../private-file.ts';
+import { provideStores } from '../provide.ts';
+import { createProgress } from '../report.ts';
+import { runHere, toolOf } from './run.ts';
+
+/** The numbers of vitest's JSON report that matter here. */
+interface VitestReport {
+  numPassedTests?: number;
+  numFailedTests?: number;
+  testResults?: { status?: string; assertionResults?: unknown[] }[];
+}
+
+export interface TestSummary {
+  passed: number;
+  failed: number;
+}
+
+/**
+ * Counts a run. Each failed check before the tests counts as one failure, as does a file that failed as a whole (its
+ * tests never ran), and a run without any test.
+ */
+export function summarise(report: VitestReport | null, failedChecks: number): TestSummary {
+  const passed = report?.numPassedTests ?? 0;
+  const failedTests = report?.numFailedTests ?? 0;
+  const brokenFiles = (report?.testResults ?? []).filter(
+    (file) => file.status === 'failed' && (file.assertionResults ?? []).length === 0,
+  ).length;
+  const noTest = passed + failedTests === 0 ? 1 : 0;
+  return { passed, failed: failedTests + brokenFiles + failedChecks + noTest };
+}
+
+/** `npm test [filters]`: set-up, format and lint, types, then the tests against real stores. */
+export async function test(places: Places, filters: readonly string[]): Promise<number> {
+  const folder = join(places.state, 'test');
+  mkdirSync(folder, { recursive: true });
+  const reportFile = join(folder, 'results.json');
+  const summaryFile = join(folder, 'summary.json');
+  for (const file of [reportFile, summaryFile]) rmSync(file, { force: true });
+
+  if (process.env.PLAYLINE_TEST_STORES === undefined) {
+    await provideStores(
+      places,
+      createProgress((line) => console.log(line)),
+    );
+  }
+  const checks = [
+    { name: 'format and lint', tool: 'biome', args: ['ci', '.'] },
+    { name: 'types', tool: 'tsc', args: ['-p', '.'] },
+  ];
+  let failedChecks = 0;
+  for (const { name, tool, args } of checks) {
+    console.log(`\n${name}: ${tool} ${args.join(' ')}`);
+    if ((await runHere(places, toolOf(places, tool), args)) !== 0) failedChecks += 1;
+  }
+  const vitest = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...filters];
+  const code = await runHere(places, toolOf(places, 'vitest'), vitest);
+  const summary = summarise(readJsonFile(reportFile) as VitestReport | null, failedChecks);
+  // Vitest also fails a run for faults outside any test; such a run has failed even if every test passed.
+  if (code !== 0 && summary.failed === 0) summary.failed = 1;
+  writePrivateFile(summaryFile, `${JSON.stringify(summary)}\n`);
+  if (failedChecks > 0) console.error('format, lint or types failed; see above');
+  return summary.failed === 0 ? 0 : 1;
+}

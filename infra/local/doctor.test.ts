@@ -1,0 +1,68 @@
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { withoutAddresses } from './command.ts';
+import { summarise } from './commands/test.ts';
+import { examine, judgeAmount, parseAvailableMemory, parseRedisVersion } from './doctor.ts';
+import { parseJavaMajor } from './java.ts';
+import { installLine } from './machine.ts';
+import { freePorts } from './ports.ts';
+import { testPlaces } from './test/places.ts';
+
+test('every finding that is not good says how to mend it', async () => {
+  const [port = 0] = await freePorts(1);
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
+  onTestFinished(() => void server.close());
+  const environment = { PLAYLINE_KAFKA_PORT: String(port), PLAYLINE_REDIS_PORT: 'eleven' };
+  const findings = await examine(testPlaces(), { environment, isRunning: false });
+  const bad = findings.filter((finding) => finding.level === 'bad').map((finding) => finding.what);
+  expect(bad).toContain(`port ${port} for kafka is taken`);
+  expect(bad).toContainEqual(expect.stringContaining('PLAYLINE_REDIS_PORT'));
+  for (const finding of findings) if (finding.level !== 'good') expect(finding.mend).toBeTruthy();
+});
+
+test('too little memory or disk is a finding with both amounts', () => {
+  const need = { need: 2 * 1024 ** 3, mend: 'make room' };
+  expect(judgeAmount('disk', 3 * 1024 ** 3, need).level).toBe('good');
+  expect(judgeAmount('disk', 1024 ** 3, need)).toEqual({
+    level: 'bad',
+    what: 'disk: 1.0 GB free, 2.0 GB needed',
+    mend: 'make room',
+  });
+});
+
+test('available memory and the versions of Java and Redis are read from what the system says', () => {
+  expect(parseAvailableMemory('MemTotal: 9 kB\nMemAvailable:   2048 kB\n')).toBe(2 * 1024 ** 2);
+  expect(parseAvailableMemory('nothing of the kind')).toBeNull();
+  expect(parseJavaMajor('openjdk version "17.0.15" 2025-04-15')).toBe(17);
+  expect(parseJavaMajor('java version "1.8.0_402"')).toBe(1);
+  expect(parseJavaMajor('command not found')).toBeNull();
+  expect(parseRedisVersion('Redis server v=7.0.15 sha=0:0 malloc=jemalloc')).toEqual([7, 0]);
+  expect(parseRedisVersion('')).toBeNull();
+});
+
+test('the line to run by hand names every missing package', () => {
+  const missing = [
+    { what: 'Java', debian: 'default-jre-headless', brew: 'openjdk@21' },
+    { what: 'Redis', debian: 'redis-server', brew: 'redis' },
+  ];
+  expect(installLine(missing)).toContain(
+    process.platform === 'darwin' ? 'openjdk@21 redis' : 'default-jre-headless redis-server',
+  );
+});
+
+test('what tools print is shown without the addresses they used', () => {
+  expect(withoutAddresses('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
+    'GET <address> failed (<address>)',
+  );
+});
+
+test('a run without tests, a broken test file and a failed check each count as a failure', () => {
+  expect(summarise(null, 0)).toEqual({ passed: 0, failed: 1 });
+  expect(summarise({ numPassedTests: 3, numFailedTests: 0 }, 2)).toEqual({ passed: 3, failed: 2 });
+  const testResults = [
+    { status: 'failed', assertionResults: [] },
+    { status: 'passed', assertionResults: [{}] },
+  ];
+  expect(summarise({ numPassedTests: 1, numFailedTests: 0, testResults }, 0)).toEqual({ passed: 1, failed: 1 });
+});

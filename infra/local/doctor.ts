@@ -1,0 +1,129 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { engineLibrary } from './clickhouse.ts';
+import { findProgram } from './command.ts';
+import { areJarsThere } from './jars.ts';
+import { findJava } from './java.ts';
+import { findMissingParts, installLine } from './machine.ts';
+import type { Places } from './places.ts';
+import { givenPort, isPortFree, portVariableOf } from './ports.ts';
+import { portNamesOf, SERVICES } from './services.ts';
+
+export interface Finding {
+  level: 'good' | 'warning' | 'bad';
+  what: string;
+  /** How to mend it; absent when there is nothing to mend. */
+  mend?: string;
+}
+
+/** The oldest Redis the stores are tested with. */
+const REDIS_MAJOR_MIN = 7;
+/** What the stack occupies when it runs: broker 310 MB, registry 150, ClickHouse up to 1 GB under load, services 100 each. */
+const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
+/** Packages 700 MB, jars 200, Node 120, caches, and room for data. */
+const DISK_MIN_BYTES = 3 * 1024 ** 3;
+
+const gigabytes = (bytes: number) => `${(bytes / 1024 ** 3).toFixed(1)} GB`;
+
+/** Memory that can be had without swapping, in bytes; null where the system does not say. */
+export function parseAvailableMemory(meminfo: string): number | null {
+  const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo) ?? [];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+}
+
+/** Judges a measured amount against what is needed. */
+export function judgeAmount(name: string, have: number, { need, mend }: { need: number; mend: string }): Finding {
+  if (have >= need) return { level: 'good', what: `${name}: ${gigabytes(have)} free` };
+  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, mend };
+}
+
+/** The version in the words of `redis-server --version`, or null. */
+export function parseRedisVersion(text: string): [number, number] | null {
+  const [, major, minor] = /\bv=(\d+)\.(\d+)/.exec(text) ?? [];
+  return major === undefined ? null : [Number(major), Number(minor)];
+}
+
+function findRedis(): Finding[] {
+  const program = findProgram('redis-server');
+  if (program === null) return []; // said with the other missing parts
+  const version = parseRedisVersion(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '');
+  const what = `Redis ${version?.join('.') ?? 'of an unknown version'}`;
+  if (version !== null && version[0] >= REDIS_MAJOR_MIN) return [{ level: 'good', what }];
+  return [
+    {
+      level: 'warning',
+      what: `${what}, ${REDIS_MAJOR_MIN}.0 or newer is tested`,
+      mend: 'install a newer redis-server',
+    },
+  ];
+}
+
+function findVersions(places: Places): Finding[] {
+  const found: Finding[] = [{ level: 'good', what: `Node ${process.version}` }, ...findRedis()];
+  const java = findJava();
+  if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
+  for (const part of findMissingParts(places)) {
+    const mend = `\`npm start\` installs it, or: ${installLine([part])}`;
+    found.push({ level: 'bad', what: `${part.what} is not installed`, mend });
+  }
+  const jars = areJarsThere(places) ? 'are there' : 'will be fetched at the first start';
+  found.push({ level: 'good', what: `the jars of Kafka and the schema registry ${jars}` });
+  try {
+    engineLibrary();
+    found.push({ level: 'good', what: 'the ClickHouse engine is there' });
+  } catch (error) {
+    const mend = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
+    found.push({ level: 'bad', what: (error as Error).message, mend });
+  }
+  return found;
+}
+
+async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
+  const names = ['kafka', 'controller', 'registry', 'redis', 'clickhouse', ...portNamesOf(SERVICES)];
+  const found: Finding[] = [];
+  for (const name of names) {
+    try {
+      const port = givenPort(name, environment);
+      if (port !== null && !(await isPortFree(port)))
+        found.push({
+          level: 'bad',
+          what: `port ${port} for ${name} is taken`,
+          mend: `set ${portVariableOf(name)} to another or unset it`,
+        });
+    } catch (error) {
+      found.push({ level: 'bad', what: (error as Error).message, mend: `correct or unset ${portVariableOf(name)}` });
+    }
+  }
+  return found.length > 0 ? found : [{ level: 'good', what: 'no port that was asked for is taken' }];
+}
+
+function findRoom(places: Places): Finding[] {
+  const disk = statfsSync(existsSync(places.state) ? places.state : places.checkout);
+  const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
+  const found = [
+    judgeAmount('disk', disk.bavail * disk.bsize, {
+      need: DISK_MIN_BYTES,
+      mend: 'make room, or `npm run reset` to drop this stack’s data',
+    }),
+  ];
+  if (memory !== null)
+    found.push(
+      judgeAmount('memory', memory, { need: MEMORY_MIN_BYTES, mend: 'end other programs; the stack needs about 2 GB' }),
+    );
+  if (availableParallelism() < 2)
+    found.push({ level: 'warning', what: 'one processor', mend: 'the stack works, slowly' });
+  return found;
+}
+
+/**
+ * Looks at all the stack needs of this machine.
+ * @param isRunning ports are not looked at while this checkout's own stack holds them
+ */
+export async function examine(
+  places: Places,
+  { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },
+): Promise<Finding[]> {
+  const ports = isRunning ? [] : await findPorts(environment);
+  return [...findVersions(places), ...ports, ...findRoom(places)];
+}

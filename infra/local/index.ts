@@ -1,0 +1,10 @@
+export { sweepStacks } from './children.ts';
+export { acceptsRecords } from './kafka.ts';
+export type { Death } from './keeper.ts';
+export { findMissingParts, installLine } from './machine.ts';
+export { CHECKOUT, type Places, placesOf } from './places.ts';
+export { freePorts } from './ports.ts';
+export { proveRoundTrip } from './proof.ts';
+export { SERVICES, type ServiceName } from './services.ts';
+export { type Stack, type StackOptions, startStack } from './stack.ts';
+export { type KeyPair, readStackFile, type StackFile } from './stack-file.ts';

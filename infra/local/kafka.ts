@@ -1,0 +1,163 @@
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Kafka, logLevel } from 'kafkajs';
+import { runCommand } from './command.ts';
+import { classPathOf, jarFolderOf } from './jars.ts';
+import { classArchiveOf, type Java } from './java.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+
+/** Heap for a handful of topics on one machine; the broker's page cache is the system's. */
+const JVM_FLAGS = [
+  '-Xms384m',
+  '-Xmx384m',
+  '-XX:+UseSerialGC',
+  '-XX:ReservedCodeCacheSize=96m',
+  '-XX:MaxDirectMemorySize=128m',
+  // The second compiler costs more at the start than it brings on a small machine.
+  '-XX:TieredStopAtLevel=1',
+];
+
+/** One cluster id for every local stack: a formatted folder can then be copied instead of made. */
+const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
+const PROBE_TOPIC = 'playline.probe';
+
+function settingsOf(
+  ports: { kafka: number; controller: number },
+  dataFolder: string,
+): Record<string, string | number | boolean> {
+  return {
+    'process.roles': 'broker,controller',
+    'node.id': 1,
+    listeners: `PLAINTEXT://127.0.0.1:${ports.kafka},CONTROLLER://127.0.0.1:${ports.controller}`,
+    'advertised.listeners': `PLAINTEXT://127.0.0.1:${ports.kafka}`,
+    'controller.listener.names': 'CONTROLLER',
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'inter.broker.listener.name': 'PLAINTEXT',
+    // Voters by setting, not in the data: the ports may then change between two starts of the same folder.
+    'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
+    'log.dirs': dataFolder,
+    'auto.create.topics.enable': false,
+    'default.replication.factor': 1,
+    'offsets.topic.replication.factor': 1,
+    'offsets.topic.num.partitions': 1,
+    'transaction.state.log.replication.factor': 1,
+    'transaction.state.log.min.isr': 1,
+    'transaction.state.log.num.partitions': 1,
+    'share.coordinator.state.topic.replication.factor': 1,
+    'share.coordinator.state.topic.min.isr': 1,
+    'share.coordinator.state.topic.num.partitions': 1,
+    // Tests wait for consumers to join; nobody else is coming.
+    'group.initial.rebalance.delay.ms': 0,
+    'group.min.session.timeout.ms': 1000,
+    'group.consumer.min.session.timeout.ms': 1000,
+    'group.consumer.min.heartbeat.interval.ms': 500,
+    'group.consumer.heartbeat.interval.ms': 1000,
+    'num.network.threads': 2,
+    'num.io.threads': 4,
+    'num.recovery.threads.per.data.dir': 2,
+    'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
+    'log.segment.bytes': 128 * 1024 * 1024,
+    // There is nobody to hand leadership to.
+    'controlled.shutdown.enable': false,
+    // After a kill -9 the old registration must expire before the broker may come back.
+    'broker.session.timeout.ms': 3000,
+    'broker.heartbeat.interval.ms': 500,
+    'controller.quorum.election.timeout.ms': 500,
+    'controller.quorum.fetch.timeout.ms': 1000,
+  };
+}
+
+function writeSettings(path: string, settings: Record<string, string | number | boolean>): void {
+  // In a properties file a backslash escapes; paths on the systems we run on have none to begin with.
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
+  writeFileSync(path, `${lines.join('\n')}\n`);
+}
+
+const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
+
+/** A formatted, empty data folder among the provisions; new stacks begin with a copy, which saves them a Java start. */
+async function formattedFolder(places: Places, java: Java, classPath: string): Promise<string> {
+  const formatted = join(places.provisions, 'kafka', 'formatted');
+  if (existsSync(join(formatted, 'meta.properties'))) return formatted;
+  const draft = `${formatted}.${process.pid}.new`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { recursive: true });
+  const settings = `${draft}.properties`;
+  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, draft));
+  const args = ['-XX:TieredStopAtLevel=1', log4jFlag, '-cp', classPath, 'kafka.tools.StorageTool', 'format'];
+  await runCommand(java.program, [...args, '-t', CLUSTER_ID, '-c', settings], {
+    folder: draft,
+    logFile: logFileOf(places, 'kafka'),
+  });
+  rmSync(settings);
+  try {
+    renameSync(draft, formatted);
+  } catch (error) {
+    // Another stack of this checkout was quicker.
+    if (!existsSync(join(formatted, 'meta.properties'))) throw error;
+    rmSync(draft, { recursive: true, force: true });
+  }
+  return formatted;
+}
+
+/**
+ * True once the broker stores what it is given. An open port says less: a broker that comes back after a kill answers
+ * metadata while it is still fenced, and refuses records.
+ */
+export async function acceptsRecords(broker: string): Promise<boolean> {
+  const client = new Kafka({
+    clientId: 'playline-probe',
+    brokers: [broker],
+    logLevel: logLevel.NOTHING,
+    connectionTimeout: 1000,
+    requestTimeout: 5000,
+    retry: { retries: 0 },
+  });
+  const admin = client.admin();
+  const producer = client.producer({ allowAutoTopicCreation: false });
+  try {
+    await admin.connect();
+    const existing = await admin.listTopics();
+    if (!existing.includes(PROBE_TOPIC)) {
+      const configEntries = [{ name: 'retention.ms', value: '60000' }];
+      await admin.createTopics({ topics: [{ topic: PROBE_TOPIC, numPartitions: 1, configEntries }], timeout: 5000 });
+    }
+    await producer.connect();
+    await producer.send({ topic: PROBE_TOPIC, acks: -1, timeout: 5000, messages: [{ value: 'ready?' }] });
+    return true;
+  } finally {
+    await Promise.allSettled([admin.disconnect(), producer.disconnect()]);
+  }
+}
+
+/** One broker that is its own controller, on loopback, from the published jars. */
+export async function kafkaSpec(
+  places: Places,
+  { java, ports }: { java: Java; ports: { kafka: number; controller: number } },
+): Promise<ProcessSpec> {
+  const folder = join(places.state, 'data', 'kafka');
+  const dataFolder = join(folder, 'data');
+  const classPath = classPathOf(jarFolderOf(places).kafka);
+  if (!existsSync(join(dataFolder, 'meta.properties')))
+    cpSync(await formattedFolder(places, java, classPath), dataFolder, { recursive: true });
+  const settings = join(folder, 'server.properties');
+  writeSettings(settings, settingsOf(ports, dataFolder));
+  const archive = classArchiveOf(places, { name: 'kafka', java, classPath });
+  const broker = `127.0.0.1:${ports.kafka}`;
+  return {
+    name: 'kafka',
+    program: java.program,
+    args: [...JVM_FLAGS, ...archive.flags, log4jFlag, '-cp', classPath, 'kafka.Kafka', settings],
+    env: process.env,
+    folder,
+    logFile: logFileOf(places, 'kafka'),
+    isReady: () => acceptsRecords(broker),
+    // 14 s at the first start of a small idle machine; a busy one takes several times that.
+    readyDeadlineMs: 120_000,
+    stopBy: 'SIGTERM',
+    // A stop takes a second; the first one also writes the archive of classes, which a busy machine draws out.
+    stopDeadlineMs: 30_000,
+    onCleanEnd: archive.keep,
+  };
+}

@@ -1,0 +1,168 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '@playline/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Death, type Keeper, keepRunning, type ProcessSpec, restartDelayMs } from './keeper.ts';
+import { logFileOf } from './places.ts';
+import { markOf } from './process-mark.ts';
+import { testPlaces } from './test/places.ts';
+
+/** A kept Node process that runs `script`, and what happened to it. */
+function keep(script: string, changes: Partial<ProcessSpec> = {}) {
+  const places = testPlaces();
+  const pids: (number | null)[] = [];
+  const deaths: Death[] = [];
+  const recoveries: string[] = [];
+  const spec: ProcessSpec = {
+    name: 'tiny',
+    program: process.execPath,
+    args: ['-e', script],
+    env: process.env,
+    folder: places.state,
+    logFile: logFileOf(places, 'tiny'),
+    isReady: async () => true,
+    readyDeadlineMs: 20_000,
+    stopBy: 'SIGTERM',
+    stopDeadlineMs: 10_000,
+    ...changes,
+  };
+  const keeper: Keeper = keepRunning(spec, {
+    onPid: (_, pid) => pids.push(pid),
+    onDeath: (death) => deaths.push(death),
+    onRecovery: (name) => recoveries.push(name),
+  });
+  onTestFinished(() => keeper.stop());
+  return { keeper, pids, deaths, recoveries };
+}
+
+const FOREVER = 'setInterval(() => {}, 1000)';
+
+test('a process that is killed is started again, first after less than half a second', async () => {
+  const { keeper, pids, deaths, recoveries } = keep(FOREVER);
+  await keeper.whenReady();
+  expect(recoveries).toEqual([]);
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  await until('it is ready again', () => recoveries.length === 1);
+  expect(pids).toHaveLength(3);
+  expect(pids[1]).toBeNull();
+  expect(pids[2]).not.toBe(pids[0]);
+  expect(deaths).toMatchObject([{ name: 'tiny', how: 'signal SIGKILL' }]);
+  expect(deaths[0]?.restartInMs).toBeLessThan(500);
+});
+
+test('the wait before a restart doubles with each death in a row and stays at five seconds', () => {
+  const delays = Array.from({ length: 12 }, (_, index) => restartDelayMs(index + 1));
+  expect(delays[0]).toBeLessThan(500);
+  expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+  expect(delays.at(-1)).toBe(5_000);
+});
+
+test('a death is reported with the last lines of the process that died, not of one before it', async () => {
+  const places = testPlaces();
+  const startsFile = join(places.state, 'starts');
+  // Each process says which one it is, becomes ready, and ends when it is told to.
+  const script = `
+    const fs = require('node:fs');
+    process.on('SIGUSR2', () => process.exit(7));
+    const before = fs.existsSync(${JSON.stringify(startsFile)}) ? fs.readFileSync(${JSON.stringify(startsFile)}, 'utf8').length : 0;
+    fs.writeSync(1, 'process number ' + (before + 1) + '\\n');
+    fs.appendFileSync(${JSON.stringify(startsFile)}, 'x');
+    ${FOREVER};`;
+  const startsSeen = () => (existsSync(startsFile) ? readFileSync(startsFile, 'utf8').length : 0);
+  const { keeper, pids, deaths } = keep(script, { isReady: async () => startsSeen() > 0 });
+  await keeper.whenReady();
+  for (const round of [1, 2]) {
+    await until('it has spoken', () => startsSeen() === round);
+    process.kill(pids.at(-1) ?? 0, 'SIGUSR2');
+    await until('its death', () => deaths.length === round);
+  }
+  expect(deaths.map((death) => death.how)).toEqual(['exit code 7', 'exit code 7']);
+  expect(deaths[1]?.lastLines).toContain('process number 2');
+  expect(deaths[1]?.lastLines).not.toContain('process number 1');
+});
+
+test('a process that is merely stopped is left alone, and still hears that it shall end', async () => {
+  let cleanEnds = 0;
+  const onCleanEnd = () => {
+    cleanEnds += 1;
+  };
+  const { keeper, pids, deaths } = keep(FOREVER, { onCleanEnd });
+  await keeper.whenReady();
+  const pid = pids[0] ?? 0;
+  process.kill(pid, 'SIGSTOP');
+  const other = keep(FOREVER);
+  await other.keeper.whenReady();
+  expect(pids).toEqual([pid]);
+  expect(deaths).toEqual([]);
+  await keeper.stop();
+  expect(markOf(pid)).toBeNull();
+  expect(cleanEnds).toBe(1);
+});
+
+test('a process that ends before it was ever ready fails the start with its last lines and is not started again', async () => {
+  const { keeper, pids } = keep('console.error("no such topic"); process.exit(3)', { isReady: async () => false });
+  await expect(keeper.whenReady()).rejects.toThrow(/tiny ended before it was ready \(exit code 3\).*no such topic/s);
+  expect(pids).toEqual([expect.any(Number), null]);
+});
+
+test('a program that does not exist fails the start by name', async () => {
+  const { keeper } = keep('', { program: '/nonexistent/program', isReady: async () => false });
+  await expect(keeper.whenReady()).rejects.toThrow(/tiny .*could not be started/);
+});
+
+test('a process that does not answer in time fails the start and stays until it is stopped', async () => {
+  const { keeper, pids } = keep(FOREVER, { isReady: async () => false, readyDeadlineMs: 100 });
+  await expect(keeper.whenReady()).rejects.toThrow('tiny was not ready within 0.1 s');
+  expect(markOf(pids[0] ?? 0)).not.toBeNull();
+  await keeper.stop();
+  expect(markOf(pids[0] ?? 0)).toBeNull();
+});
+
+test('stop lets a process drain, and kills it only after its deadline', async () => {
+  const places = testPlaces();
+  const [started, drained] = [join(places.state, 'started'), join(places.state, 'drained')];
+  const script = `
+    const fs = require('node:fs');
+    process.on('SIGTERM', () => { fs.writeFileSync(${JSON.stringify(drained)}, ''); process.exit(0); });
+    fs.writeFileSync(${JSON.stringify(started)}, '');
+    ${FOREVER};`;
+  let cleanEnds = 0;
+  const onCleanEnd = () => {
+    cleanEnds += 1;
+  };
+  const draining = keep(script, { isReady: async () => existsSync(started), onCleanEnd });
+  await draining.keeper.whenReady();
+  await draining.keeper.stop();
+  expect(existsSync(drained)).toBe(true);
+  expect(cleanEnds).toBe(1);
+
+  const deaf = join(places.state, 'deaf');
+  const stubborn = keep(
+    `process.on('SIGTERM', () => {}); require('node:fs').writeFileSync(${JSON.stringify(deaf)}, ''); ${FOREVER}`,
+    { isReady: async () => existsSync(deaf), stopDeadlineMs: 100, onCleanEnd },
+  );
+  await stubborn.keeper.whenReady();
+  await stubborn.keeper.stop();
+  expect(markOf(stubborn.pids[0] ?? 0)).toBeNull();
+  expect(cleanEnds).toBe(1);
+});
+
+test('a stop during the wait before a restart starts nothing more', async () => {
+  const { keeper, pids, deaths } = keep(FOREVER);
+  await keeper.whenReady();
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  await until('its death', () => deaths.length === 1);
+  await keeper.stop();
+  const later = keep(FOREVER);
+  await later.keeper.whenReady();
+  expect(pids).toHaveLength(2);
+});
+
+test('a log that grew too large is set aside when its process starts', async () => {
+  const places = testPlaces();
+  const logFile = join(places.state, 'large.log');
+  writeFileSync(logFile, Buffer.alloc(11 * 1024 * 1024, 'x'));
+  const { keeper } = keep(FOREVER, { logFile });
+  await keeper.whenReady();
+  expect(existsSync(`${logFile}.1`)).toBe(true);
+});

@@ -1,0 +1,65 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { findProgram, runCommand } from './command.ts';
+import { areJarsThere } from './jars.ts';
+import { findJava, JAVA_MAJOR_MIN } from './java.ts';
+import { logFileOf, type Places } from './places.ts';
+
+/** Something of the machine that the stack needs and does not find. */
+export interface MissingPart {
+  what: string;
+  debian: string;
+  brew: string;
+}
+
+/** What is missing on this machine. Maven is needed only until the jars are there. */
+export function findMissingParts(places: Places): MissingPart[] {
+  const missing: MissingPart[] = [];
+  if (findJava() === null)
+    missing.push({ what: `Java ${JAVA_MAJOR_MIN} or newer`, debian: 'default-jre-headless', brew: 'openjdk@21' });
+  if (!areJarsThere(places) && findProgram('mvn') === null)
+    missing.push({ what: 'Maven', debian: 'maven', brew: 'maven' });
+  if (findProgram('redis-server') === null) missing.push({ what: 'Redis', debian: 'redis-server', brew: 'redis' });
+  return missing;
+}
+
+/** The one line a person may run to get the missing parts. */
+export function installLine(missing: readonly MissingPart[]): string {
+  if (process.platform === 'darwin') return `brew install ${missing.map((part) => part.brew).join(' ')}`;
+  const packages = missing.map((part) => part.debian).join(' ');
+  return `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages}`;
+}
+
+/** How to become root without being asked anything: [] as root, null when that cannot be. */
+function rootPrefix(): string[] | null {
+  if (process.getuid?.() === 0) return [];
+  const sudo = findProgram('sudo');
+  if (sudo === null || spawnSync(sudo, ['-n', 'true'], { stdio: 'ignore' }).status !== 0) return null;
+  return [sudo, '-n'];
+}
+
+/**
+ * Installs the missing parts with apt-get, as root or by sudo where it asks no password.
+ * A redis-server package may start a service of its own; it is left alone, the stack has its own port.
+ * @throws Error with the exact line to run where it cannot install by itself
+ */
+export async function installMissingParts(places: Places, say: (line: string) => void): Promise<void> {
+  const missing = findMissingParts(places);
+  if (missing.length === 0) return;
+  const names = missing.map((part) => part.what).join(', ');
+  const byHand = () =>
+    new Error(`${names}: not installed. Run this line, then start again:\n    ${installLine(missing)}`);
+  if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) throw byHand();
+  const prefix = rootPrefix();
+  if (prefix === null) throw byHand();
+  const packages = missing.map((part) => part.debian);
+  say(`installing ${names} (apt-get install ${packages.join(' ')})`);
+  // `sudo` resets the environment, so the variables go through env(1).
+  const [program = '', ...first] = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q'];
+  const options = { folder: places.checkout, logFile: logFileOf(places, 'apt') };
+  await runCommand(program, [...first, 'update'], options);
+  await runCommand(program, [...first, 'install', '-y', '--no-install-recommends', ...packages], options);
+  const still = findMissingParts(places);
+  if (still.length > 0)
+    throw new Error(`${still.map((part) => part.what).join(', ')}: still not found after apt-get install`);
+}

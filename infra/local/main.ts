@@ -1,0 +1,44 @@
+// Runs one command of the local stack with Node 24; bootstrap.mjs sees to that and to the packages.
+import { doctor } from './commands/doctor.ts';
+import { down, reset } from './commands/down.ts';
+import { logs } from './commands/logs.ts';
+import { bench, exec, simulate } from './commands/run.ts';
+import { start } from './commands/start.ts';
+import { test } from './commands/test.ts';
+import { superviseDetached, up } from './commands/up.ts';
+import { type Places, placesOf } from './places.ts';
+
+type Command = (places: Places, args: readonly string[]) => Promise<number>;
+
+const COMMANDS: Record<string, Command> = {
+  start,
+  up,
+  down,
+  reset,
+  doctor,
+  logs,
+  test,
+  simulate,
+  bench,
+  exec,
+  supervise: superviseDetached,
+};
+
+// kafkajs computes a timer that lies in the past; Node warns of it on every connection, and it means nothing.
+process.removeAllListeners('warning');
+process.on('warning', (warning) => {
+  if (warning.name !== 'TimeoutNegativeWarning') console.error(`${warning.name}: ${warning.message}`);
+});
+
+const [name = '', ...args] = process.argv.slice(2);
+const command = COMMANDS[name];
+if (command === undefined) {
+  console.error(`no command ${name}; there are: ${Object.keys(COMMANDS).join(', ')}`);
+  process.exit(2);
+}
+try {
+  process.exit(await command(placesOf(), args));
+} catch (error) {
+  console.error(`\n${error instanceof Error ? error.message : error}`);
+  process.exit(1);
+}

@@ -1,0 +1,22 @@
+import { join, resolve } from 'node:path';
+
+/** Where a stack keeps its things. Two stacks of one checkout share the provisions and nothing else. */
+export interface Places {
+  /** The checkout's own folder. */
+  readonly checkout: string;
+  /** Downloads and what is made from them once: jars, class archives, a formatted Kafka folder. */
+  readonly provisions: string;
+  /** One stack's data, secrets, logs and records of its processes. */
+  readonly state: string;
+}
+
+export const CHECKOUT = resolve(import.meta.dirname, '..', '..');
+
+/** @param state the stack's folder; `.playline` of the checkout for the stack that people start */
+export function placesOf(state = join(CHECKOUT, '.playline')): Places {
+  return { checkout: CHECKOUT, provisions: join(CHECKOUT, '.playline'), state: resolve(state) };
+}
+
+export function logFileOf(places: Places, name: string): string {
+  return join(places.state, 'logs', `${name}.log`);
+}

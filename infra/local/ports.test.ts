@@ -1,0 +1,60 @@
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Places } from './places.ts';
+import { claimPorts, freePorts, isPortFree, portVariableOf } from './ports.ts';
+import { testPlaces } from './test/places.ts';
+
+const NAMES = ['kafka', 'redis', 'event-writer-admin'];
+
+async function claim(places: Places, environment: Record<string, string> = {}) {
+  const claimed = await claimPorts(NAMES, { places, environment });
+  onTestFinished(() => claimed.guard.close());
+  return claimed;
+}
+
+async function occupy(port: number): Promise<void> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
+  onTestFinished(() => void server.close());
+}
+
+test('ports stay the same over restarts while they are free', async () => {
+  const places = testPlaces();
+  const first = await claim(places);
+  first.guard.close();
+  expect((await claim(places)).ports).toEqual(first.ports);
+});
+
+test('a port that somebody took meanwhile is replaced, and the others stay', async () => {
+  const places = testPlaces();
+  const first = await claim(places);
+  first.guard.close();
+  await occupy(first.ports.redis ?? 0);
+  const second = await claim(places);
+  expect(second.ports).toMatchObject({
+    kafka: first.ports.kafka,
+    'event-writer-admin': first.ports['event-writer-admin'],
+  });
+  expect(Object.values(first.ports)).not.toContain(second.ports.redis);
+});
+
+test('a stack whose block of ports another one holds takes another block', async () => {
+  const places = testPlaces();
+  const [one, two] = [await claim(places), await claim(places)];
+  expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
+});
+
+test('a port of the environment is used, and refused by its name when it is taken or no port', async () => {
+  const [port = 0] = await freePorts(1);
+  const given = { [portVariableOf('event-writer-admin')]: String(port) };
+  expect((await claim(testPlaces(), given)).ports['event-writer-admin']).toBe(port);
+  await occupy(port);
+  await expect(claim(testPlaces(), given)).rejects.toThrow('PLAYLINE_EVENT_WRITER_ADMIN_PORT');
+  await expect(claim(testPlaces(), { PLAYLINE_KAFKA_PORT: '99999' })).rejects.toThrow('PLAYLINE_KAFKA_PORT');
+});
+
+test('free ports are different and free', async () => {
+  const ports = await freePorts(4);
+  expect(new Set(ports).size).toBe(4);
+  for (const port of ports) expect(await isPortFree(port)).toBe(true);
+});

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import type { Places } from './places.ts';
+import { readJsonFile, writePrivateFile } from './private-file.ts';
+
+const HOST = '127.0.0.1';
+/** Blocks lie below 32768, where Linux begins to hand ports to outgoing connections. */
+const FIRST_PORT = 20_000;
+const BLOCK_PORTS = 40;
+const BLOCKS = 300;
+
+/** Holds one port open, so that nobody else takes it. */
+export interface PortGuard {
+  close(): void;
+}
+
+export interface ClaimedPorts {
+  /** Port of each name asked for. */
+  ports: Record<string, number>;
+  /** Keeps other stacks off this stack's block while it runs. */
+  guard: PortGuard;
+}
+
+function listen(port: number): Promise<Server | null> {
+  return new Promise((done) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', () => done(null));
+    server.listen({ port, host: HOST, exclusive: true }, () => done(server));
+  });
+}
+
+/** True when a listener on loopback could take the port right now. */
+export async function isPortFree(port: number): Promise<boolean> {
+  const server = await listen(port);
+  if (server === null) return false;
+  await new Promise((done) => server.close(done));
+  return true;
+}
+
+/** That many different ports on loopback, free a moment ago; for a process that is started at once and lives shortly. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(Array.from({ length: count }, () => listen(0)));
+  const ports = servers.map((server) => (server?.address() as AddressInfo | null)?.port);
+  await Promise.all(servers.map((server) => new Promise((done) => server?.close(done))));
+  return ports.filter((port) => port !== undefined);
+}
+
+/** `PLAYLINE_KAFKA_PORT` for `kafka`, `PLAYLINE_EVENT_WRITER_ADMIN_PORT` for `event-writer-admin`. */
+export function portVariableOf(name: string): string {
+  return `PLAYLINE_${name.toUpperCase().replaceAll('-', '_')}_PORT`;
+}
+
+/** The port that the environment asks for, or null. @throws Error when the variable is no port number */
+export function givenPort(name: string, environment: Record<string, string | undefined>): number | null {
+  const text = environment[portVariableOf(name)];
+  if (text === undefined || text === '') return null;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new Error(`${portVariableOf(name)} must be a port from 1 to 65535`);
+  return port;
+}
+
+interface Kept {
+  block: number;
+  ports: Record<string, number>;
+}
+
+/** A block of ports is a stack's while it holds the block's first port: two stacks never pick from one block. */
+async function claimBlock(places: Places, kept: Kept | null): Promise<{ first: number; guard: Server }> {
+  const wish = createHash('sha256').update(places.state).digest().readUInt32BE(0) % BLOCKS;
+  const start = kept?.block ?? FIRST_PORT + wish * BLOCK_PORTS;
+  for (let step = 0; step < BLOCKS; step++) {
+    const first = FIRST_PORT + ((start - FIRST_PORT + step * BLOCK_PORTS) % (BLOCKS * BLOCK_PORTS));
+    const guard = await listen(first);
+    if (guard !== null) return { first, guard: guard.unref() };
+  }
+  throw new Error(`no free block of ports from ${FIRST_PORT} on`);
+}
+
+/**
+ * Gives every name a port on loopback: the one its environment variable names, else the one it had before when that is
+ * free, else a free one of the stack's own block. Remembered in `ports.json`, so addresses survive a restart.
+ * @throws Error when a port that was asked for is taken
+ */
+export async function claimPorts(
+  names: readonly string[],
+  { places, environment }: { places: Places; environment: Record<string, string | undefined> },
+): Promise<ClaimedPorts> {
+  const path = join(places.state, 'ports.json');
+  const last = readJsonFile(path) as Kept | null;
+  const { first, guard } = await claimBlock(places, last);
+  // Another block means that another stack has the old one, with all its ports.
+  const kept = last?.block === first ? last.ports : {};
+  const ports: Record<string, number> = {};
+  const chosen: Record<string, number> = {};
+  const isUsable = async (port: number) => !Object.values(ports).includes(port) && (await isPortFree(port));
+  try {
+    for (const name of names) {
+      const given = givenPort(name, environment);
+      if (given !== null && !(await isUsable(given)))
+        throw new Error(`port ${given} (${portVariableOf(name)}) is taken; choose another or end what listens there`);
+      const before = kept[name];
+      if (given !== null) ports[name] = given;
+      else if (before !== undefined && (await isUsable(before))) ports[name] = chosen[name] = before;
+      else {
+        let port = first + 1;
+        // A port remembered for another name stays that name's.
+        while ((Object.values(kept).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
+        if (port === first + BLOCK_PORTS) throw new Error(`no free port for ${name} from ${first} to ${port - 1}`);
+        ports[name] = chosen[name] = port;
+      }
+    }
+  } catch (error) {
+    guard.close();
+    throw error;
+  }
+  writePrivateFile(path, `${JSON.stringify({ block: first, ports: { ...kept, ...chosen } }, null, 2)}\n`);
+  return { ports, guard };
+}

@@ -1,0 +1,69 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A process as it was seen alive: the id alone may belong to another one later, or after a restart of the machine. */
+export interface ProcessRecord {
+  name: string;
+  pid: number;
+  /** Tells this process from any other that ever has the same id. */
+  mark: string;
+}
+
+const LINUX_BOOT_ID = '/proc/sys/kernel/random/boot_id';
+/** Fields of /proc/<pid>/stat counted after the name in brackets, which may itself hold spaces and brackets. */
+const STATE_FIELD = 0;
+const START_TICKS_FIELD = 19;
+
+function linuxMark(pid: number): string | null {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // A zombie has ended; only its parent has not heard of it yet.
+  if (fields[STATE_FIELD] === 'Z' || fields[STATE_FIELD] === 'X') return null;
+  return `${readFileSync(LINUX_BOOT_ID, 'utf8').trim()}/${fields[START_TICKS_FIELD]}`;
+}
+
+/** The mark of a living process (machine start and process start), or null when no such process lives. */
+export function markOf(pid: number): string | null {
+  try {
+    if (process.platform === 'linux') return linuxMark(pid);
+    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim() || null;
+  } catch {
+    return null;
+  }
+}
+
+/** True while exactly the recorded process lives. */
+export function isAlive(record: ProcessRecord): boolean {
+  return markOf(record.pid) === record.mark;
+}
+
+/** How often an ending process is looked at: short against any grace, long against the cost of a look. */
+const POLL_MS = 25;
+
+async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boolean> {
+  const end = Date.now() + graceMs;
+  while (isAlive(record)) {
+    if (Date.now() > end) return false;
+    await delay(POLL_MS);
+  }
+  return true;
+}
+
+/**
+ * Ends a recorded process that is not our child: SIGTERM (and SIGCONT, in case it is stopped), SIGKILL after the grace.
+ * A process that merely has the same id is never signalled.
+ */
+export async function endProcess(record: ProcessRecord, graceMs: number): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (!isAlive(record)) return;
+    try {
+      process.kill(record.pid, signal);
+      process.kill(record.pid, 'SIGCONT');
+    } catch {
+      // It ended between the look and the signal.
+    }
+    if (await isGoneWithin(record, graceMs)) return;
+  }
+  throw new Error(`${record.name} (process ${record.pid}) does not end`);
+}

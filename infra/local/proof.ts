@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { StackFile } from './stack-file.ts';
+
+/** Time for one message to cross Kafka into ClickHouse, the joining of all consumer groups included. */
+const CROSSING_MAX_MS = 60_000;
+const POLL_MS = 50;
+
+async function postMessage(file: StackFile, messageId: string): Promise<void> {
+  const message = {
+    type: 'track',
+    messageId,
+    eventTimestamp: new Date().toISOString(),
+    anonymousId: 'stack-proof',
+    eventName: 'stack_started',
+    test: true,
+  };
+  const response = await fetch(`${file.gateway}/v1/audience/messages`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'x-service-publishable-key': file.keys?.development.publishable ?? '',
+    },
+    body: JSON.stringify({ messages: [message] }),
+    signal: AbortSignal.timeout(10_000),
+  });
+  const body = await response.text();
+  if (!response.ok)
+    throw new Error(`the gateway answered the first batch with ${response.status}: ${body.slice(0, 500)}`);
+}
+
+/** The message's row, counted through the view that analysts use; an error of ClickHouse is thrown with its words. */
+async function countRows(file: StackFile, messageId: string): Promise<number> {
+  const { url, user, password, database } = file.clickhouse;
+  const parameters = new URLSearchParams({ database, param_id: messageId, max_execution_time: '10' });
+  const response = await fetch(`${url}/?${parameters}`, {
+    method: 'POST',
+    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password, connection: 'close' },
+    body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',
+    signal: AbortSignal.timeout(15_000),
+  });
+  const body = await response.text();
+  if (!response.ok) throw new Error(`ClickHouse answered with ${response.status}: ${body.slice(0, 500)}`);
+  return Number(body);
+}
+
+/**
+ * Posts one message and waits for it in ClickHouse: the whole way that every message takes.
+ * @returns milliseconds from the answer to the row
+ * @throws Error when the gateway refuses it or the row does not come in time
+ */
+export async function proveRoundTrip(file: StackFile): Promise<number> {
+  const messageId = randomUUID();
+  await postMessage(file, messageId);
+  const accepted = Date.now();
+  while ((await countRows(file, messageId)) === 0) {
+    if (Date.now() - accepted > CROSSING_MAX_MS)
+      throw new Error(`the accepted message ${messageId} is not in ClickHouse after ${CROSSING_MAX_MS / 1000} s`);
+    await delay(POLL_MS);
+  }
+  return Date.now() - accepted;
+}

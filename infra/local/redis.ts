@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { findProgram } from './command.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+import { writePrivateFile } from './private-file.ts';
+
+/** Ten times what a development stack holds, and a bound against a runaway test. */
+const MEMORY_MAX = '512mb';
+
+export function redisAddress(port: number, password: string): string {
+  return `redis://:${password}@127.0.0.1:${port}`;
+}
+
+async function answersPing(url: string): Promise<boolean> {
+  const client = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    connectTimeout: 1000,
+    maxRetriesPerRequest: 0,
+  });
+  client.on('error', () => {}); // the command's own failure says it
+  try {
+    await client.connect();
+    // While it loads its file it answers, but with an error.
+    return (await client.ping()) === 'PONG';
+  } finally {
+    client.disconnect();
+  }
+}
+
+const quote = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+
+/** The distribution's redis-server, on loopback with a password, its own folder and the settings of infra/redis. */
+export function redisSpec(places: Places, { port, password }: { port: number; password: string }): ProcessSpec {
+  const program = findProgram('redis-server');
+  if (program === null) throw new Error('redis-server is not installed');
+  const folder = join(places.state, 'data', 'redis');
+  const settings = join(folder, 'redis.conf');
+  // In a file and not on the command line, where every user of the machine could read the password.
+  const lines = [
+    `include ${quote(join(places.checkout, 'infra', 'redis', 'redis.conf'))}`,
+    'bind 127.0.0.1',
+    `port ${port}`,
+    `dir ${quote(folder)}`,
+    `requirepass ${password}`,
+    `maxmemory ${MEMORY_MAX}`,
+    'daemonize no',
+  ];
+  writePrivateFile(settings, `${lines.join('\n')}\n`);
+  return {
+    name: 'redis',
+    program,
+    args: [settings],
+    env: process.env,
+    folder,
+    logFile: logFileOf(places, 'redis'),
+    isReady: () => answersPing(redisAddress(port, password)),
+    readyDeadlineMs: 60_000,
+    stopBy: 'SIGTERM',
+    stopDeadlineMs: 15_000,
+  };
+}

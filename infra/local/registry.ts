@@ -1,0 +1,48 @@
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { answersOk } from './http-probe.ts';
+import { jarFolderOf } from './jars.ts';
+import { classArchiveOf, type Java } from './java.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+
+/** The path under which it speaks the Confluent interface. */
+const CONFLUENT_PATH = '/apis/ccompat/v7';
+
+export function registryAddress(port: number): string {
+  return `http://127.0.0.1:${port}${CONFLUENT_PATH}`;
+}
+
+/** The schema registry, on loopback, its subjects and ids in a file: ids stand in stored records and must never change. */
+export function registrySpec(places: Places, { java, port }: { java: Java; port: number }): ProcessSpec {
+  const program = jarFolderOf(places).registry;
+  const runner = readdirSync(program).find((file) => file.endsWith('-runner.jar'));
+  if (runner === undefined)
+    throw new Error('the schema registry is incomplete; remove .playline/registry and start again');
+  const folder = join(places.state, 'data', 'registry');
+  mkdirSync(folder, { recursive: true });
+  const database = `jdbc:h2:file:${join(folder, 'registry')}`;
+  const archive = classArchiveOf(places, { name: 'registry', java, classPath: runner });
+  const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', ...archive.flags];
+  const settings = [
+    '-Dquarkus.http.host=127.0.0.1',
+    `-Dquarkus.http.port=${port}`,
+    // Both names: the one the image's documentation gives is not the one the data source reads.
+    `-Dregistry.datasource.url=${database}`,
+    `-Dquarkus.datasource.jdbc.url=${database}`,
+  ];
+  return {
+    name: 'registry',
+    program: java.program,
+    args: [...flags, ...settings, '-jar', join(program, runner)],
+    env: process.env,
+    folder,
+    logFile: logFileOf(places, 'registry'),
+    isReady: () => answersOk(`${registryAddress(port)}/subjects`),
+    readyDeadlineMs: 120_000,
+    stopBy: 'SIGTERM',
+    // A stop takes a second; the first one also writes the archive of classes, which a busy machine draws out.
+    stopDeadlineMs: 30_000,
+    onCleanEnd: archive.keep,
+  };
+}

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { Places } from './places.ts';
+import { readJsonFile, writePrivateFile } from './private-file.ts';
+
+/** What a stack's parts know each other by. */
+export interface Secrets {
+  redisPassword: string;
+  operatorPassword: string;
+  writerPassword: string;
+  analystPassword: string;
+  /** Hexadecimal, 32 bytes: the pepper of identity keys. A lost pepper makes every stored key meaningless. */
+  identityPepper: string;
+}
+
+/** Passwords go into addresses and configuration files, so they are letters and digits alone. */
+const SECRET_BYTES = 32;
+const secret = () => randomBytes(SECRET_BYTES).toString('hex');
+
+/** The stack's secrets: made once, then read back; kept in `secrets.json` (mode 0600) beside the data they unlock. */
+export function loadSecrets(places: Places): Secrets {
+  const path = join(places.state, 'secrets.json');
+  const kept = readJsonFile(path) as Partial<Secrets> | null;
+  const secrets: Secrets = {
+    redisPassword: kept?.redisPassword ?? secret(),
+    operatorPassword: kept?.operatorPassword ?? secret(),
+    writerPassword: kept?.writerPassword ?? secret(),
+    analystPassword: kept?.analystPassword ?? secret(),
+    identityPepper: kept?.identityPepper ?? secret(),
+  };
+  if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
+  return secrets;
+}

@@ -1,0 +1,66 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { answersOk } from './http-probe.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+
+/** One service of the stack. */
+export interface ServiceEntry {
+  /** Folder under `services/`, name in `stack.json`, in logs and in `npm run logs <name>`. */
+  readonly name: string;
+  /** `stack.json` field of its public address; absent for a service that only reads topics. */
+  readonly address?: 'gateway' | 'chainApi';
+}
+
+/** Every service of the stack; a new one is one line here. */
+export const SERVICES = [
+  { name: 'gateway', address: 'gateway' },
+  { name: 'identity-linker' },
+  { name: 'event-writer' },
+] as const satisfies readonly ServiceEntry[];
+
+export type ServiceName = (typeof SERVICES)[number]['name'];
+
+/** Port names of the given services: one for operation each, one more for those the world talks to. */
+export function portNamesOf(services: readonly ServiceEntry[]): string[] {
+  return services.flatMap((service) => [
+    ...(service.address === undefined ? [] : [service.name]),
+    `${service.name}-admin`,
+  ]);
+}
+
+export interface ServiceSetting {
+  ports: Record<string, number>;
+  /** What all services share: addresses, accounts, the pepper. */
+  env: Record<string, string>;
+}
+
+const mainOf = (places: Places, service: ServiceEntry) =>
+  join(places.checkout, 'services', service.name, 'src', 'main.ts');
+
+/** @throws Error naming the services that are not in the tree, before anything is started in vain */
+export function assertServicesExist(places: Places, services: readonly ServiceEntry[]): void {
+  const absent = services.filter((service) => !existsSync(mainOf(places, service)));
+  if (absent.length > 0)
+    throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
+}
+
+/** A service as its own process, ready when its `/readyz` says so. */
+export function serviceSpec(places: Places, service: ServiceEntry, { ports, env }: ServiceSetting): ProcessSpec {
+  const adminPort = ports[`${service.name}-admin`];
+  const publicPort =
+    service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[service.name]) };
+  return {
+    name: service.name,
+    program: process.execPath,
+    args: [mainOf(places, service)],
+    env: { ...process.env, ...env, ...publicPort, ADMIN_HOST: '127.0.0.1', ADMIN_PORT: String(adminPort) },
+    folder: places.checkout,
+    logFile: logFileOf(places, service.name),
+    isReady: () => answersOk(`http://127.0.0.1:${adminPort}/readyz`),
+    readyDeadlineMs: 60_000,
+    stopBy: 'SIGTERM',
+    // A service gives itself 25 s to drain and then ends by itself.
+    stopDeadlineMs: 26_000,
+  };
+}

@@ -1,0 +1,46 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Places } from './places.ts';
+import { readJsonFile, writePrivateFile } from './private-file.ts';
+
+export interface KeyPair {
+  publishable: string;
+  secret: string;
+}
+
+/** What scripts need to know of a running stack: `.playline/stack.json`. Parts that do not run are absent. */
+export interface StackFile {
+  /** `http://127.0.0.1:port` */
+  gateway?: string;
+  chainApi?: string;
+  chains?: { name: string; id: string }[];
+  /** The operator's account, which may do everything. */
+  clickhouse: { url: string; user: string; password: string; database: string };
+  /** With its password: `redis://:password@127.0.0.1:port` */
+  redis: string;
+  /** `host:port` of each broker */
+  kafka: string[];
+  /** Confluent-compatible address, without a trailing slash. */
+  registry: string;
+  keys?: { production: KeyPair; development: KeyPair };
+  /** Ids of the processes themselves, never of a wrapper; a name is absent while its process is down. */
+  processes: Record<string, number>;
+}
+
+export function stackFilePath(places: Places): string {
+  return join(places.state, 'stack.json');
+}
+
+/** The stack's file, or null when no stack is recorded. It may be stale after a crash: see `findSupervisor`. */
+export function readStackFile(places: Places): StackFile | null {
+  return readJsonFile(stackFilePath(places)) as StackFile | null;
+}
+
+/** Replaces the file by rename, mode 0600: it holds passwords and secret keys. */
+export function writeStackFile(places: Places, file: StackFile): void {
+  writePrivateFile(stackFilePath(places), `${JSON.stringify(file, null, 2)}\n`);
+}
+
+export function removeStackFile(places: Places): void {
+  rmSync(stackFilePath(places), { force: true });
+}

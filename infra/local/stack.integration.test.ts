@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { acceptsRecords } from './kafka.ts';
+import { markOf } from './process-mark.ts';
+import { loadSecrets } from './secrets.ts';
+import { type Stack, startStack } from './stack.ts';
+import { readStackFile, stackFilePath } from './stack-file.ts';
+
+/** Four stores on a busy machine, the first time without archives of their classes. */
+const START_MS = 180_000;
+const directory = mkdtempSync(join(tmpdir(), 'playline-stack-'));
+const DATABASE = 'playline_test_stack';
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await startStack({ directory, services: [] });
+  await writeEverywhere();
+}, START_MS);
+
+afterAll(async () => {
+  await stack?.stop();
+  rmSync(directory, { recursive: true, force: true });
+}, START_MS);
+
+function openClickHouse(user = 'operator', password = stack.file.clickhouse.password) {
+  // Refusals are what some tests want; the client need not print them.
+  const log = { level: ClickHouseLogLevel.OFF };
+  return createClient({ url: stack.file.clickhouse.url, username: user, password, log });
+}
+
+function openRedis(): Redis {
+  const client = new Redis(stack.file.redis, { retryStrategy: () => null, maxRetriesPerRequest: 0 });
+  client.on('error', () => {});
+  return client;
+}
+
+async function writeEverywhere(): Promise<void> {
+  const redis = openRedis();
+  await redis.set('kept', 'yes');
+  redis.disconnect();
+  const clickhouse = openClickHouse();
+  for (const query of [
+    `CREATE DATABASE ${DATABASE}`,
+    `CREATE TABLE ${DATABASE}.kept (word String) ENGINE = MergeTree ORDER BY word`,
+    `INSERT INTO ${DATABASE}.kept VALUES ('yes')`,
+  ])
+    await clickhouse.command({ query });
+  await clickhouse.close();
+  const producer = new Kafka({ brokers: stack.file.kafka, logLevel: logLevel.NOTHING }).producer();
+  await producer.connect();
+  await producer.send({ topic: 'playline.probe', messages: [{ value: 'kept' }] });
+  await producer.disconnect();
+}
+
+/** How many records the probe topic holds; the waits for readiness add theirs. */
+async function countRecords(): Promise<number> {
+  const admin = new Kafka({ brokers: stack.file.kafka, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  try {
+    const [partition] = await admin.fetchTopicOffsets('playline.probe');
+    return Number(partition?.high ?? 0);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+async function expectEverythingKept(recordsMin: number): Promise<void> {
+  await until('Redis answers with its data', async () => {
+    const redis = openRedis();
+    return (await redis.get('kept').finally(() => redis.disconnect())) === 'yes';
+  });
+  await until('ClickHouse answers with its data', async () => {
+    const clickhouse = openClickHouse();
+    const result = await clickhouse.query({ query: `SELECT word FROM ${DATABASE}.kept`, format: 'JSONEachRow' });
+    expect(await result.json().finally(() => clickhouse.close())).toEqual([{ word: 'yes' }]);
+    return true;
+  });
+  const [broker = ''] = stack.file.kafka;
+  await until('Kafka stores records again', () => acceptsRecords(broker), START_MS);
+  expect(await countRecords()).toBeGreaterThan(recordsMin);
+}
+
+test('the stack file is private and names the processes themselves', () => {
+  expect(statSync(stackFilePath(stack.places)).mode & 0o777).toBe(0o600);
+  expect(readStackFile(stack.places)).toEqual(stack.file);
+  expect(Object.keys(stack.file.processes).toSorted()).toEqual(['clickhouse', 'kafka', 'redis', 'registry']);
+  for (const pid of Object.values(stack.file.processes)) expect(markOf(pid)).not.toBeNull();
+});
+
+test('stores that are killed come back with their data, on the same addresses, under new ids', {
+  timeout: START_MS,
+}, async () => {
+  const before = stack.file;
+  const records = await countRecords();
+  const names = Object.keys(before.processes);
+  for (const pid of Object.values(before.processes)) process.kill(pid, 'SIGKILL');
+  await until('four new processes', () => {
+    const { processes } = stack.file;
+    return names.every((name) => processes[name] !== undefined && processes[name] !== before.processes[name]);
+  });
+  await expectEverythingKept(records);
+  expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
+  expect(readStackFile(stack.places)).toEqual(stack.file);
+});
+
+test('a stop ends every process, and a start in the same folder finds addresses, secrets and data', {
+  timeout: START_MS,
+}, async () => {
+  const before = stack.file;
+  const records = await countRecords();
+  await stack.stop();
+  for (const pid of Object.values(before.processes)) expect(markOf(pid)).toBeNull();
+  expect(readStackFile(stack.places)).toBeNull();
+  stack = await startStack({ directory, services: [] });
+  expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
+  await expectEverythingKept(records);
+});
+
+test('the analyst reads and cannot write, lift the bounds, or see beyond the project', async () => {
+  const { analystPassword } = loadSecrets(stack.places);
+  const analyst = openClickHouse('analyst', analystPassword);
+  const run = (query: string) => analyst.command({ query });
+  try {
+    await run(`SELECT word FROM ${DATABASE}.kept`);
+    await expect(run(`INSERT INTO ${DATABASE}.kept VALUES ('no')`)).rejects.toThrow(
+      /readonly|ACCESS_DENIED|privileges/i,
+    );
+    await expect(run('SELECT 1 SETTINGS max_execution_time = 0')).rejects.toThrow(/max_execution_time/);
+    await expect(run('SELECT 1 SETTINGS max_memory_usage = 0')).rejects.toThrow(/max_memory_usage/);
+    await expect(run('SELECT 1 SETTINGS readonly = 0')).rejects.toThrow(/readonly/);
+    await expect(run('SELECT * FROM system.parts')).rejects.toThrow(/privileges/);
+  } finally {
+    await analyst.close();
+  }
+});
+
+test('the engine’s own account without a password can read nothing', async () => {
+  const nobody = openClickHouse('default', '');
+  await expect(nobody.command({ query: `SELECT word FROM ${DATABASE}.kept` })).rejects.toThrow(/privileges/);
+  await nobody.close();
+});

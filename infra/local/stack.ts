@@ -1,0 +1,226 @@
+import { openChildrenFile } from './children.ts';
+import { clickhouseSpec, DATABASE } from './clickhouse.ts';
+import { deployClickHouse, deployKafka, loadDemoKeys } from './deployment.ts';
+import { kafkaSpec } from './kafka.ts';
+import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper.ts';
+import { type Places, placesOf } from './places.ts';
+import { claimPorts, type PortGuard } from './ports.ts';
+import { provideStores } from './provide.ts';
+import { redisAddress, redisSpec } from './redis.ts';
+import { registryAddress, registrySpec } from './registry.ts';
+import { loadSecrets, type Secrets } from './secrets.ts';
+import {
+  assertServicesExist,
+  portNamesOf,
+  SERVICES,
+  type ServiceEntry,
+  type ServiceName,
+  serviceSpec,
+} from './services.ts';
+import { removeStackFile, type StackFile, writeStackFile } from './stack-file.ts';
+
+export interface StackOptions {
+  /** The stack's own folder: its data, logs and records. Two stacks never share one. */
+  directory?: string;
+  /** All of them unless named; with none of them the stack is the four stores, without topics, tables or keys. */
+  services?: readonly ServiceName[];
+  /** Further settings for the services, by the names they have in the environment. */
+  settings?: Record<string, string>;
+  /** Told of progress, in words for people. */
+  say?: (line: string) => void;
+  /** Told of each process that exited by itself and is about to be started again. */
+  onDeath?: (death: Death) => void;
+  /** Ends a start that is under way. */
+  signal?: AbortSignal;
+}
+
+export interface Stack {
+  readonly places: Places;
+  /** Addresses, keys and process ids as they are now. */
+  readonly file: StackFile;
+  /** Drains and stops the services, then the stores; a second call waits for the first. */
+  stop(): Promise<void>;
+}
+
+const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
+
+class RunningStack implements Stack {
+  readonly places: Places;
+  file: StackFile;
+  private readonly options: StackOptions;
+  private readonly ports: Record<string, number>;
+  private readonly guard: PortGuard;
+  private readonly secrets: Secrets;
+  private readonly children: ReturnType<typeof openChildrenFile>;
+  private readonly stores: Keeper[] = [];
+  private readonly services: Keeper[] = [];
+  private stopping: Promise<void> | null = null;
+  private isWritten = false;
+
+  constructor(places: Places, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
+    this.places = places;
+    this.options = options;
+    this.ports = claimed.ports;
+    this.guard = claimed.guard;
+    this.secrets = loadSecrets(places);
+    this.children = openChildrenFile(places);
+    this.file = {
+      clickhouse: {
+        url: `http://127.0.0.1:${this.port('clickhouse')}`,
+        user: 'operator',
+        password: this.secrets.operatorPassword,
+        database: DATABASE,
+      },
+      redis: redisAddress(this.port('redis'), this.secrets.redisPassword),
+      kafka: [`127.0.0.1:${this.port('kafka')}`],
+      registry: registryAddress(this.port('registry')),
+      processes: {},
+    };
+  }
+
+  private port(name: string): number {
+    const port = this.ports[name];
+    if (port === undefined) throw new Error(`no port was claimed for ${name}`);
+    return port;
+  }
+
+  private keep(group: Keeper[], spec: ProcessSpec): Keeper {
+    if (this.stopping !== null) throw new Error('the stack is being stopped');
+    const keeper = keepRunning(spec, {
+      onPid: (name, pid) => {
+        this.children.set(name, pid);
+        const { [name]: _, ...others } = this.file.processes;
+        this.file = { ...this.file, processes: pid === null ? others : { ...others, [name]: pid } };
+        if (this.isWritten) writeStackFile(this.places, this.file);
+      },
+      onDeath: (death) => this.options.onDeath?.(death),
+      onRecovery: (name) => this.say(`${name} is ready again`),
+    });
+    group.push(keeper);
+    return keeper;
+  }
+
+  private say(line: string): void {
+    this.options.say?.(line);
+  }
+
+  private async readyOf(keeper: Keeper): Promise<void> {
+    await keeper.whenReady();
+    this.say(`${keeper.name} is ready`);
+  }
+
+  /** All four at once: none needs another to start. */
+  private async startStores(): Promise<{
+    kafka: Promise<void>;
+    registry: Promise<void>;
+    redis: Promise<void>;
+    clickhouse: Promise<void>;
+  }> {
+    const { places, secrets } = this;
+    const java = await provideStores(places, (line) => this.say(line));
+    const kafka = await kafkaSpec(places, {
+      java,
+      ports: { kafka: this.port('kafka'), controller: this.port('controller') },
+    });
+    this.say('starting kafka, registry, redis, clickhouse');
+    // The slowest first.
+    const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
+    return {
+      kafka: start(kafka),
+      registry: start(registrySpec(places, { java, port: this.port('registry') })),
+      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword })),
+      clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
+    };
+  }
+
+  /** What every service is told; the writer's account, not the operator's. */
+  private serviceEnv(): Record<string, string> {
+    const { file, secrets } = this;
+    return {
+      KAFKA_BROKERS: file.kafka.join(','),
+      SCHEMA_REGISTRY_URL: file.registry,
+      REDIS_URL: file.redis,
+      CLICKHOUSE_URL: file.clickhouse.url,
+      CLICKHOUSE_USER: 'writer',
+      CLICKHOUSE_PASSWORD: secrets.writerPassword,
+      CLICKHOUSE_DATABASE: file.clickhouse.database,
+      IDENTITY_PEPPER: secrets.identityPepper,
+      ...this.options.settings,
+    };
+  }
+
+  private async startServices(services: readonly ServiceEntry[]): Promise<void> {
+    this.say(`starting ${services.map((service) => service.name).join(', ')}`);
+    const setting = { ports: this.ports, env: this.serviceEnv() };
+    for (const { name, address } of services)
+      if (address !== undefined) this.file = { ...this.file, [address]: `http://127.0.0.1:${this.port(name)}` };
+    const specs = services.map((service) => serviceSpec(this.places, service, setting));
+    await Promise.all(specs.map((spec) => this.readyOf(this.keep(this.services, spec))));
+  }
+
+  async start(services: readonly ServiceEntry[]): Promise<void> {
+    const { places } = this;
+    const stores = await this.startStores();
+    const env = this.serviceEnv();
+    const deploy = async () => {
+      if (services.length === 0) return;
+      const { user, password } = this.file.clickhouse;
+      const keys = stores.redis.then(() => loadDemoKeys(places, env));
+      const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(places, env));
+      const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
+      const tables = stores.clickhouse.then(() => deployClickHouse(places, asOperator));
+      await Promise.all([
+        keys.then(() => this.say('the demo keys are there')),
+        topics.then(() => this.say('topics and schemas are there')),
+        tables.then(() => this.say('tables and views are there')),
+      ]);
+      this.file = { ...this.file, keys: await keys };
+    };
+    await Promise.all([...Object.values(stores), deploy()]);
+    if (services.length > 0) await this.startServices(services);
+    this.isWritten = true;
+    writeStackFile(places, this.file);
+  }
+
+  stop(): Promise<void> {
+    this.stopping ??= this.stopAll();
+    return this.stopping;
+  }
+
+  private async stopAll(): Promise<void> {
+    if (this.services.length > 0) this.say('draining the services');
+    await Promise.all(this.services.map((keeper) => keeper.stop()));
+    if (this.stores.length > 0) this.say('stopping the stores');
+    await Promise.all(this.stores.map((keeper) => keeper.stop()));
+    this.isWritten = false;
+    removeStackFile(this.places);
+    this.children.close();
+    this.guard.close();
+  }
+}
+
+/**
+ * Starts a complete stack of real stores and services in a folder of its own, on ports of its own; resolves when every
+ * process is ready. The processes are children of the caller, who must call `stop`.
+ * @throws Error naming what failed, with the last lines of its log; everything started before it is stopped again
+ */
+export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  const places = placesOf(options.directory);
+  const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
+  assertServicesExist(places, services);
+  const names = [...STORE_PORTS, ...portNamesOf(services)];
+  // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
+  const environment = options.directory === undefined ? process.env : {};
+  const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));
+  const abort = () => void stack.stop();
+  options.signal?.addEventListener('abort', abort);
+  try {
+    await stack.start(services);
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  } finally {
+    options.signal?.removeEventListener('abort', abort);
+  }
+  return stack;
+}

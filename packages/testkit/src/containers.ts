@@ -1,0 +1,103 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { acceptsRecords, CHECKOUT } from '@playline/infra/local';
+import { GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
+import type { Stores } from './stores.ts';
+import { until } from './until.ts';
+
+/** The same versions as docker-compose.yml. */
+const IMAGES = {
+  kafka: 'apache/kafka:4.2.0',
+  redis: 'redis:7.0-bookworm',
+  clickhouse: 'clickhouse/clickhouse-server:26.7',
+  registry: 'apicurio/apicurio-registry-mem:2.6.13.Final',
+} as const;
+const KAFKA_PORT = 9092;
+const KAFKA_START_MS = 120_000;
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/**
+ * Kafka must advertise an address that is known only once the container runs, so its own start waits for a file that
+ * holds the mapped port.
+ */
+async function startKafka(): Promise<StartedTestContainer> {
+  const script = '/tmp/start.sh';
+  const container = await new GenericContainer(IMAGES.kafka)
+    .withExposedPorts(KAFKA_PORT)
+    .withEntrypoint(['sh', '-c', `echo waiting; while [ ! -f ${script} ]; do sleep 0.1; done; exec sh ${script}`])
+    .withWaitStrategy(Wait.forLogMessage('waiting'))
+    .start();
+  const settings = {
+    KAFKA_NODE_ID: 1,
+    KAFKA_PROCESS_ROLES: 'broker,controller',
+    KAFKA_CONTROLLER_QUORUM_VOTERS: '1@localhost:9093',
+    KAFKA_CONTROLLER_LISTENER_NAMES: 'CONTROLLER',
+    KAFKA_LISTENERS: `PLAINTEXT://0.0.0.0:${KAFKA_PORT},CONTROLLER://localhost:9093`,
+    KAFKA_ADVERTISED_LISTENERS: `PLAINTEXT://${container.getHost()}:${container.getMappedPort(KAFKA_PORT)}`,
+    KAFKA_LISTENER_SECURITY_PROTOCOL_MAP: 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    KAFKA_AUTO_CREATE_TOPICS_ENABLE: false,
+    KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR: 1,
+    KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR: 1,
+    KAFKA_TRANSACTION_STATE_LOG_MIN_ISR: 1,
+    KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS: 0,
+    KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS: 1000,
+  };
+  const exports = Object.entries(settings).map(([name, value]) => `export ${name}='${value}'`);
+  const content = [...exports, 'exec /etc/kafka/docker/run', ''].join('\n');
+  await container.copyContentToContainer([{ content, target: script }]);
+  const broker = `${container.getHost()}:${container.getMappedPort(KAFKA_PORT)}`;
+  await until('Kafka stores records', () => acceptsRecords(broker), KAFKA_START_MS);
+  return container;
+}
+
+function startRedis(password: string): Promise<StartedTestContainer> {
+  return new GenericContainer(IMAGES.redis)
+    .withExposedPorts(6379)
+    .withCommand(['redis-server', '--requirepass', password, '--maxmemory-policy', 'noeviction'])
+    .withWaitStrategy(Wait.forListeningPorts())
+    .start();
+}
+
+function startClickHouse(password: string): Promise<StartedTestContainer> {
+  const content = readFileSync(join(CHECKOUT, 'infra', 'clickhouse', 'users.xml'), 'utf8');
+  return new GenericContainer(IMAGES.clickhouse)
+    .withExposedPorts(8123)
+    .withCopyContentToContainer([{ content, target: '/etc/clickhouse-server/users.xml' }])
+    .withEnvironment({
+      CLICKHOUSE_SKIP_USER_SETUP: '1',
+      CLICKHOUSE_OPERATOR_SHA256: sha256(password),
+      CLICKHOUSE_WRITER_SHA256: sha256(password),
+      CLICKHOUSE_ANALYST_SHA256: sha256(password),
+    })
+    .withWaitStrategy(Wait.forHttp('/ping', 8123))
+    .start();
+}
+
+function startRegistry(): Promise<StartedTestContainer> {
+  return new GenericContainer(IMAGES.registry)
+    .withExposedPorts(8080)
+    .withWaitStrategy(Wait.forHttp('/apis/ccompat/v7/subjects', 8080))
+    .start();
+}
+
+/** Starts the four stores as containers. Written by their documentation; the project's own machines have no engine. */
+export async function startContainers(): Promise<{ stores: Stores; stop(): Promise<void> }> {
+  const password = randomBytes(16).toString('hex');
+  const started = await Promise.all([startKafka(), startRedis(password), startClickHouse(password), startRegistry()]);
+  const [kafka, redis, clickhouse, registry] = started;
+  const address = (container: StartedTestContainer, port: number) =>
+    `${container.getHost()}:${container.getMappedPort(port)}`;
+  return {
+    stores: {
+      kafka: [address(kafka, KAFKA_PORT)],
+      redis: `redis://:${password}@${address(redis, 6379)}`,
+      clickhouse: { url: `http://${address(clickhouse, 8123)}`, user: 'operator', password },
+      registry: `http://${address(registry, 8080)}/apis/ccompat/v7`,
+    },
+    async stop() {
+      await Promise.all(started.map((container) => container.stop()));
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import {
+  CONSENT_STATUSES,
+  CONTEXT_CODE_POINTS_MAX,
+  EVENT_AGE_MAX_MS,
+  EVENT_AHEAD_MAX_MS,
+  ID_CODE_POINTS_MAX,
+  IDENTITY_TYPES,
+  SURFACES,
+} from '@playline/contracts';
+import fc from 'fast-check';
+
+/** JSON value of one message. */
+export type MessageJson = Record<string, unknown>;
+
+/** What ids and names are mostly made of. */
+const plain = fc.constantFrom(...'abcdefghij0123456789-_|');
+
+/** Any text without lone surrogates, counted in code points; escapes, control characters and emoji included. */
+const textUpTo = (maxLength: number) =>
+  fc.oneof(
+    { weight: 16, arbitrary: fc.string({ unit: plain, minLength: 1, maxLength: 24 }) },
+    { weight: 2, arbitrary: fc.string({ maxLength: 24 }) },
+    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 24 }) },
+    { weight: 1, arbitrary: fc.string({ unit: 'binary', minLength: maxLength, maxLength }) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('', ' ', '\u3000', ' spaced ', 'Größe', 'レベル', '😀', '"\\/\n', '</script>'),
+    },
+  );
+const id = textUpTo(ID_CODE_POINTS_MAX);
+const requiredId = id.filter((value) => value.trim() !== '');
+const object = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 6 });
+
+/** A field that is there, null or left out. */
+type Fields = Record<string, fc.Arbitrary<unknown>>;
+const optional = (fields: Fields): fc.Arbitrary<MessageJson> =>
+  fc.record(
+    Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, fc.option(value, { nil: null, freq: 8 })])),
+    { requiredKeys: [] },
+  );
+
+const { library, libraryVersion, ...optionalTexts } = CONTEXT_CODE_POINTS_MAX;
+const required = (max: number) => textUpTo(max).filter((value) => value.trim() !== '');
+const context: fc.Arbitrary<MessageJson> = fc
+  .tuple(
+    fc.record({ library: required(library), libraryVersion: required(libraryVersion) }),
+    optional({
+      ...Object.fromEntries(Object.entries(optionalTexts).map(([name, max]) => [name, textUpTo(max)])),
+      screenDensity: fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constantFrom(1, 2.625, 3)),
+    }),
+  )
+  .map(([own, others]) => ({ ...own, ...others }));
+
+const optionalFields = optional({
+  anonymousId: id,
+  deviceId: id,
+  sessionId: id,
+  eventName: id,
+  userId: id,
+  fromId: id,
+  toId: id,
+  identityType: fc.constantFrom(...IDENTITY_TYPES),
+  fromType: fc.constantFrom(...IDENTITY_TYPES),
+  toType: fc.constantFrom(...IDENTITY_TYPES),
+  surface: fc.constantFrom(...SURFACES),
+  consentLevel: fc.constantFrom(...CONSENT_STATUSES),
+  test: fc.boolean(),
+  context,
+  properties: object,
+  traits: object,
+});
+
+/** The fields that each type needs. */
+const ownFields: fc.Arbitrary<MessageJson> = fc.oneof(
+  fc.record({ type: fc.constant('track'), eventName: requiredId }),
+  fc.record({ type: fc.constantFrom('page', 'screen') }),
+  fc.record({ type: fc.constant('identify'), userId: requiredId }),
+  fc
+    .record({ type: fc.constant('alias'), fromId: requiredId, toId: requiredId })
+    .filter(({ fromId, toId }) => fromId.trim() !== toId.trim()),
+);
+
+/** Messages that the contract accepts around `nowMs`, with every field there, null or left out. */
+export function validMessages(nowMs: number): fc.Arbitrary<MessageJson> {
+  const stamps = fc
+    .tuple(
+      fc.integer({ min: -EVENT_AGE_MAX_MS, max: EVENT_AHEAD_MAX_MS }),
+      fc.constantFrom('Z', '0Z', '1234Z', '+00:00'),
+    )
+    .map(([offsetMs, end]) => new Date(nowMs + offsetMs).toISOString().replace('Z', end));
+  return fc
+    .tuple(ownFields, optionalFields, fc.record({ messageId: fc.uuid(), eventTimestamp: stamps }))
+    .map(([own, others, common]) => ({ ...others, ...own, ...common }));
+}
