@@ -1,0 +1,55 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createBytesInFlight, type Hold } from './bytes-in-flight.ts';
+
+const MAX = 100;
+
+it('never holds more than its bound but for a lone request, and ends at zero', () => {
+  const step = fc.record({ what: fc.constantFrom('reserve', 'grow', 'release'), which: fc.nat(9), bytes: fc.nat(150) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const bytesInFlight = createBytesInFlight(MAX);
+      const open: { hold: Hold; bytes: number }[] = [];
+      for (const { what, which, bytes } of steps) {
+        const at = open[which];
+        try {
+          if (what === 'reserve') open.push({ hold: bytesInFlight.reserve(bytes), bytes });
+          else if (what === 'grow' && at !== undefined) {
+            at.hold.grow(bytes);
+            at.bytes = Math.max(at.bytes, bytes);
+          }
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
+        }
+        if (what === 'release') open.splice(which, 1)[0]?.hold.release();
+        expect(bytesInFlight.held).toBe(open.reduce((sum, one) => sum + one.bytes, 0));
+        if (open.filter((one) => one.bytes > 0).length > 1) expect(bytesInFlight.held).toBeLessThanOrEqual(MAX);
+      }
+      for (const { hold } of open) {
+        hold.release();
+        hold.release();
+      }
+      expect(bytesInFlight.held).toBe(0);
+    }),
+  );
+});
+
+it('refuses what has no room, keeps what a refused growth had, and takes it once there is room', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  const first = bytesInFlight.reserve(60);
+  expect(() => bytesInFlight.reserve(41)).toThrow();
+  const second = bytesInFlight.reserve(40);
+  expect(() => second.grow(41)).toThrow();
+  expect(bytesInFlight.held).toBe(100);
+  first.release();
+  second.grow(100);
+  expect(bytesInFlight.held).toBe(100);
+});
+
+it('counts what really is held although there is no room for it', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  bytesInFlight.reserve(60);
+  bytesInFlight.reserve(40).settle(50);
+  expect(bytesInFlight.held).toBe(110);
+  expect(() => bytesInFlight.reserve(1)).toThrow();
+});

@@ -1,0 +1,59 @@
+import { PublicError } from '@playline/errors';
+
+/** Bytes that one request holds. */
+export interface Hold {
+  /** Raises what is held to `bytes`. @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room for it */
+  grow(bytes: number): void;
+  /** Sets what is held to what it really is, room or not. */
+  settle(bytes: number): void;
+  /** Gives everything back; a second call does nothing. */
+  release(): void;
+}
+
+/** Bounds the memory of everything received and not yet acknowledged by the brokers. */
+export interface BytesInFlight {
+  readonly held: number;
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room; a lone request always has room */
+  reserve(bytes: number): Hold;
+}
+
+/** @param onChange told the new sum, for a gauge */
+export function createBytesInFlight(bytesMax: number, onChange: (held: number) => void = () => {}): BytesInFlight {
+  let held = 0;
+  const change = (delta: number) => {
+    held += delta;
+    onChange(held);
+  };
+  const checkRoom = (own: number, wanted: number) => {
+    const others = held - own;
+    if (others > 0 && others + wanted > bytesMax) throw new PublicError('TOO_MANY_REQUESTS_ERROR');
+  };
+  return {
+    get held() {
+      return held;
+    },
+    reserve: (bytes) => {
+      checkRoom(0, bytes);
+      change(bytes);
+      let own = bytes;
+      let released = false;
+      const settle = (to: number) => {
+        if (released) return;
+        change(to - own);
+        own = to;
+      };
+      return {
+        settle,
+        grow: (to) => {
+          if (to <= own) return;
+          checkRoom(own, to);
+          settle(to);
+        },
+        release: () => {
+          settle(0);
+          released = true;
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { BATCH_BYTES_MAX, EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
+import { settings } from '@playline/runtime';
+import { z } from 'zod';
+
+/** Longest age or lead that still fits the partitions of the events table. */
+const WINDOW_MAX_MS = 366 * 24 * 60 * 60 * 1000;
+
+/** Settings of the gateway, by the names of their environment variables. */
+export const configSchema = z.object({
+  LOG_LEVEL: settings.logLevel().default('info'),
+  HTTP_HOST: settings.text().default('127.0.0.1'),
+  HTTP_PORT: settings.port().default(8080),
+  ADMIN_HOST: settings.text().default('127.0.0.1'),
+  ADMIN_PORT: settings.port().default(8081),
+  /** Base of the `link` in error envelopes. */
+  PUBLIC_URL: settings
+    .url()
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional(),
+  HTTP_HEADER_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case words joined by hyphens')
+    .default('x-service'),
+  ACCESS_KEY_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9]+$/, 'expected lower-case letters and digits')
+    .default('svcapik'),
+  KAFKA_BROKERS: settings.brokers(),
+  SCHEMA_REGISTRY_URL: settings.url(),
+  REDIS_URL: settings.url(),
+  /** Put before every topic name. */
+  TOPIC_PREFIX: z.string().default(''),
+  /** As long as the hash that it keys. */
+  IDENTITY_PEPPER: settings.secretHex(32),
+  /** Room for sixteen of the largest batches; at least two, so that one large batch does not shut out all others. */
+  BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
+  /** The first 500 must come within 3 s of the brokers going away. */
+  PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
+  EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
+  EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
+});
+
+export type Config = z.infer<typeof configSchema>;

@@ -1,0 +1,38 @@
+import type { RejectionCode } from '@playline/contracts';
+import type { Metrics } from '@playline/runtime';
+
+/** What the gateway counts. Labels are few and fixed: no ids, no content. */
+export interface GatewayMetrics {
+  onAnswer(status: number): void;
+  onAccepted(messages: number): void;
+  onRejected(code: RejectionCode): void;
+  /** Which way a batch was read: by the byte scan, or parsed because the scan left it undecided. */
+  onBatch(way: 'scan' | 'parse'): void;
+  onPublished(seconds: number): void;
+  onBytesInFlight(held: number): void;
+}
+
+/** From one round trip on a calm network to the publish deadline. */
+const PUBLISH_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
+  const requests = metrics.counter('gateway_requests_total', 'Answers by status', ['status']);
+  const accepted = metrics.counter('gateway_messages_accepted_total', 'Messages acknowledged to clients');
+  const rejected = metrics.counter('gateway_rejections_total', 'Rejection errors by code', ['code']);
+  const batches = metrics.counter('gateway_batches_total', 'Batches by the way they were read', ['way']);
+  const publish = metrics.histogram('gateway_publish_seconds', 'From send to acknowledgement', {
+    bucketsSeconds: PUBLISH_BUCKETS_S,
+  });
+  const held = metrics.gauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers');
+  // Looking a label up costs more than counting, and each request counts these two.
+  const ways = { scan: batches.labels('scan'), parse: batches.labels('parse') };
+  const ok = requests.labels('200');
+  return {
+    onAnswer: (status) => (status === 200 ? ok : requests.labels(String(status))).inc(),
+    onAccepted: (messages) => accepted.inc(messages),
+    onRejected: (code) => rejected.inc({ code }),
+    onBatch: (way) => ways[way].inc(),
+    onPublished: (seconds) => publish.observe(seconds),
+    onBytesInFlight: (bytes) => held.set(bytes),
+  };
+}

@@ -1,0 +1,38 @@
+import { PublicError } from '@playline/errors';
+import type { OutgoingRecord, Producer } from '@playline/stream';
+import type { Hold } from './bytes-in-flight.ts';
+
+/** Publishes the records of one request; resolves when every one of them is acknowledged. */
+export type Publish = (records: readonly OutgoingRecord[], hold: Hold) => Promise<void>;
+
+export interface PublishOptions {
+  producer: Pick<Producer, 'send'>;
+  deadlineMs: number;
+  onPublished?: (seconds: number) => void;
+}
+
+/**
+ * Builds the one way to the brokers. Delivery guarantee: it resolves only after the brokers have acknowledged all
+ * records; a fault or the deadline rejects with INTERNAL_SERVER_ERROR, upon which clients send the same ids again.
+ * The hold is released when the producer settles, not at the deadline: until then the bytes are in memory.
+ */
+export function createPublish({ producer, deadlineMs, onPublished = () => {} }: PublishOptions): Publish {
+  return (records, hold) =>
+    new Promise((resolve, reject) => {
+      const startedAt = performance.now();
+      const fail = (cause: Error) => reject(new PublicError('INTERNAL_SERVER_ERROR', { cause }));
+      const timer = setTimeout(() => fail(new Error(`not acknowledged within ${deadlineMs} ms`)), deadlineMs);
+      const settle = (fault: Error | null) => {
+        clearTimeout(timer);
+        hold.release();
+        if (fault !== null) return fail(fault);
+        onPublished((performance.now() - startedAt) / 1000);
+        resolve();
+      };
+      try {
+        producer.send(records, settle);
+      } catch (error) {
+        settle(error as Error);
+      }
+    });
+}

@@ -1,0 +1,17 @@
+import { describe, expect, it } from 'vitest';
+import { expectEnvelope, MESSAGES, openGateway } from '../../test/open-gateway.ts';
+
+describe('404', () => {
+  it.each(['GET', 'PUT', 'DELETE', 'PATCH'])('answers %s on the path of the messages', async (method) => {
+    const { url } = await openGateway();
+    const answer = await fetch(url + MESSAGES, { method });
+    expect(answer.status).toBe(404);
+    await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+  });
+
+  it('answers any other path', async () => {
+    const { url } = await openGateway();
+    for (const path of ['/', '/v1', '/v2/audience/messages', `${MESSAGES}/`])
+      await expectEnvelope(await fetch(url + path, { method: 'POST' }), 'RESOURCE_NOT_FOUND');
+  });
+});

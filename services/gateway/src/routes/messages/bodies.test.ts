@@ -1,0 +1,126 @@
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { expectEnvelope, message, openGateway, sentMessages } from '../../test/open-gateway.ts';
+
+const LIMIT = 1024 * 1024;
+const MESSAGE_LIMIT = 32 * 1024;
+
+/** A body that is one message with a piece of JSON text as its properties. */
+function withProperties(text: string): string {
+  return `{"messages":[${JSON.stringify(message()).slice(0, -1)},"properties":${text}}]}`;
+}
+
+describe('a body', () => {
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('as %s is stored, and a bomb of it is refused with the limit named', async (encoding, compress) => {
+    const { post, producer } = await openGateway();
+    const headers = { 'content-encoding': encoding };
+    expect((await post(compress(JSON.stringify({ messages: [message()] })), headers)).status).toBe(200);
+    expect(sentMessages(producer)).toHaveLength(1);
+    const bomb = await post(compress(Buffer.alloc(64 * LIMIT, ' ')), headers);
+    expect(bomb.status).toBe(400);
+    await expectEnvelope(bomb, 'VALIDATION_ERROR', { limitBytes: LIMIT });
+  });
+
+  it('of 2 MiB is refused with the limit named', async () => {
+    const { post } = await openGateway();
+    const answer = await post(Buffer.alloc(2 * LIMIT, ' '));
+    expect(answer.status).toBe(400);
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { limitBytes: LIMIT });
+  });
+
+  it.each([
+    ['empty', ''],
+    ['not JSON', 'messages=1'],
+    ['cut short', '{"messages":[{"type":"track"'],
+    ['two documents', '{"messages":[]}{}'],
+    ['invalid UTF-8', Buffer.from('{"messages":[{"type":"\xff"}]}', 'latin1')],
+    ['an overlong NUL', Buffer.from('{"messages":[{"type":"\xc0\x80"}]}', 'latin1')],
+    ['UTF-16', Buffer.from('{"messages":[]}', 'utf16le')],
+    ['a raw NUL', '{"messages":["\0"]}'],
+  ])('that is %s is refused with an envelope', async (_name, body) => {
+    const { post } = await openGateway();
+    const answer = await post(body);
+    expect(answer.status).toBe(400);
+    await expectEnvelope(answer, 'VALIDATION_ERROR');
+  });
+
+  it('with one message above 32 KiB loses that message alone, by its bytes as they stand in the body', async () => {
+    const { post, producer } = await openGateway();
+    const grown = (bytes: number) => {
+      const small = JSON.stringify(message({ properties: { text: '' } }));
+      return small.replace('"text":""', `"text":"${'x'.repeat(bytes - small.length)}"`);
+    };
+    const answer = await post(`{"messages":[${grown(MESSAGE_LIMIT)},${grown(MESSAGE_LIMIT + 1)}]}`);
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({
+      accepted: 1,
+      rejections: [{ errors: [{ field: 'message', code: 'INVALID_VALUE' }] }],
+    });
+    expect(sentMessages(producer)).toHaveLength(1);
+  });
+
+  it('keeps properties byte for byte as they were sent', async () => {
+    const { post, producer } = await openGateway();
+    const texts = [
+      '{ "a" : 1.0,\n"b":1e400,"c":12345678901234567890 }',
+      '{"__proto__":{"polluted":true},"constructor":1}',
+      '{"k":1,"k":2}',
+      '{"nul":"\\u0000","lone":"\\ud800","escaped":"\\u0041"}',
+      '{"emoji":"🎮","line":"\u2028"}',
+    ];
+    for (const text of texts) expect((await post(withProperties(text))).status).toBe(200);
+    expect(sentMessages(producer).map(({ properties }) => properties)).toEqual(texts);
+    expect('polluted' in {}).toBe(false);
+  });
+
+  it('nested 10,000 levels deep harms nobody', async () => {
+    const { post, producer } = await openGateway();
+    const deep = `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
+    expect((await post(withProperties(deep))).status).toBe(200);
+    expect(sentMessages(producer)[0]?.properties).toBe(deep);
+    expect((await post('['.repeat(500_000))).status).toBe(400);
+    expect((await post(`${'['.repeat(500_000)}${']'.repeat(500_000)}`)).status).toBe(400);
+  });
+
+  it('with the fields of a message in its prototype has none of them', async () => {
+    const { post } = await openGateway();
+    const answer = await post(`{"messages":[{"__proto__":${JSON.stringify(message())}}]}`);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ accepted: 0, rejected: 1 });
+  });
+
+  it('with duplicate keys counts the last, as JSON.parse does', async () => {
+    const { post, producer } = await openGateway();
+    const twice = JSON.stringify(message()).replace('{', '{"eventName":"first","type":"nonsense",');
+    expect((await post(`{"messages":[],"messages":[${twice}]}`)).status).toBe(200);
+    expect(sentMessages(producer)[0]).toMatchObject({ type: 'track', eventName: 'level_complete' });
+  });
+
+  it('with a lone surrogate in a checked string loses that message', async () => {
+    const { post } = await openGateway();
+    const body = JSON.stringify({ messages: [message({ eventName: 'NAME' })] }).replace('NAME', '\\ud800');
+    const answer = await post(body);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({
+      rejections: [{ errors: [{ field: 'eventName', code: 'INVALID_FORMAT' }] }],
+    });
+  });
+
+  it('with an escaped NUL in an id is stored as it is', async () => {
+    const { post, producer } = await openGateway();
+    expect((await post({ messages: [message({ anonymousId: 'a\0b' })] })).status).toBe(200);
+    expect(sentMessages(producer)[0]?.anonymousId).toBe('a\0b');
+  });
+
+  it('of another content type is refused', async () => {
+    const { post } = await openGateway();
+    const answer = await post({ messages: [message()] }, { 'content-type': 'text/plain' });
+    expect(answer.status).toBe(400);
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-type' });
+  });
+});

@@ -1,0 +1,102 @@
+import { BATCH_BYTES_MAX } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import { type BodyPlan, type Exchange, planJsonBody, type Route, readBody } from '@playline/http';
+import type { IdentityKeyer } from '@playline/identity';
+import type { Authorise } from '../../authorise.ts';
+import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
+import type { GatewayMetrics } from '../../metrics.ts';
+import type { Publish } from '../../publish.ts';
+import type { SchemaIds } from '../../schema-ids.ts';
+import { bytesOf, toOutgoing } from './outgoing.ts';
+import { createBatchReader, type ReadBatch } from './read-batch.ts';
+
+export interface MessagesRouteParts {
+  authorise: Authorise;
+  bytesInFlight: BytesInFlight;
+  publish: Publish;
+  keyer: IdentityKeyer;
+  schemaIds: () => SchemaIds | null;
+  topicPrefix: string;
+  /** How old and how far ahead of this clock an event may be, both inclusive. */
+  eventAgeMaxMs: number;
+  eventAheadMaxMs: number;
+  metrics: GatewayMetrics;
+}
+
+/** Typical batches in JSON compress six- to tenfold. A wrong guess is put right as soon as the body is here. */
+const COMPRESSION_GUESS = 8;
+/** A body without a length is guessed at a few dozen messages, and counted as it comes. */
+const CHUNKED_GUESS_BYTES = 64 * 1024;
+
+/**
+ * POST /v1/audience/messages: specification 1, "Ingest messages". In this order: key, headers of the body, room for
+ * its bytes, body, messages, brokers, answer.
+ */
+export function createMessagesRoute(parts: MessagesRouteParts): Route {
+  const receive = createReceive(parts);
+  return {
+    method: 'POST',
+    path: '/v1/audience/messages',
+    hot: true,
+    cors: true,
+    handle: async (exchange) => {
+      const authorised = parts.authorise(exchange);
+      const { environmentId } = authorised instanceof Promise ? await authorised : authorised;
+      const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
+      const hold = parts.bytesInFlight.reserve(guessBytes(plan));
+      const { batch, outgoing } = await receive(exchange, environmentId, { plan, hold });
+      countBatch(parts.metrics, batch);
+      // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
+      if (outgoing.length > 0) await parts.publish(outgoing, hold);
+      parts.metrics.onAccepted(batch.response.accepted);
+      exchange.answer(batch.response.accepted > 0 ? 200 : 400, JSON.stringify(batch.response));
+    },
+  };
+}
+
+/** Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. */
+function createReceive(parts: MessagesRouteParts) {
+  const readMessages = createMessagesReader(parts);
+  return async (exchange: Exchange, environmentId: string, { plan, hold }: { plan: BodyPlan; hold: Hold }) => {
+    try {
+      const body = await readBody(exchange.request, plan, { onBytes: hold.grow });
+      hold.grow(body.length);
+      const messages = readMessages(exchange, environmentId, body);
+      if (messages.outgoing.length === 0) hold.release();
+      else hold.settle(bytesOf(messages.outgoing));
+      return messages;
+    } catch (error) {
+      hold.release();
+      throw error;
+    }
+  };
+}
+
+/** Builds the reader of whole bodies: records of what is acceptable, and the answer, which names what is not. */
+function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, eventAheadMaxMs }: MessagesRouteParts) {
+  const readBatch = createBatchReader();
+  return (exchange: Exchange, environmentId: string, body: Buffer) => {
+    const ids = schemaIds();
+    if (ids === null)
+      throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error('the schema ids are not known yet') });
+    const { traceId, traceparent } = exchange;
+    const receivedAt = Date.now();
+    const batch = readBatch(body, {
+      window: { fromMs: receivedAt - eventAgeMaxMs, toMs: receivedAt + eventAheadMaxMs },
+      envelope: { schemaId: ids.messages, environmentId, receivedAt, traceId },
+      keyOf: (kind, id) => keyer(environmentId, kind, id),
+    });
+    const context = { topicPrefix, environmentId, traceparent, linkSchemaId: ids.identityLinks };
+    return { batch, outgoing: toOutgoing(batch, context) };
+  };
+}
+
+function guessBytes({ declaredBytes, coding }: BodyPlan): number {
+  if (declaredBytes === null) return CHUNKED_GUESS_BYTES;
+  return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_GUESS, BATCH_BYTES_MAX);
+}
+
+function countBatch(metrics: GatewayMetrics, { way, response }: ReadBatch): void {
+  metrics.onBatch(way);
+  for (const { errors } of response.rejections) for (const { code } of errors) metrics.onRejected(code);
+}

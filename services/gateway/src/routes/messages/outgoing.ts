@@ -1,0 +1,39 @@
+import { FRAME_BYTES, frameRecord, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
+import type { EncodedRecord } from '@playline/events';
+import { toLinkFact } from '@playline/identity';
+import type { OutgoingRecord } from '@playline/stream';
+import type { ReadBatch } from './read-batch.ts';
+
+export interface OutgoingContext {
+  readonly topicPrefix: string;
+  readonly environmentId: string;
+  readonly traceparent: string;
+  readonly linkSchemaId: number;
+}
+
+/** Everything one batch puts on the log: its messages, and a link fact for each identify and alias that links. */
+export function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+  const headers = { traceparent: context.traceparent };
+  const topic = context.topicPrefix + TOPICS.messages.name;
+  const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => ({ topic, key, value, headers }));
+  for (const place of batch.linking) {
+    const value = linkValue(batch.records[place]!, context.linkSchemaId);
+    if (value === null) continue;
+    const linkTopic = context.topicPrefix + TOPICS.identityLinks.name;
+    outgoing.push({ topic: linkTopic, key: Buffer.from(context.environmentId), value, headers });
+  }
+  return outgoing;
+}
+
+/** Reads the link fact off the record itself, so that both ways of reading a batch give the same fact. */
+function linkValue(record: EncodedRecord, schemaId: number): Buffer | null {
+  const fact = toLinkFact(messageRecordCodec.decode(record.value.subarray(FRAME_BYTES)));
+  return fact === null ? null : frameRecord(schemaId, identityLinkCodec.encode(fact));
+}
+
+/** Bytes that the records keep in memory until they are acknowledged. */
+export function bytesOf(records: readonly OutgoingRecord[]): number {
+  let bytes = 0;
+  for (const { key, value } of records) bytes += value.length + (key?.length ?? 0);
+  return bytes;
+}

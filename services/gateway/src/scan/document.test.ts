@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readDocument } from './index.ts';
+
+function readText(text: string) {
+  const read = readDocument(Buffer.from(text));
+  if (!read.ok) throw new Error('not read');
+  return read;
+}
+
+describe('readDocument', () => {
+  it.each([
+    ['text that is no JSON', Buffer.from('{"messages":[}')],
+    ['nothing', Buffer.alloc(0)],
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+    ['a surrogate encoded as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+    ['a byte order mark', Buffer.from('\uFEFF{}')],
+  ])('refuses %s', (_, body) => {
+    expect(readDocument(body)).toEqual({ ok: false });
+  });
+
+  it.each(['null', '[]', '"messages"', '7', '{}', '{"messages":null}', '{"messages":{"a":[1]}}', '{"messages":[]}'])(
+    'finds no messages in %s',
+    (text) => {
+      expect(readText(text).sources).toEqual([]);
+    },
+  );
+
+  it('gives the texts of a message as they stand in the body', () => {
+    const message = '{ "messageId" : 1.50 , "properties":{ "a" : [ 1 , "]}\\"" ] },"traits" : {}, "x":[{}] }';
+    expect(readText(` { "messages" : [ ${message} , 7 ,[1, 2],"a,b" ] } `).sources).toEqual([
+      { bytes: message.length, messageIdText: '1.50', propertiesText: '{ "a" : [ 1 , "]}\\"" ] }', traitsText: '{}' },
+      { bytes: 1, messageIdText: '' },
+      { bytes: 6, messageIdText: '' },
+      { bytes: 5, messageIdText: '' },
+    ]);
+  });
+
+  it('takes the last of equal keys, with or without escapes, as JSON.parse does', () => {
+    const text = '{"messages":[1],"\\u006dessages":[{"properties":{"a":1},"propert\\u0069es":{"a":2}}]}';
+    const { document, sources } = readText(text);
+    expect(document).toEqual({ messages: [{ properties: { a: 2 } }] });
+    expect(sources[0]?.propertiesText).toBe('{"a":2}');
+  });
+
+  it('counts bytes, not characters', () => {
+    expect(readText('{"messages":["é😀"]}').sources[0]?.bytes).toBe(8);
+  });
+
+  it('survives nesting of any depth', () => {
+    const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+    expect(readText(`{"messages":[{"messageId":${nested}}]}`).sources[0]?.messageIdText).toBe(nested);
+  });
+
+  it('looks no further than one message beyond a batch', () => {
+    expect(readText(`{"messages":[${'0,'.repeat(5000)}0]}`).sources).toHaveLength(101);
+  });
+
+  it('finds in any JSON what JSON.parse finds', () => {
+    const message = fc.oneof(
+      fc.jsonValue(),
+      fc.record(
+        { messageId: fc.jsonValue(), properties: fc.jsonValue(), traits: fc.jsonValue() },
+        { requiredKeys: [] },
+      ),
+    );
+    fc.assert(
+      fc.property(fc.array(message, { maxLength: 5 }), fc.constantFrom('', '\t', '\n  '), (messages, space) => {
+        const { sources } = readText(JSON.stringify({ a: { messages: [1] }, messages }, null, space));
+        expect(sources).toHaveLength(messages.length);
+        for (const [index, source] of sources.entries()) {
+          const sent = messages[index];
+          const fields = (Array.isArray(sent) ? {} : Object(sent)) as Record<string, unknown>;
+          const textOf = (name: string) => (Object.hasOwn(fields, name) ? JSON.stringify(fields[name]) : undefined);
+          const compact = (text: string | undefined) => text && JSON.stringify(JSON.parse(text));
+          expect(compact(source.messageIdText || undefined)).toBe(textOf('messageId'));
+          expect(compact(source.propertiesText)).toBe(textOf('properties'));
+          expect(compact(source.traitsText)).toBe(textOf('traits'));
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,148 @@
+import { isUtf8 } from 'node:buffer';
+import { BATCH_MESSAGES_MAX, type MessageSource } from '@playline/contracts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipColon,
+  skipSpace,
+} from './json.ts';
+import { NameTable } from './names.ts';
+
+/** How one element of `messages` stands in the body. */
+export interface BodySource extends MessageSource {
+  /** JSON text of `properties` as sent; undefined when there is none. */
+  propertiesText?: string;
+  /** JSON text of `traits` as sent; undefined when there is none. */
+  traitsText?: string;
+}
+
+export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
+
+/**
+ * The slow path's view of a body: the parsed document, and how its messages stand in the bytes.
+ * @returns `ok: false` when the body is not UTF-8 or not JSON.
+ */
+export function readDocument(body: Buffer): ReadDocument {
+  // RFC 8259: JSON is UTF-8. Decoding would put U+FFFD in the place of broken bytes and store what nobody sent.
+  if (!isUtf8(body)) return { ok: false };
+  let document: unknown;
+  try {
+    document = JSON.parse(body.toString('utf8'));
+  } catch {
+    return { ok: false };
+  }
+  return { ok: true, document, sources: sourcesOf(body) };
+}
+
+interface Range {
+  start: number;
+  end: number;
+}
+
+/** Finds every element of `messages`, at most one more than a batch may have. The body is known to be JSON. */
+function sourcesOf(body: Buffer): BodySource[] {
+  const at = skipSpace(body, 0);
+  if (body[at] !== OPEN_BRACE) return [];
+  const messages = lastFields(body, at, BODY_FIELDS).messages;
+  if (messages === undefined || body[messages.start] !== OPEN_BRACKET) return [];
+  return elementsOf(body, messages.start).map((range) => sourceOf(body, range));
+}
+
+function sourceOf(body: Buffer, { start, end }: Range): BodySource {
+  const textOf = (range: Range | undefined) => range && body.toString('utf8', range.start, range.end);
+  if (body[start] !== OPEN_BRACE) return { bytes: end - start, messageIdText: '' };
+  const fields = lastFields(body, start, MESSAGE_FIELDS);
+  const source: BodySource = { bytes: end - start, messageIdText: textOf(fields.messageId) ?? '' };
+  const propertiesText = textOf(fields.properties);
+  const traitsText = textOf(fields.traits);
+  if (propertiesText !== undefined) source.propertiesText = propertiesText;
+  if (traitsText !== undefined) source.traitsText = traitsText;
+  return source;
+}
+
+/** Ranges of the elements of the array whose bracket stands at `at`. */
+function elementsOf(body: Buffer, at: number): Range[] {
+  const ranges: Range[] = [];
+  let i = skipSpace(body, at + 1);
+  while (body[i] !== CLOSE_BRACKET && ranges.length <= BATCH_MESSAGES_MAX) {
+    const end = skipValue(body, i);
+    ranges.push({ start: i, end });
+    i = skipSpace(body, end);
+    if (body[i] === COMMA) i = skipSpace(body, i + 1);
+  }
+  return ranges;
+}
+
+/** Names to look for, ready for look-up by bytes. */
+interface Wanted<Name extends string> {
+  names: readonly Name[];
+  table: NameTable;
+}
+
+function wantedOf<Name extends string>(...names: Name[]): Wanted<Name> {
+  return { names, table: new NameTable(names) };
+}
+
+const BODY_FIELDS = wantedOf('messages');
+const MESSAGE_FIELDS = wantedOf('messageId', 'properties', 'traits');
+
+/** Ranges of the wanted fields of the object whose brace stands at `at`; of equal keys the last, as JSON.parse has it. */
+function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wanted<Name>): Partial<Record<Name, Range>> {
+  const found: Partial<Record<Name, Range>> = {};
+  let i = skipSpace(body, at + 1);
+  while (body[i] !== CLOSE_BRACE) {
+    const keyEnd = skipText(body, i);
+    const name = wantedName(body, { start: i, end: keyEnd }, wanted);
+    const start = skipColon(body, keyEnd);
+    const end = skipValue(body, start);
+    if (name !== undefined) found[name] = { start, end };
+    i = skipSpace(body, end);
+    if (body[i] === COMMA) i = skipSpace(body, i + 1);
+  }
+  return found;
+}
+
+/** The wanted name that a key spells, with or without escapes. */
+function wantedName<Name extends string>(body: Buffer, key: Range, wanted: Wanted<Name>): Name | undefined {
+  if (!body.subarray(key.start, key.end).includes(BACKSLASH)) {
+    return wanted.names[wanted.table.find(body, key.start + 1, key.end - 1)];
+  }
+  const text: unknown = JSON.parse(body.toString('utf8', key.start, key.end));
+  return wanted.names.find((name) => name === text);
+}
+
+/** The place after the string at `at`. */
+function skipText(body: Buffer, at: number): number {
+  let i = at + 1;
+  while (body[i] !== QUOTE) i += body[i] === BACKSLASH ? 2 : 1;
+  return i + 1;
+}
+
+const isOpening = (byte: number | undefined) => byte === OPEN_BRACE || byte === OPEN_BRACKET;
+const isClosing = (byte: number | undefined) => byte === CLOSE_BRACE || byte === CLOSE_BRACKET;
+
+/** The place after the value at `at`. Counts brackets instead of calling itself: nesting is as deep as the sender likes. */
+function skipValue(body: Buffer, at: number): number {
+  if (body[at] === QUOTE) return skipText(body, at);
+  let i = at;
+  if (!isOpening(body[at])) {
+    while (!isClosing(body[i]) && body[i] !== COMMA && skipSpace(body, i) === i) i++;
+    return i;
+  }
+  let depth = 0;
+  do {
+    if (body[i] === QUOTE) {
+      i = skipText(body, i);
+      continue;
+    }
+    if (isOpening(body[i])) depth++;
+    else if (isClosing(body[i])) depth--;
+    i++;
+  } while (depth > 0);
+  return i;
+}

@@ -1,0 +1,146 @@
+import { ODD_PLACES, ODD_VALUES, oddMessage } from './odd-values.ts';
+import { SAMPLE_KINDS, sampleMessage } from './sample-messages.ts';
+
+/** A repeatable source of numbers (mulberry32). */
+export function createRandom(seed: number): (below: number) => number {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
+  };
+}
+
+/** Put where they do not belong: grammar, known keys with odd values, keys again, escapes, white space, length. */
+const TOKENS: readonly string[] = [
+  '"',
+  '\\',
+  '{',
+  '}',
+  '[',
+  ']',
+  ',',
+  ':',
+  ' ',
+  '\t',
+  '\n',
+  '\u0000',
+  '\u007f',
+  '\uFEFF',
+  'null',
+  'true',
+  'false',
+  '0',
+  '-',
+  '01',
+  '1.',
+  '1e5',
+  '1e999',
+  '-0',
+  '.',
+  '""',
+  '" "',
+  '"a"',
+  '\\u0041',
+  '\\u0020',
+  '\\ud800',
+  '\\ud83d\\ude00',
+  '\\/',
+  '\\"',
+  'é',
+  '€',
+  '😀',
+  '\u00a0',
+  '\u3000',
+  'か',
+  '"type"',
+  '"type":"page",',
+  '"userId":',
+  '"userId":null,',
+  '"userId":"",',
+  '"userId":" u",',
+  '"userId":"u\u3000",',
+  '"anonymousId":"  ",',
+  '"messageId":"x",',
+  '"context":{},',
+  '"context":null,',
+  '"context":{"library":"a","libraryVersion":"1","pageTitle":"\\u0022\\n"},',
+  '"fromId":" a0",',
+  '"toId":"76561198000000000",',
+  '"toId":"email|5f0e7b1c9d3a4e2b8c6d",',
+  '"x":[1,{"a":2}],',
+  '"screenDensity":"1",',
+  '"screenDensity":2.625,',
+  '"screenDensity":1e999,',
+  '"eventName":"",',
+  '"eventName":"\\u0020",',
+  '"eventTimestamp":"2026-02-30T08:13:36Z",',
+  '"__proto__":{"type":"x"},',
+  '"\\u0074ype":"page",',
+  '"\\u006dessages":[],',
+  '"messages":[],',
+  '"properties":{"a":1},',
+  '"properties":[],',
+  '"traits":null,',
+  '"test":1,',
+  '"test":true,',
+  '"surface":"web",',
+  '"surface":"tv",',
+  '"identityType":"steam",',
+  '"consentLevel":"not_set",',
+  'a'.repeat(300),
+  'é'.repeat(130),
+  '"deviceId":" ",',
+  '[[[[[[',
+  '{"a":{"a":{"a":{}}}}',
+  '"locale":"x\\u00e9",',
+];
+
+function damageOnce(text: string, random: (below: number) => number): string {
+  const at = random(text.length);
+  const token = TOKENS[random(TOKENS.length)]!;
+  switch (random(7)) {
+    case 0:
+      return text.slice(0, at) + text.slice(at + 1 + random(3));
+    case 1:
+      return text.slice(0, at) + token + text.slice(at);
+    case 2:
+      return text.slice(0, at) + token + text.slice(at + 1);
+    case 3: {
+      // Before a key: most of these leave the body well formed.
+      const key = text.indexOf(',"', at) + 1;
+      return text.slice(0, key) + token + text.slice(key);
+    }
+    case 4: {
+      const value = text.indexOf('":', at) + 2;
+      const end = text.indexOf(',', value);
+      return end < 0 ? text : text.slice(0, value) + token.replace(/,$/, '') + text.slice(end);
+    }
+    case 5: {
+      // Inside a string, behind its opening quote.
+      const value = text.indexOf(':"', at) + 2;
+      return text.slice(0, value) + token.replaceAll('"', '') + text.slice(value);
+    }
+    default: {
+      const end = text.indexOf('",', at);
+      return end < 0 ? text : text.slice(0, end) + token.replaceAll('"', '') + text.slice(end);
+    }
+  }
+}
+
+/** A batch of one to four sample messages with up to three things wrong, sometimes a byte of nonsense. */
+export function damagedBody(random: (below: number) => number, nowMs: number): Buffer {
+  const first = random(SAMPLE_KINDS);
+  const messages = Array.from({ length: 1 + random(4) }, (_, index) => sampleMessage(first + index, nowMs));
+  if (random(3) === 0) {
+    const at = random(messages.length);
+    const value = ODD_VALUES[random(ODD_VALUES.length)];
+    messages[at] = oddMessage(messages[at]!, ODD_PLACES[random(ODD_PLACES.length)]!, value);
+  }
+  let text = JSON.stringify({ messages }, null, random(8) === 0 ? 1 : 0);
+  for (let times = random(4); times > 0; times--) text = damageOnce(text, random);
+  const body = Buffer.from(text);
+  if (random(20) === 0) body[random(body.length)] = random(256);
+  return body;
+}

@@ -1,0 +1,207 @@
+/**
+ * The grammar of JSON (RFC 8259) over bytes, without building anything. Every function takes the place to start at and
+ * returns the place after what it read, or `FAIL`. Reads past the end give undefined, which no rule accepts.
+ */
+
+/** No place: a value never ends at the first byte. */
+export const FAIL = 0;
+
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
+export const COLON = 0x3a;
+export const OPEN_BRACKET = 0x5b;
+export const BACKSLASH = 0x5c;
+export const CLOSE_BRACKET = 0x5d;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
+export const SPACE = 0x20;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const MINUS = 0x2d;
+const PLUS = 0x2b;
+const POINT = 0x2e;
+const LETTER_E = 0x65;
+const LETTER_F = 0x66;
+const LETTER_L = 0x6c;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
+const LETTER_U = 0x75;
+/** Sets the bit that tells lower case from upper case in ASCII letters. */
+const LOWER_CASE = 0x20;
+
+/** Nesting that the scan follows; deeper bodies are undecided, so that no input can exhaust the stack. */
+const DEPTH_MAX = 40;
+
+/** 1 for bytes that end a run of plain bytes within a string: control characters, quote, backslash. */
+const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
+STOPS[QUOTE] = 1;
+STOPS[BACKSLASH] = 1;
+
+/** Value of a hexadecimal digit; `NOT_HEX` for any other byte. */
+export const HEX_VALUES = new Uint8Array(256).fill(0x80);
+export const NOT_HEX = 0x80;
+for (const [value, digit] of [...'0123456789abcdef'].entries()) {
+  HEX_VALUES[digit.charCodeAt(0)] = value;
+  HEX_VALUES[digit.toUpperCase().charCodeAt(0)] = value;
+}
+
+/** Bytes that may follow a backslash, but for `u`. */
+const SIMPLE_ESCAPES = new Uint8Array(256);
+for (const letter of '"\\/bfnrt') SIMPLE_ESCAPES[letter.charCodeAt(0)] = 1;
+
+export function isSpace(byte: number): boolean {
+  return byte === SPACE || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+export function skipSpace(bytes: Uint8Array, at: number): number {
+  let i = at;
+  while (isSpace(bytes[i]!)) i++;
+  return i;
+}
+
+/**
+ * Reads a string from its opening quote.
+ * @returns the place after the closing quote; the same, negated, when the string holds escapes.
+ */
+export function endOfString(bytes: Uint8Array, at: number): number {
+  let i = at + 1;
+  while (STOPS[bytes[i]!] === 0) i++;
+  if (bytes[i] === QUOTE) return i + 1;
+  return endOfEscapedString(bytes, i);
+}
+
+function endOfEscapedString(bytes: Uint8Array, at: number): number {
+  let i = at;
+  for (;;) {
+    while (STOPS[bytes[i]!] === 0) i++;
+    if (bytes[i] === QUOTE) return -(i + 1);
+    if (bytes[i] !== BACKSLASH) return FAIL;
+    if (SIMPLE_ESCAPES[bytes[i + 1]!] === 1) i += 2;
+    else if (bytes[i + 1] === LETTER_U && isHex4(bytes, i + 2)) i += 6;
+    else return FAIL;
+  }
+}
+
+function isHex4(bytes: Uint8Array, at: number): boolean {
+  if (at + 4 > bytes.length) return false;
+  const all =
+    HEX_VALUES[bytes[at]!]! | HEX_VALUES[bytes[at + 1]!]! | HEX_VALUES[bytes[at + 2]!]! | HEX_VALUES[bytes[at + 3]!]!;
+  return (all & NOT_HEX) === 0;
+}
+
+/** True when a string with valid escapes names a surrogate by `\uD8xx` to `\uDFxx`, alone or in a pair. */
+export function hasSurrogateEscape(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    if (bytes[i] !== BACKSLASH) continue;
+    i++;
+    if (bytes[i] !== LETTER_U) continue;
+    if (HEX_VALUES[bytes[i + 1]!] === 0xd && HEX_VALUES[bytes[i + 2]!]! >= 8) return true;
+    i += 4;
+  }
+  return false;
+}
+
+const isDigit = (c: number | undefined): boolean => c !== undefined && c >= DIGIT_0 && c <= DIGIT_9;
+
+function skipDigits(bytes: Uint8Array, at: number): number {
+  let i = at;
+  while (isDigit(bytes[i])) i++;
+  return i;
+}
+
+export function endOfNumber(bytes: Uint8Array, at: number): number {
+  let i = bytes[at] === MINUS ? at + 1 : at;
+  if (!isDigit(bytes[i])) return FAIL;
+  i = bytes[i] === DIGIT_0 ? i + 1 : skipDigits(bytes, i);
+  if (bytes[i] === POINT) {
+    if (!isDigit(bytes[i + 1])) return FAIL;
+    i = skipDigits(bytes, i + 1);
+  }
+  if ((bytes[i]! | LOWER_CASE) !== LETTER_E) return i;
+  i++;
+  if (bytes[i] === PLUS || bytes[i] === MINUS) i++;
+  return isDigit(bytes[i]) ? skipDigits(bytes, i) : FAIL;
+}
+
+export function endOfNull(bytes: Uint8Array, at: number): number {
+  const isNull =
+    bytes[at] === LETTER_N && bytes[at + 1] === LETTER_U && bytes[at + 2] === LETTER_L && bytes[at + 3] === LETTER_L;
+  return isNull ? at + 4 : FAIL;
+}
+
+export function endOfBoolean(bytes: Uint8Array, at: number): number {
+  if (bytes[at] === LETTER_T) {
+    return bytes[at + 1] === 0x72 && bytes[at + 2] === LETTER_U && bytes[at + 3] === LETTER_E ? at + 4 : FAIL;
+  }
+  const isFalse =
+    bytes[at] === LETTER_F &&
+    bytes[at + 1] === 0x61 &&
+    bytes[at + 2] === LETTER_L &&
+    bytes[at + 3] === 0x73 &&
+    bytes[at + 4] === LETTER_E;
+  return isFalse ? at + 5 : FAIL;
+}
+
+/** Reads the colon after a key and white space around it. */
+export function skipColon(bytes: Uint8Array, at: number): number {
+  const colon = bytes[at] === COLON ? at : skipSpace(bytes, at);
+  if (bytes[colon] !== COLON) return FAIL;
+  return bytes[colon + 1]! > SPACE ? colon + 1 : skipSpace(bytes, colon + 1);
+}
+
+/**
+ * Reads any value.
+ * @param depth nesting of the value; more than `DEPTH_MAX` fails.
+ */
+export function endOfValue(bytes: Uint8Array, at: number, depth: number): number {
+  switch (bytes[at]) {
+    case QUOTE:
+      return Math.abs(endOfString(bytes, at));
+    case OPEN_BRACE:
+      return endOfObject(bytes, at, depth);
+    case OPEN_BRACKET:
+      return endOfArray(bytes, at, depth);
+    case LETTER_N:
+      return endOfNull(bytes, at);
+    case LETTER_T:
+    case LETTER_F:
+      return endOfBoolean(bytes, at);
+    default:
+      return endOfNumber(bytes, at);
+  }
+}
+
+export function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth > DEPTH_MAX) return FAIL;
+  let i = skipSpace(bytes, at + 1);
+  if (bytes[i] === CLOSE_BRACE) return i + 1;
+  for (;;) {
+    if (bytes[i] !== QUOTE) return FAIL;
+    i = Math.abs(endOfString(bytes, i));
+    if (i === FAIL) return FAIL;
+    i = skipColon(bytes, i);
+    if (i === FAIL) return FAIL;
+    i = endOfValue(bytes, i, depth + 1);
+    if (i === FAIL) return FAIL;
+    if (bytes[i] !== COMMA) {
+      i = skipSpace(bytes, i);
+      if (bytes[i] === CLOSE_BRACE) return i + 1;
+      if (bytes[i] !== COMMA) return FAIL;
+    }
+    i = skipSpace(bytes, i + 1);
+  }
+}
+
+function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth > DEPTH_MAX) return FAIL;
+  let i = skipSpace(bytes, at + 1);
+  if (bytes[i] === CLOSE_BRACKET) return i + 1;
+  for (;;) {
+    i = endOfValue(bytes, i, depth + 1);
+    if (i === FAIL) return FAIL;
+    i = skipSpace(bytes, i);
+    if (bytes[i] === CLOSE_BRACKET) return i + 1;
+    if (bytes[i] !== COMMA) return FAIL;
+    i = skipSpace(bytes, i + 1);
+  }
+}

@@ -1,0 +1,206 @@
+import { CONSENT_STATUSES, ID_CODE_POINTS_MAX, IDENTITY_TYPES, MESSAGE_TYPES, SURFACES } from '@playline/contracts';
+import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH } from '@playline/events';
+import { scanContext } from './context.ts';
+import {
+  CLOSE_BRACE,
+  COMMA,
+  endOfBoolean,
+  endOfNull,
+  endOfObject,
+  endOfString,
+  endOfValue,
+  FAIL,
+  hasSurrogateEscape,
+  OPEN_BRACE,
+  QUOTE,
+  SPACE,
+  skipColon,
+  skipSpace,
+} from './json.ts';
+import { readMessageId } from './message-id.ts';
+import { NameTable, UNKNOWN } from './names.ts';
+import type { ScanState } from './state.ts';
+import { endsVisible, isVisibleAt } from './text.ts';
+import { timestampOf } from './timestamp.ts';
+
+/** Fields of a message in the order of `FIELD`, so that a name's place is its field. */
+const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
+const MESSAGE_TABLE = new NameTable(MESSAGE_NAMES);
+
+const TYPE_TABLE = new NameTable(MESSAGE_TYPES);
+const IDENTITY_TYPE_TABLE = new NameTable(IDENTITY_TYPES);
+const SURFACE_TABLE = new NameTable(SURFACES);
+const CONSENT_TABLE = new NameTable(CONSENT_STATUSES);
+
+const TRACK = MESSAGE_TYPES.indexOf('track');
+const IDENTIFY = MESSAGE_TYPES.indexOf('identify');
+const ALIAS = MESSAGE_TYPES.indexOf('alias');
+
+/** type, messageId and eventTimestamp. */
+const REQUIRED_BITS = (1 << FIELD.type) | (1 << FIELD.messageId) | (1 << FIELD.eventTimestamp);
+/** A field of a message within the array within the body. */
+const VALUE_DEPTH = 3;
+
+/**
+ * Reads one message from its opening brace into its row of the batch.
+ * @returns the place after it; `FAIL` when it is no JSON, not acceptable, or not decided here.
+ */
+export function scanMessage(state: ScanState, at: number): number {
+  const { bytes } = state;
+  clearRow(state);
+  let i = skipSpace(bytes, at + 1);
+  let seen = 0;
+  for (;;) {
+    if (bytes[i] !== QUOTE) return FAIL;
+    const keyEnd = endOfString(bytes, i);
+    // A key with escapes may spell a known name: undecided.
+    if (keyEnd <= FAIL) return FAIL;
+    const field = MESSAGE_TABLE.find(bytes, i + 1, keyEnd - 1);
+    i = skipColon(bytes, keyEnd);
+    if (i === FAIL) return FAIL;
+    if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
+    else {
+      // The last of two equal keys would win: undecided.
+      if ((seen & (1 << field)) !== 0) return FAIL;
+      seen |= 1 << field;
+      i = scanField(state, field as Field, i);
+    }
+    if (i === FAIL) return FAIL;
+    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+    if (bytes[i] === CLOSE_BRACE) break;
+    if (bytes[i] !== COMMA) return FAIL;
+    i++;
+    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+  }
+  return (seen & REQUIRED_BITS) === REQUIRED_BITS && hasRequiredByType(state) ? i + 1 : FAIL;
+}
+
+function clearRow({ batch, message }: ScanState): void {
+  const row = message << ROW_SHIFT;
+  for (let slot = row; slot < row + ROW_WIDTH; slot++) {
+    batch.starts[slot] = 0;
+    batch.ends[slot] = 0;
+  }
+  batch.escaped[message] = 0;
+}
+
+function scanField(state: ScanState, field: Field, at: number): number {
+  const first = state.bytes[at];
+  if (first === QUOTE) return scanText(state, field, at);
+  if (first === OPEN_BRACE) {
+    if (field === FIELD.context) return scanContext(state, at);
+    return field === FIELD.properties || field === FIELD.traits ? scanObject(state, field, at) : FAIL;
+  }
+  const afterNull = endOfNull(state.bytes, at);
+  if (afterNull !== FAIL) return (REQUIRED_BITS & (1 << field)) === 0 ? afterNull : FAIL;
+  return field === FIELD.test ? scanBoolean(state, field, at) : FAIL;
+}
+
+function scanObject(state: ScanState, field: Field, at: number): number {
+  const end = endOfObject(state.bytes, at, VALUE_DEPTH);
+  if (end !== FAIL) keepRange(state, field, { start: at, end });
+  return end;
+}
+
+function scanBoolean(state: ScanState, field: Field, at: number): number {
+  const end = endOfBoolean(state.bytes, at);
+  if (end !== FAIL) keepRange(state, field, { start: at, end });
+  return end;
+}
+
+function keepRange({ batch, message }: ScanState, field: Field, range: { start: number; end: number }): void {
+  const slot = (message << ROW_SHIFT) + field;
+  batch.starts[slot] = range.start;
+  batch.ends[slot] = range.end;
+}
+
+function scanText(state: ScanState, field: Field, at: number): number {
+  const { bytes, batch, message } = state;
+  const read = endOfString(bytes, at);
+  if (read === FAIL) return FAIL;
+  const next = Math.abs(read);
+  const slot = (message << ROW_SHIFT) + field;
+  batch.starts[slot] = at + 1;
+  batch.ends[slot] = next - 1;
+  if (read < 0) {
+    // Escapes in ids, enumerations and times are undecided: nobody needs them there.
+    if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) return FAIL;
+    batch.escaped[message]! |= 1 << field;
+  }
+  return isAcceptable(state, field, slot) ? next : FAIL;
+}
+
+/** The rules of a string by itself. */
+function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
+  const { bytes, batch } = state;
+  const start = batch.starts[slot]!;
+  const end = batch.ends[slot]!;
+  switch (field) {
+    case FIELD.type:
+      return TYPE_TABLE.find(bytes, start, end) !== UNKNOWN;
+    case FIELD.messageId:
+      return readMessageId(state, start, end);
+    case FIELD.eventTimestamp: {
+      const time = timestampOf(bytes, start, end);
+      batch.eventTimes[state.message] = time;
+      return time >= state.fromMs && time <= state.toMs;
+    }
+    case FIELD.identityType:
+    case FIELD.fromType:
+    case FIELD.toType:
+      return IDENTITY_TYPE_TABLE.find(bytes, start, end) !== UNKNOWN;
+    case FIELD.surface:
+      return SURFACE_TABLE.find(bytes, start, end) !== UNKNOWN;
+    case FIELD.consentLevel:
+      return CONSENT_TABLE.find(bytes, start, end) !== UNKNOWN;
+    case FIELD.eventName:
+      return end - start <= ID_CODE_POINTS_MAX;
+    case FIELD.anonymousId:
+    case FIELD.deviceId:
+    case FIELD.sessionId:
+    case FIELD.userId:
+    case FIELD.fromId:
+    case FIELD.toId:
+      return isAcceptableId(bytes, start, end);
+    default:
+      return false;
+  }
+}
+
+/** An id that trimming would change, or that may be blank, is undecided; no characters at all is an absent id. */
+function isAcceptableId(bytes: Uint8Array, start: number, end: number): boolean {
+  if (start === end) return true;
+  return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && endsVisible(bytes, end);
+}
+
+/** The rules between fields. */
+function hasRequiredByType(state: ScanState): boolean {
+  const { bytes, batch, message } = state;
+  const row = message << ROW_SHIFT;
+  switch (TYPE_TABLE.find(bytes, batch.starts[row + FIELD.type]!, batch.ends[row + FIELD.type]!)) {
+    case TRACK:
+      return isPresent(state, FIELD.eventName) && isVisibleAt(bytes, batch.starts[row + FIELD.eventName]!);
+    case IDENTIFY:
+      return isPresent(state, FIELD.userId);
+    case ALIAS:
+      return isPresent(state, FIELD.fromId) && isPresent(state, FIELD.toId) && !aliasesItself(state);
+    default:
+      return true;
+  }
+}
+
+function isPresent({ batch, message }: ScanState, field: Field): boolean {
+  const slot = (message << ROW_SHIFT) + field;
+  return batch.ends[slot]! > batch.starts[slot]!;
+}
+
+/** Ids without escapes and without white space at their ends are equal when their bytes are. */
+function aliasesItself({ bytes, batch, message }: ScanState): boolean {
+  const row = message << ROW_SHIFT;
+  const from = batch.starts[row + FIELD.fromId]!;
+  const to = batch.starts[row + FIELD.toId]!;
+  const length = batch.ends[row + FIELD.fromId]! - from;
+  if (batch.ends[row + FIELD.toId]! - to !== length) return false;
+  for (let i = 0; i < length; i++) if (bytes[from + i] !== bytes[to + i]) return false;
+  return true;
+}

@@ -1,0 +1,57 @@
+/** No name of the table. */
+export const UNKNOWN = -1;
+
+/** Slots of a table; 64 leave room enough that a hash without collisions is found at once. */
+const SLOTS = 64;
+
+/**
+ * A fixed set of names, looked up by their bytes without building a string: one hash of the length and three bytes,
+ * free of collisions within the table, then an exact comparison.
+ */
+export class NameTable {
+  readonly #names: readonly Uint8Array[];
+  /** Index of the name in a slot, plus one; 0 for an empty slot. */
+  readonly #slots = new Uint8Array(SLOTS);
+  #first = 0;
+  #middle = 0;
+
+  /** @throws Error when no hash tells the names apart (known when the process starts). */
+  constructor(names: readonly string[]) {
+    this.#names = names.map((name) => Uint8Array.from(Buffer.from(name)));
+    for (this.#first = 1; this.#first < SLOTS; this.#first++) {
+      for (this.#middle = 1; this.#middle < SLOTS; this.#middle++) if (this.#fillSlots()) return;
+    }
+    throw new Error(`no hash without collisions for ${names.join(', ')}`);
+  }
+
+  #fillSlots(): boolean {
+    this.#slots.fill(0);
+    for (const [index, name] of this.#names.entries()) {
+      const slot = this.#slotOf(name, 0, name.length);
+      if (this.#slots[slot] !== 0) return false;
+      this.#slots[slot] = index + 1;
+    }
+    return true;
+  }
+
+  #slotOf(bytes: Uint8Array, start: number, length: number): number {
+    const hash =
+      bytes[start]! * this.#first +
+      bytes[start + (length >> 1)]! * this.#middle +
+      bytes[start + length - 1]! +
+      length * 7;
+    return hash & (SLOTS - 1);
+  }
+
+  /** @returns the place in the table of the name from `start` to before `end`, or `UNKNOWN`. */
+  find(bytes: Uint8Array, start: number, end: number): number {
+    const length = end - start;
+    if (length <= 0) return UNKNOWN;
+    const index = this.#slots[this.#slotOf(bytes, start, length)]! - 1;
+    if (index === UNKNOWN) return UNKNOWN;
+    const name = this.#names[index]!;
+    if (name.length !== length) return UNKNOWN;
+    for (let i = 0; i < length; i++) if (bytes[start + i] !== name[i]) return UNKNOWN;
+    return index;
+  }
+}

@@ -1,0 +1,136 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createKey, createKeyVerifier, type KeyStore } from '@playline/access-keys';
+import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
+import { type HttpServer, openHttpServer } from '@playline/http';
+import { createIdentityKeyer } from '@playline/identity';
+import { createLogger, createMetrics } from '@playline/runtime';
+import type { OutgoingRecord } from '@playline/stream';
+import { afterEach, expect } from 'vitest';
+import { createGatewayApp, type GatewaySettings } from '../app.ts';
+import type { SchemaIds } from '../schema-ids.ts';
+
+export const KEY_HEADER = 'x-service-publishable-key';
+export const MESSAGES = '/v1/audience/messages';
+const PREFIX = 'svcapik';
+
+/** A producer whose acknowledgements the test gives itself. */
+export interface TestProducer {
+  readonly sent: { records: readonly OutgoingRecord[]; done: (fault: Error | null) => void }[];
+  /** What becomes of the next sends: acknowledged, failed, or left for the test to settle. */
+  mode: 'acknowledge' | 'fail' | 'hold';
+  send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
+}
+
+export interface TestGateway {
+  readonly url: string;
+  readonly port: number;
+  readonly key: string;
+  readonly secretKey: string;
+  readonly store: KeyStore;
+  readonly producer: TestProducer;
+  readonly server: HttpServer;
+  readonly logLines: string[];
+  /** Prometheus text. */
+  metrics(): Promise<string>;
+  post(body: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** Called after each test. */
+  close(): Promise<void>;
+}
+
+export interface TestGatewayOptions extends Partial<GatewaySettings> {
+  schemaIds?: () => SchemaIds | null;
+  find?: KeyStore['find'];
+}
+
+let opened: HttpServer[] = [];
+afterEach(async () => {
+  for (const server of opened) await server.close();
+  opened = [];
+});
+
+/** The whole gateway on a free port, with keys and a log in memory; it closes by itself after the test. */
+export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const store = createMemoryKeyStore();
+  const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production' } as const;
+  const { key } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'publishable' });
+  const { key: secretKey } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'secret' });
+  const producer = createTestProducer();
+  const logLines: string[] = [];
+  const metrics = createMetrics('gateway');
+  const find = options.find ?? store.find;
+  const app = createGatewayApp({
+    config: { ...settings, ...options },
+    producer,
+    verifyPublishable: createKeyVerifier({ store: { find }, prefix: PREFIX, kind: 'publishable' }),
+    keyer: createIdentityKeyer(randomBytes(32)),
+    schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
+    metrics,
+    logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  opened.push(server);
+  const url = `http://127.0.0.1:${server.port}`;
+  const post: TestGateway['post'] = (body, headers = {}) =>
+    fetch(url + MESSAGES, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', [KEY_HEADER]: key, ...headers },
+      body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+    });
+  const { port, close } = server;
+  return { url, port, key, secretKey, store, producer, server, logLines, metrics: metrics.text, post, close };
+}
+
+const settings: GatewaySettings = {
+  HTTP_HEADER_PREFIX: 'x-service',
+  TOPIC_PREFIX: 'test.',
+  BYTES_IN_FLIGHT_MAX: 16 * 1024 * 1024,
+  PUBLISH_DEADLINE_MS: 2500,
+  EVENT_AGE_MAX_MS: 30 * 24 * 60 * 60 * 1000,
+  EVENT_AHEAD_MAX_MS: 24 * 60 * 60 * 1000,
+  PUBLIC_URL: 'https://docs.test',
+};
+
+function createTestProducer(): TestProducer {
+  const producer: TestProducer = {
+    sent: [],
+    mode: 'acknowledge',
+    send: (records, done) => {
+      producer.sent.push({ records, done });
+      if (producer.mode === 'acknowledge') setImmediate(done, null);
+      if (producer.mode === 'fail') setImmediate(done, new Error('NOT_ENOUGH_REPLICAS broker-7.internal'));
+    },
+  };
+  return producer;
+}
+
+/** A track message that is acceptable; `fields` go on top. */
+export function message(fields: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    type: 'track',
+    messageId: randomUUID(),
+    eventTimestamp: new Date().toISOString(),
+    anonymousId: 'visitor-1',
+    eventName: 'level_complete',
+    ...fields,
+  };
+}
+
+/** The message records that were sent, decoded. */
+export function sentMessages({ sent }: TestProducer): MessageRecord[] {
+  return sent
+    .flatMap(({ records }) => records)
+    .filter(({ topic }) => topic === 'test.audience.messages.v1')
+    .map(({ value }) => messageRecordCodec.decode(value.subarray(FRAME_BYTES)));
+}
+
+/** Expects the envelope of a code with these details. */
+export async function expectEnvelope(answer: Response, code: string, details: unknown = null): Promise<void> {
+  expect(await answer.json()).toEqual({
+    message: expect.any(String),
+    link: `https://docs.test/docs/errors/${code}`,
+    trace_id: answer.headers.get('x-trace-id'),
+    code,
+    details,
+  });
+}

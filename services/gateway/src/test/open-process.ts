@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { createKey, type NewKey } from '@playline/access-keys';
+import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
+import { TOPICS } from '@playline/contracts';
+import { applyTopics } from '@playline/infra/kafka';
+import { testStores, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { Kafka, logLevel } from 'kafkajs';
+import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+
+/** Topics, schemas and an environment with its key in the real stores. */
+export interface RealStores {
+  readonly topicPrefix: string;
+  readonly store: RedisKeyStore;
+  readonly owner: NewKey;
+  readonly key: string;
+  /** Values of every message record in the log so far. */
+  readLog(): Promise<Buffer[]>;
+  close(): Promise<void>;
+}
+
+export async function openRealStores(): Promise<RealStores> {
+  const stores = testStores();
+  const tag = `test-${randomBytes(4).toString('hex')}`;
+  const topicPrefix = `${tag}.`;
+  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix });
+  const store = await openRedisKeyStore({ url: stores.redis });
+  const owner: NewKey = { projectId: tag, environmentId: tag, environment: 'production', kind: 'publishable' };
+  const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
+  const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
+  return {
+    topicPrefix,
+    store,
+    owner,
+    key,
+    readLog: () => readTopic(kafka, topicPrefix + TOPICS.messages.name),
+    close: async () => {
+      const hashes = (await store.list(tag)).map(({ hash }) => `k:${hash}`);
+      await store.close();
+      const redis = new Redis(stores.redis);
+      await redis.del(...hashes, `k:environment:${tag}`, `k:project:${tag}`);
+      redis.disconnect();
+      await deleteTopics(kafka, topicPrefix, stores.registry);
+    },
+  };
+}
+
+async function deleteTopics(kafka: Kafka, topicPrefix: string, registry: string): Promise<void> {
+  const admin = kafka.admin();
+  await admin.connect();
+  const topics = (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix));
+  await admin.deleteTopics({ topics });
+  await admin.disconnect();
+  for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
+}
+
+async function readTopic(kafka: Kafka, topic: string): Promise<Buffer[]> {
+  const admin = kafka.admin();
+  await admin.connect();
+  const offsets = await admin.fetchTopicOffsets(topic);
+  await admin.disconnect();
+  const expected = offsets.reduce((sum, { high }) => sum + Number(high), 0);
+  const values: Buffer[] = [];
+  const consumer = kafka.consumer({ groupId: `read-${randomBytes(4).toString('hex')}` });
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({ eachMessage: async ({ message }) => void (message.value && values.push(message.value)) });
+  await until('the log is read', () => values.length >= expected);
+  await consumer.disconnect();
+  return values;
+}
+
+/** A gateway as its own process. */
+export interface GatewayProcess {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly adminUrl: string;
+  post(key: string, body: unknown): Promise<Response>;
+  /** Sends SIGTERM, waits for the end of the process and gives its exit code. */
+  close(): Promise<number | null>;
+}
+
+export async function openProcess(
+  topicPrefix: string,
+  environment: Record<string, string> = {},
+): Promise<GatewayProcess> {
+  const stores = testStores();
+  const [httpPort, adminPort] = [await freePort(), await freePort()];
+  const child = spawn(process.execPath, [MAIN], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      LOG_LEVEL: 'error',
+      KAFKA_BROKERS: stores.kafka.join(),
+      SCHEMA_REGISTRY_URL: stores.registry,
+      REDIS_URL: stores.redis,
+      IDENTITY_PEPPER: randomBytes(32).toString('hex'),
+      TOPIC_PREFIX: topicPrefix,
+      HTTP_PORT: String(httpPort),
+      ADMIN_PORT: String(adminPort),
+      ...environment,
+    },
+  });
+  const ended = once(child, 'exit') as Promise<[number | null]>;
+  const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
+  await until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok);
+  await until('it listens', async () => (await fetch(url)).status === 404);
+  const post = (key: string, body: unknown) =>
+    fetch(url + MESSAGES, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', [KEY_HEADER]: key },
+      body: JSON.stringify(body),
+    });
+  const close = async () => {
+    if (child.exitCode === null) child.kill('SIGTERM');
+    return (await ended)[0];
+  };
+  return { child, url, adminUrl, post, close };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** A wire between two processes that can be made to swallow everything, or be cut. */
+export interface Wire {
+  readonly port: number;
+  mode: 'open' | 'hangs' | 'cut';
+  close(): Promise<void>;
+}
+
+/** @param target port on this machine */
+export async function openWire(target: number): Promise<Wire> {
+  const sockets = new Set<Socket>();
+  let mode: Wire['mode'] = 'open';
+  const server = createServer((near) => {
+    if (mode === 'cut') return near.destroy();
+    const far = new (near.constructor as typeof Socket)().connect(target, '127.0.0.1');
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on('data', (chunk) => mode === 'open' && to.write(chunk));
+      from.on('error', () => {});
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const cutAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    get mode() {
+      return mode;
+    },
+    set mode(next) {
+      // What was swallowed cannot be made good: a hanging connection ends with the hanging.
+      if (next !== 'hangs') cutAll();
+      mode = next;
+    },
+    close: async () => {
+      cutAll();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
