@@ -38,7 +38,7 @@ export interface Client {
 
 export const MESSAGES_PATH = '/v1/audience/messages';
 
-export function openClient(base: string, key: string): Client {
+export function createClient(base: string, key: string): Client {
   const request: Client['request'] = async (path, init = {}) => {
     const response = await fetch(base + path, init);
     const text = await response.text();

@@ -1,12 +1,13 @@
 // Specification 1, table "EventContext"; decided points, section A.
-import { beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track, withContext } from './client.ts';
-import { openGateway } from './gateway.ts';
+import { type ConformanceGateway, startGateway } from './gateway.ts';
 
-let client: Client;
+let client: Client & ConformanceGateway;
 beforeAll(async () => {
-  client = await openGateway();
+  client = await startGateway();
 });
+afterAll(() => client.close());
 
 const LENGTHS: [string, number][] = [
   ['library', 256],

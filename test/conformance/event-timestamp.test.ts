@@ -1,12 +1,13 @@
 // Specification 1, table "Message", row eventTimestamp; decided points, section A: rows eventTimestamp, Time window, RFC 3339 details.
-import { beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';
-import { openGateway } from './gateway.ts';
+import { type ConformanceGateway, startGateway } from './gateway.ts';
 
-let client: Client;
+let client: Client & ConformanceGateway;
 beforeAll(async () => {
-  client = await openGateway();
+  client = await startGateway();
 });
+afterAll(() => client.close());
 
 const today = new Date().toISOString().slice(0, 10);
 const at = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });

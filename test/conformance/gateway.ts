@@ -6,21 +6,25 @@ import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applyTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
 import { testStores, until } from '@playline/testkit';
-import { afterAll } from 'vitest';
-import { type Client, openClient } from './client.ts';
+import { type Client, createClient } from './client.ts';
 
 /** The setting that the gateway under test runs with; key texts are made with it. */
 const KEY_PREFIX = 'svcapik';
 
-export interface ConformanceGateway {
+export interface ConformanceGateway extends ConformanceKeys {
+  /** Ends the process. */
+  close(): Promise<void>;
+}
+
+export interface ConformanceKeys {
   publishableKey: string;
   secretKey: string;
   /** Well formed, and nobody's. */
   unknownKey: string;
 }
 
-/** Starts a gateway process on the test stores with topics and an environment of its own; it ends with the test file. */
-export async function openGateway(): Promise<Client & ConformanceGateway> {
+/** Starts a gateway process on the test stores with topics and an environment of its own. */
+export async function startGateway(): Promise<Client & ConformanceGateway> {
   const stores = testStores();
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
@@ -43,12 +47,16 @@ export async function openGateway(): Promise<Client & ConformanceGateway> {
       ADMIN_PORT: String(adminPort),
     },
   });
-  afterAll(() => void gateway.kill('SIGTERM'));
+  const ended = new Promise<void>((resolve) => gateway.once('exit', () => resolve()));
+  const close = () => {
+    gateway.kill('SIGTERM');
+    return ended;
+  };
   await until('the gateway is ready', async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok);
-  return { ...openClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys };
+  return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, close };
 }
 
-async function mintKeys(redisUrl: string, projectId: string): Promise<ConformanceGateway> {
+async function mintKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {
   const store = await openRedisKeyStore({ url: redisUrl });
   const owner = { projectId, environmentId: `${projectId}-production`, environment: 'production' } as const;
   try {

@@ -1,13 +1,14 @@
 // Specification 1, "Ingest messages" and "Authentication"; decided points, sections A (bodies, CORS), D and G.
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
-import { type ConformanceGateway, openGateway } from './gateway.ts';
+import { type ConformanceGateway, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
-  client = await openGateway();
+  client = await startGateway();
 });
+afterAll(() => client.close());
 
 const batch = () => ({ messages: [track()] });
 const bytes = () => Buffer.from(JSON.stringify(batch()));

@@ -1,13 +1,14 @@
 // Specification 1, tables "MessagesRequest", "MessagesResponse", "MessageRejection", "RejectionError"; decided points, section A.
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, errorsOf, expectAccepted, expectEnvelope, message, track } from './client.ts';
-import { openGateway } from './gateway.ts';
+import { type ConformanceGateway, startGateway } from './gateway.ts';
 
-let client: Client;
+let client: Client & ConformanceGateway;
 beforeAll(async () => {
-  client = await openGateway();
+  client = await startGateway();
 });
+afterAll(() => client.close());
 
 const many = (count: number) => Array.from({ length: count }, () => track());
 

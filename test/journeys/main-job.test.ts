@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '@playline/testkit';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { type JourneyStack, openJourneyStack, query, stored, trackMessage } from './stack.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type JourneyStack, query, startJourneyStack, stored, trackMessage } from './stack.ts';
 
 let stack: JourneyStack;
 beforeAll(async () => {
-  stack = await openJourneyStack();
+  stack = await startJourneyStack();
 }, 120_000);
+afterAll(() => stack.close(), 60_000);
 
 const idsOf = (messages: { messageId: string }[]) => messages.map(({ messageId }) => messageId);
 

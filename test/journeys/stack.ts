@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type KeyPair, type StackFile, startStack } from '@playline/infra/local';
-import { until } from '@playline/testkit';
-import { afterAll } from 'vitest';
+import { testStackFolder, until } from '@playline/testkit';
 
 /** A whole pipeline of its own: every store and every service as a process, in a folder that goes with the test. */
 export interface JourneyStack {
@@ -17,15 +16,13 @@ export interface JourneyStack {
   post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
   /** Folder of everything the stack keeps and logs. */
   folder: string;
+  /** Stops everything and removes the folder. */
+  close(): Promise<void>;
 }
 
-export async function openJourneyStack(): Promise<JourneyStack> {
-  const folder = mkdtempSync(join(process.cwd(), '.playline', 'journey-'));
+export async function startJourneyStack(): Promise<JourneyStack> {
+  const folder = testStackFolder('journey');
   const stack = await startStack({ directory: folder });
-  afterAll(async () => {
-    await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
   const file = (): StackFile => read('stack.json');
   const { keys, clickhouse } = file();
@@ -33,6 +30,10 @@ export async function openJourneyStack(): Promise<JourneyStack> {
   return {
     folder,
     file,
+    close: async () => {
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
     keys,
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
     query: (sql) => query(file().clickhouse, sql),

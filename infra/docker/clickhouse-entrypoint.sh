@@ -1,0 +1,10 @@
+#!/bin/sh
+# users.xml takes hashes of passwords, the services take the passwords: both come from the same three variables.
+set -eu
+hash() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
+CLICKHOUSE_OPERATOR_SHA256=$(hash "$CLICKHOUSE_OPERATOR_PASSWORD")
+CLICKHOUSE_WRITER_SHA256=$(hash "$CLICKHOUSE_WRITER_PASSWORD")
+CLICKHOUSE_ANALYST_SHA256=$(hash "$CLICKHOUSE_ANALYST_PASSWORD")
+export CLICKHOUSE_OPERATOR_SHA256 CLICKHOUSE_WRITER_SHA256 CLICKHOUSE_ANALYST_SHA256
+unset CLICKHOUSE_OPERATOR_PASSWORD CLICKHOUSE_WRITER_PASSWORD CLICKHOUSE_ANALYST_PASSWORD
+exec /entrypoint.sh "$@"

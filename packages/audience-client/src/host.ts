@@ -1,0 +1,30 @@
+/** The parts of a browser that the client looks at; all of them are missing somewhere. */
+export interface Host {
+  document?: {
+    readonly title: string;
+    readonly referrer: string;
+    readonly visibilityState: string;
+  } & EventSource;
+  location?: { readonly href: string; readonly pathname: string };
+  screen?: { readonly width: number; readonly height: number };
+  navigator?: { readonly userAgent: string; readonly language: string; readonly onLine?: boolean };
+  devicePixelRatio?: number;
+  localStorage?: WebStorage;
+  CompressionStream?: typeof CompressionStream;
+}
+
+/** `Storage` of the web platform. */
+export interface WebStorage {
+  readonly length: number;
+  key(index: number): string | null;
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
+
+interface EventSource {
+  addEventListener?(event: string, listener: () => void): void;
+  removeEventListener?(event: string, listener: () => void): void;
+}
+
+export const host: Host & EventSource = globalThis as unknown as Host & EventSource;

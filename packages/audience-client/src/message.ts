@@ -1,0 +1,76 @@
+/** What leaves and what comes back, by the names of the wire: specification 1. */
+
+export type MessageType = 'track' | 'page' | 'screen' | 'identify' | 'alias';
+export type IdentityType = 'passport' | 'steam' | 'epic' | 'google' | 'apple' | 'discord' | 'email' | 'custom';
+export type Surface = 'web' | 'pixel' | 'unity' | 'unreal';
+/** `none`: nothing leaves. `anonymous`: no user id leaves. `full`: everything does. */
+export type ConsentLevel = 'none' | 'anonymous' | 'full';
+/** Free-form keys and values that JSON can say. */
+export type Properties = Record<string, unknown>;
+
+export interface EventContext {
+  library: string;
+  libraryVersion: string;
+  userAgent?: string;
+  locale?: string;
+  timezone?: string;
+  screen?: string;
+  screenDensity?: number;
+  pageUrl?: string;
+  pagePath?: string;
+  pageReferrer?: string;
+  pageTitle?: string;
+  browserLanguage?: string;
+}
+
+export interface Message {
+  type: MessageType;
+  messageId: string;
+  eventTimestamp: string;
+  anonymousId?: string;
+  deviceId?: string;
+  sessionId?: string;
+  context?: EventContext;
+  eventName?: string;
+  properties?: Properties;
+  userId?: string;
+  identityType?: IdentityType;
+  traits?: Properties;
+  fromId?: string;
+  fromType?: IdentityType;
+  toId?: string;
+  toType?: IdentityType;
+  surface?: Surface;
+  consentLevel?: ConsentLevel;
+  test?: boolean;
+}
+
+/** One rejected message, as the service says it. `code` is an open set: match it, do not enumerate it. */
+export interface MessageRejection {
+  messageId: string;
+  errors: { field: string; code: string; message: string }[];
+}
+
+/** Messages in one batch: specification 1, table "Limits". */
+export const BATCH_MESSAGES_MAX = 100;
+/** Browsers let 64 KiB of keepalive bodies be under way at once; the rest is for whatever else the page sends. */
+export const BATCH_BYTES_MAX: number = 60 * 1024;
+/** A larger message is rejected: decided points A, "Body limits". */
+export const MESSAGE_BYTES_MAX: number = 32 * 1024;
+/** Older messages are rejected: decided points A, "Time window". */
+export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
+/** Characters of each string of `context`: specification 1, table "EventContext". */
+export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
+/** Characters of every other string of `context`. */
+export const CONTEXT_CHARACTERS_MAX_ELSE = 256;
+
+/** UUID of version 4. `randomUUID` is missing on pages without TLS. */
+export function createMessageId(): string {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const hex = Array.from(bytes, (byte, at) => {
+    const marked = at === 6 ? (byte & 15) | 64 : at === 8 ? (byte & 63) | 128 : byte;
+    return (marked + 256).toString(16).slice(1);
+  }).join('');
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}

@@ -1,0 +1,163 @@
+import { isBuiltin } from 'node:module';
+import { posix } from 'node:path';
+import type { Breach, Import, SourceFile, Sources, Tree } from './tree.ts';
+import { declaredIn, manifestOf, type Place, placeOf, type Zone } from './zones.ts';
+
+const OURS = /^@playline\/([^/]+)(\/.*)?$/;
+
+/** What each zone may import of ours, by package; `nouns` and `adapters` stand for the noun packages. */
+const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boolean }> = {
+  'composition root': { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: true },
+  service: { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: false },
+  noun: { packages: ['contracts', 'errors'], nouns: false, adapters: false },
+  'noun adapter': { packages: ['contracts', 'errors'], nouns: false, adapters: false },
+  'stream or http': { packages: ['errors', 'runtime'], nouns: false, adapters: false },
+  foundation: { packages: [], nouns: false, adapters: false },
+  testkit: { packages: ['contracts', 'infra'], nouns: false, adapters: false },
+  infra: { packages: ['contracts'], nouns: false, adapters: false },
+  test: { packages: [], nouns: true, adapters: true },
+};
+
+/** Imports follow the arrows of the architecture: services to nouns to contracts, adapters named in one file only. */
+export function checkArrows({ files, tree }: Sources): Breach[] {
+  return files.flatMap((file) => {
+    const place = placeOf(file.path, tree);
+    return file.imports.flatMap((imported) => {
+      const mend = mendOfArrow(place, imported, tree);
+      if (mend === '') return [];
+      const found = `line ${imported.line} imports ${imported.target}`;
+      return [{ rule: 'arrows', path: file.path, found, mend }];
+    });
+  });
+}
+
+/** '' when the import is allowed. */
+function mendOfArrow(place: Place, imported: Import, tree: Tree): string {
+  const [, name = '', subpath = ''] = OURS.exec(imported.target ?? '') ?? [];
+  // What lies below `test` sees the whole system from outside and may name anything.
+  if (name === '' || place.zone === 'test') return '';
+  if (tree.has(`services/${name}/package.json`))
+    return 'no package or service imports a service: move the noun they share to packages/';
+  if (name === 'testkit')
+    return place.test
+      ? ''
+      : 'the testkit is for *.test.ts and folders called test: take what you need as a parameter, or move the file';
+  if (name === 'infra') return mendOfInfra(place);
+  if (place.folder === `packages/${name}`) return 'inside its own package a file imports by relative path';
+  const { packages, nouns, adapters } = ARROWS[place.zone];
+  const known = packages.includes(name) || (nouns && isNoun(name));
+  if (!known)
+    return `${place.zone} files may import of ours: ${allowed(place.zone)}; put a port where it is needed and pass the other side in`;
+  if (subpath !== '' && !adapters && !place.test)
+    return 'only src/main.ts of a service names adapters: take the port as a parameter';
+  if (name === 'runtime' && place.zone === 'stream or http' && !imported.typeOnly && !place.test)
+    return 'stream and http know the runtime by its types: write `import type`, take the value as a parameter';
+  return '';
+}
+
+function mendOfInfra(place: Place): string {
+  const may = place.zone === 'testkit' || place.zone === 'infra' || place.test;
+  return may ? '' : 'infra serves deployment and tests: what a service needs of it belongs in contracts';
+}
+
+function isNoun(name: string): boolean {
+  return !['stream', 'http', 'runtime', 'errors', 'contracts', 'testkit', 'infra'].includes(name);
+}
+
+function allowed(zone: Zone): string {
+  const { packages, nouns } = ARROWS[zone];
+  return [...packages, ...(nouns ? ['noun packages'] : [])].join(', ') || 'nothing';
+}
+
+/** Relative imports stay in their package, and a noun's rules do not know its adapters. */
+export function checkRelativeImports({ files, tree }: Sources): Breach[] {
+  return files.flatMap((file) => {
+    const from = placeOf(file.path, tree);
+    return file.imports.flatMap((imported) => {
+      if (imported.target === null || !imported.target.startsWith('.')) return [];
+      const target = posix.join(posix.dirname(file.path), imported.target);
+      const mend = mendOfRelative(from, target, tree);
+      if (mend === '') return [];
+      const found = `line ${imported.line} imports ${imported.target}`;
+      return [{ rule: 'relative imports', path: file.path, found, mend }];
+    });
+  });
+}
+
+function mendOfRelative(from: Place, target: string, tree: Tree): string {
+  const to = placeOf(target, tree);
+  if (to.test && !from.test) return 'what tests use stays in tests: move the code out of the test file';
+  if (from.folder === 'test' || from.folder === '') return '';
+  if (!target.startsWith(`${from.folder}/`))
+    return 'relative imports stay inside their package: export it there and import the package by name';
+  if (from.test || to.adapter === '' || to.adapter === from.adapter) return '';
+  return 'adapters are named by src/main.ts of a service only: move what both need to the noun, take the port as a parameter';
+}
+
+/** A vendor package is declared by the package that imports it; vendor clients of stores stay in adapters. */
+export function checkVendors({ files, tree }: Sources): Breach[] {
+  const root = declaredIn(manifestOf('', tree));
+  const everywhere = [...tree.keys()]
+    .filter((path) => path.endsWith('/package.json'))
+    .flatMap((path) => declaredIn(manifestOf(posix.dirname(path), tree)));
+  return files.flatMap((file) => {
+    const place = placeOf(file.path, tree);
+    const own = declaredIn(manifestOf(place.folder, tree));
+    // Tests, and the kit that only they import, run from the top of the repository.
+    const declared = new Set([
+      ...own,
+      ...(place.test || place.zone === 'testkit' ? root : []),
+      ...(place.zone === 'test' ? everywhere : []),
+    ]);
+    return file.imports.flatMap((imported) => vendorBreaches(file, imported, { place, declared }));
+  });
+}
+
+const STORE_CLIENTS = new Set([
+  'ioredis',
+  '@clickhouse/client',
+  'kafkajs',
+  '@platformatic/kafka',
+  '@kafkajs/confluent-schema-registry',
+]);
+
+function vendorBreaches(file: SourceFile, imported: Import, at: { place: Place; declared: Set<string> }): Breach[] {
+  const found = `line ${imported.line} imports ${imported.target}`;
+  const breach = (mend: string) => [{ rule: 'vendor packages', path: file.path, found, mend }];
+  const { place, declared } = at;
+  if (imported.target === null) {
+    const computed = place.test || place.zone === 'infra';
+    return computed ? [] : breach('write the imported path as a literal, so that the arrows can be checked');
+  }
+  if (imported.target.startsWith('.') || isBuiltin(imported.target)) return [];
+  const vendor = packageOf(imported.target);
+  const ours = OURS.test(imported.target);
+  if (!declared.has(vendor) && !(ours && place.test))
+    return breach(
+      `declare ${vendor} in ${['', 'test'].includes(place.folder) ? '' : `${place.folder}/`}package.json, or do without it`,
+    );
+  const adapter = place.adapter !== '' || place.test || ['infra', 'testkit'].includes(place.zone);
+  if (STORE_CLIENTS.has(vendor) && !adapter)
+    return breach('clients of stores are used in adapters only: put the call behind a port');
+  return [];
+}
+
+function packageOf(target: string): string {
+  const parts = target.split('/');
+  return target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? '');
+}
+
+/** Only main.ts of a service, infra and tests read the environment: everything else takes settings as parameters. */
+export function checkEnvironment({ files, tree }: Sources): Breach[] {
+  return files.flatMap((file) => {
+    const { zone, test } = placeOf(file.path, tree);
+    if (test || ['composition root', 'infra', 'testkit', 'test'].includes(zone)) return [];
+    const reads = file.nodes.filter(
+      (node) =>
+        node.type === 'MemberExpression' && /^process\s*\??\.\s*env$/.test(file.text.slice(node.start, node.end)),
+    );
+    if (reads.length === 0) return [];
+    const mend = 'read the environment in src/main.ts through parseConfig and pass the settings in';
+    return [{ rule: 'environment', path: file.path, found: 'reads process.env', mend }];
+  });
+}

@@ -1,0 +1,41 @@
+import { checkArrows, checkEnvironment, checkRelativeImports, checkVendors } from './arrows.ts';
+import { checkManifests, checkServices, checkTopLevel } from './layout.ts';
+import { checkFileNames, checkVerbs } from './names.ts';
+import { checkSizes } from './sizes.ts';
+import { parseSources } from './syntax.ts';
+import type { Breach, Rule, Tree } from './tree.ts';
+import { checkLock, checkTests, checkWords } from './words.ts';
+
+const RULES: readonly Rule[] = [
+  checkArrows,
+  checkRelativeImports,
+  checkVendors,
+  checkEnvironment,
+  checkSizes,
+  checkFileNames,
+  checkVerbs,
+  checkTopLevel,
+  checkServices,
+  checkManifests,
+  checkWords,
+  checkLock,
+  checkTests,
+];
+
+/** Paths that may break a rule. It is empty and stays so: mend the rule or the code, in the open. */
+export const EXCEPTIONS: readonly { rule: string; path: string }[] = [];
+
+/**
+ * Checks a tree against the design page "Architecture".
+ * @throws Error when a code file cannot be parsed
+ */
+export function findBreaches(tree: Tree): Breach[] {
+  const sources = parseSources(tree);
+  const breaches = RULES.flatMap((rule) => rule(sources));
+  return breaches.filter(({ rule, path }) => !EXCEPTIONS.some((other) => other.rule === rule && other.path === path));
+}
+
+/** One line a breach: where, what, and how to mend it. */
+export function toLine({ rule, path, found, mend }: Breach): string {
+  return `${path}: ${found}. To mend: ${mend}. [${rule}]`;
+}

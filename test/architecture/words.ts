@@ -1,0 +1,100 @@
+import { calleeName, isNode, nodesIn } from './syntax.ts';
+import type { Node, Rule, SourceFile } from './tree.ts';
+
+/** What committed text must not say. Written so that this file does not say it either. */
+const FORBIDDEN: { pattern: RegExp; mend: string }[] = [
+  {
+    pattern:
+      /\b(registry\.npmjs\.|registry\.yarnpkg\.|repo1?\.maven\.|repo\.maven\.|pypi\.|proxy\.golang\.|index\.crates\.|deb\.debian\.)[a-z]+/,
+    mend: 'registries are a setting of the machine (.npmrc, settings.xml of its user), never of the project',
+  },
+  {
+    pattern: /(?<![\w.}/-])\/(work|root|home|Users|tmp\/dev)\/[\w.-]+/,
+    mend: 'name paths from the top of the repository, or ask the system for a temporary folder',
+  },
+  { pattern: /\b(TO[D]O|FIX[M]E|X[X]X)\b/, mend: 'do it now, or leave it out and write down the decision' },
+  { pattern: /@ts-(ignore|nocheck|expect-error)\b/, mend: 'say the type; parse what is unknown' },
+];
+/** Written by tools or taken over word for word. */
+const FOREIGN = new Set(['package-lock.json', 'LICENSE']);
+
+/** Committed text speaks of the project alone and leaves no work behind. */
+export const checkWords: Rule = ({ tree }) =>
+  [...tree].flatMap(([path, text]) => {
+    if (FOREIGN.has(path)) return [];
+    return text.split('\n').flatMap((line, index) =>
+      FORBIDDEN.flatMap(({ pattern, mend }) => {
+        const word = pattern.exec(line)?.[0];
+        return word === undefined ? [] : [{ rule: 'words', path, found: `line ${index + 1} says ${word}`, mend }];
+      }),
+    );
+  });
+
+/** The lock file names no registry: it must install from whichever one the machine uses. */
+export const checkLock: Rule = ({ tree }) => {
+  const lines = (tree.get('package-lock.json') ?? '').split('\n').filter((line) => /"resolved": "https?:/.test(line));
+  if (lines.length === 0) return [];
+  const mend = 'lock with omit-lockfile-registry-resolved=true, as .npmrc says';
+  return [{ rule: 'lock file', path: 'package-lock.json', found: `names a registry on ${lines.length} lines`, mend }];
+};
+
+/** Fewer words than this name a thing, they promise nothing. */
+const TITLE_WORDS_MIN = 3;
+/** The table fills in the rest of the sentence. */
+const TABLE_TITLE_WORDS_MIN = 2;
+
+/** Every test file has tests, each is a sentence of guarantee, and none is left out or run alone. */
+export const checkTests: Rule = ({ files }) =>
+  files
+    .filter(({ path }) => /\.test\.ts$/.test(path))
+    .flatMap((file) => {
+      const calls = file.nodes.filter(
+        (node) => node.type === 'CallExpression' && ['it', 'test'].includes(calleeName(node)),
+      );
+      const named = calls.filter((call) => !isTable(call));
+      const breach = (found: string, mend: string) => ({ rule: 'tests', path: file.path, found, mend });
+      const suites = file.imports.some(({ target }) => /(^|\/)test\//.test(target ?? ''));
+      return [
+        ...(named.length === 0 && !suites ? [breach('holds no test', 'write one or remove the file')] : []),
+        ...named.flatMap((call) => {
+          const title = titleOf(call, file);
+          const words = title.trim().split(/\s+/).length;
+          return words < (/[%$]/.test(title) ? TABLE_TITLE_WORDS_MIN : TITLE_WORDS_MIN)
+            ? [
+                breach(
+                  `title "${title}"`,
+                  'write the guarantee as a sentence: "commits no offset before the insert is acknowledged"',
+                ),
+              ]
+            : [];
+        }),
+        ...leftOut(file).map((found) =>
+          breach(found, 'a test runs always, or it goes: fail with what to install when its store is missing'),
+        ),
+      ];
+    });
+
+/** `it.each(table)`: the call that carries the title comes around it. */
+function isTable(call: Node): boolean {
+  const { callee } = call;
+  return (
+    isNode(callee) &&
+    callee.type === 'MemberExpression' &&
+    isNode(callee.property) &&
+    ['each', 'for'].includes(String(callee.property.name))
+  );
+}
+
+function titleOf(call: Node, file: SourceFile): string {
+  const [title] = nodesIn(call.arguments);
+  if (title === undefined) return '';
+  return file.text.slice(title.start, title.end).replace(/^['"`]|['"`]$/g, '');
+}
+
+function leftOut(file: SourceFile): string[] {
+  return file.nodes.flatMap((node) => {
+    if (node.type !== 'MemberExpression' || !isNode(node.object) || !isNode(node.property)) return [];
+    const text = file.text.slice(node.start, node.end);
+    return /^(describe|it|test)\.(skip|only|todo|skipIf|runIf|fails)$/.test(text) ? [`uses ${text}`] : [];
+  });
+}

@@ -1,0 +1,43 @@
+import type { Bench, Figure, Row } from '../figure.ts';
+import { toRow } from '../figure.ts';
+import { type LoadShape, loadOn, openGateway, openPeer, type Server } from '../gateway-servers.ts';
+
+/** Offered loads that the reference carries on one slow core, so that neither server queues by itself. */
+const LOADS = [
+  { batchSize: 1, requestsPerSecond: 500 },
+  { batchSize: 20, requestsPerSecond: 150 },
+  { batchSize: 100, requestsPerSecond: 40 },
+];
+/** Enough that hardly a request that is due must wait for a free connection. */
+const CONNECTIONS = 128;
+
+/** Latency at an equal offered load, counted from when a request was due. Means little on a busy machine. */
+export const gatewayLatency: Figure = {
+  name: 'gateway-latency',
+  async measure(bench) {
+    const opened: Server[] = [];
+    try {
+      opened.push(await openGateway(bench));
+      opened.push(await openPeer('reference/gateway', bench));
+      const rows: Row[] = [];
+      for (const load of LOADS) {
+        rows.push(...(await measureLoad(bench, opened, { ...load, connections: CONNECTIONS })));
+      }
+      return rows;
+    } finally {
+      for (const server of opened) await server.close();
+    }
+  },
+};
+
+async function measureLoad(bench: Bench, [gateway, reference]: Server[], shape: LoadShape): Promise<Row[]> {
+  if (gateway === undefined || reference === undefined) return [];
+  const own = await loadOn(gateway, bench, shape);
+  const theirs = await loadOn(reference, bench, shape);
+  const name = `batches of ${shape.batchSize}, ${shape.requestsPerSecond} requests/s`;
+  const row = { figure: 'gateway-latency', case: name, beside: 'reference', also: '' };
+  return [
+    toRow({ ...row, unit: 'p50 ms', ours: own.p50Ms, theirs: theirs.p50Ms }),
+    toRow({ ...row, unit: 'p99 ms', ours: own.p99Ms, theirs: theirs.p99Ms }),
+  ];
+}

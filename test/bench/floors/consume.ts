@@ -1,0 +1,26 @@
+/** Floor: nothing but the consumer's client: counts `EVENTS` records of a topic from its beginning. */
+import { Kafka, logLevel } from 'kafkajs';
+
+const wanted = Number(process.env.EVENTS);
+const kafka = new Kafka({
+  clientId: 'floor',
+  brokers: (process.env.KAFKA_BROKERS ?? '').split(','),
+  logLevel: logLevel.ERROR,
+});
+const consumer = kafka.consumer({ groupId: process.env.CONSUMER_GROUP ?? 'floor', maxWaitTimeInMs: 200 });
+await consumer.connect();
+await consumer.subscribe({ topic: process.env.BENCH_TOPIC ?? '', fromBeginning: true });
+
+const before = process.cpuUsage();
+let events = 0;
+await new Promise<void>((resolve, reject) => {
+  const eachBatch = async ({ batch }: { batch: { messages: unknown[] } }) => {
+    events += batch.messages.length;
+    if (events >= wanted) resolve();
+  };
+  consumer.run({ autoCommit: false, eachBatchAutoResolve: true, eachBatch }).catch(reject);
+});
+const { user, system } = process.cpuUsage(before);
+process.send?.({ events, cpuSeconds: (user + system) / 1e6 });
+await consumer.disconnect();
+process.disconnect?.();

@@ -1,0 +1,59 @@
+import { TOPICS } from '@playline/contracts';
+import type { Bench } from './figure.ts';
+import { findFreePort } from './free-port.ts';
+import { type LoadFigure, measureUnderLoad } from './load.ts';
+import { type Measured, openProcess, waitFor, waitUntilReady } from './processes.ts';
+
+/** A server of the endpoint that takes messages. */
+export interface Server extends Measured {
+  port: number;
+}
+
+const WARM_UP_MS = 2_000;
+const WINDOW_MS = 8_000;
+
+/** What loads on one server differ in. */
+export interface LoadShape {
+  batchSize: number;
+  connections: number;
+  requestsPerSecond?: number;
+}
+
+/** Puts a load on a server and reads what it spent. */
+export function loadOn(server: Server, bench: Bench, shape: LoadShape): Promise<LoadFigure> {
+  return measureUnderLoad(server.pid, {
+    port: server.port,
+    path: '/v1/audience/messages',
+    headers: { 'x-service-publishable-key': bench.accessKey },
+    ...shape,
+    warmUpMs: WARM_UP_MS,
+    windowMs: WINDOW_MS,
+  });
+}
+
+/** The gateway as it is deployed. */
+export async function openGateway(bench: Bench): Promise<Server> {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
+  const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
+  const server = openProcess('services/gateway/src/main.ts', { ...bench.environment, ...ports });
+  await waitUntilReady(server, adminPort);
+  return { ...server, port };
+}
+
+/** Peers publish to a topic of as many partitions that no service reads. */
+export function peerEnvironment(bench: Bench): Record<string, string> {
+  return {
+    ...bench.environment,
+    BENCH_KEY: bench.accessKey,
+    BENCH_TOPIC: `${bench.topicPrefix}${TOPICS.messages.name}.dead`,
+  };
+}
+
+/** A peer below `reference`. */
+export async function openPeer(file: string, bench: Bench): Promise<Server> {
+  const port = await findFreePort();
+  const server = openProcess(`test/bench/${file}.ts`, { ...peerEnvironment(bench), HTTP_PORT: String(port) });
+  const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+  await waitFor(`${file} answers`, ready, { measured: server, maxMs: 30_000 });
+  return { ...server, port };
+}

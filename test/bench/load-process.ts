@@ -1,0 +1,124 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type LoadClient, openLoadClient } from './load-client.ts';
+import { createBody } from './messages.ts';
+
+/** What one load consists of: at most `connections` requests are in flight. */
+export interface Load {
+  port: number;
+  path: string;
+  headers: Record<string, string>;
+  batchSize: number;
+  connections: number;
+  warmUpMs: number;
+  windowMs: number;
+  /**
+   * Requests are due at this rate and their latency counts from when they were due, whether a connection was free or
+   * not. Absent: every connection sends its next request when it has the answer to the last.
+   */
+  requestsPerSecond?: number;
+}
+
+/** What the load saw within its window. */
+export interface LoadResult {
+  /** Messages of batches that were answered with 200. */
+  events: number;
+  requests: number;
+  /** Answers other than 200, by status. */
+  refused: Record<string, number>;
+  p50Ms: number;
+  p99Ms: number;
+  seconds: number;
+}
+
+/** Messages prepared ahead, so that the window measures the server and not the making of messages. */
+const PREPARED_MESSAGES = 20_000;
+/** Fewer distinct bodies would all stay in the processor's cache. */
+const PREPARED_BODIES_MAX = 2_000;
+
+function createRequests({ path, headers, batchSize }: Load): Buffer[] {
+  const now = new Date();
+  const count = Math.min(PREPARED_BODIES_MAX, Math.ceil(PREPARED_MESSAGES / batchSize));
+  return Array.from({ length: count }, (_, index) => {
+    const body = createBody(index * batchSize, batchSize, now);
+    const lines = Object.entries({
+      host: '127.0.0.1',
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': body.length,
+    });
+    const head = `POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
+    return Buffer.concat([Buffer.from(head), body]);
+  });
+}
+
+interface Window {
+  state: 'warming' | 'counting' | 'over';
+  answered: number;
+  refused: Record<string, number>;
+  latenciesMs: number[];
+}
+
+/** A request, and the moment from which its latency counts. */
+interface Due {
+  request: Buffer;
+  atMs: number;
+}
+
+async function drive(client: LoadClient, next: () => Due, window: Window): Promise<void> {
+  while (window.state !== 'over') {
+    const { request, atMs: start } = next();
+    const early = start - performance.now();
+    if (early > 0) await delay(early);
+    const status = await client.send(request);
+    if (window.state !== 'counting') continue;
+    if (status === 200) window.answered += 1;
+    else window.refused[status] = (window.refused[status] ?? 0) + 1;
+    window.latenciesMs.push(performance.now() - start);
+  }
+}
+
+function quantile(sorted: number[], q: number): number {
+  return Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0).toFixed(1));
+}
+
+function createSchedule(requests: readonly Buffer[], requestsPerSecond?: number): () => Due {
+  const startMs = performance.now();
+  let sent = 0;
+  return () => {
+    const n = sent++;
+    const request = requests[n % requests.length] as Buffer;
+    const atMs = requestsPerSecond === undefined ? performance.now() : startMs + (n * 1000) / requestsPerSecond;
+    return { request, atMs };
+  };
+}
+
+/** Runs as a process of its own; tells its parent when the window begins, and what it saw when it ends. */
+async function run(load: Load): Promise<void> {
+  const requests = createRequests(load);
+  const window: Window = { state: 'warming', answered: 0, refused: {}, latenciesMs: [] };
+  const clients = await Promise.all(Array.from({ length: load.connections }, () => openLoadClient(load.port)));
+  const next = createSchedule(requests, load.requestsPerSecond);
+  const driving = Promise.all(clients.map((client) => drive(client, next, window)));
+  await delay(load.warmUpMs);
+  window.state = 'counting';
+  process.send?.('begin');
+  const start = performance.now();
+  await delay(load.windowMs);
+  window.state = 'over';
+  const seconds = (performance.now() - start) / 1000;
+  const sorted = window.latenciesMs.sort((a, b) => a - b);
+  const result: LoadResult = {
+    events: window.answered * load.batchSize,
+    requests: sorted.length,
+    refused: window.refused,
+    p50Ms: quantile(sorted, 0.5),
+    p99Ms: quantile(sorted, 0.99),
+    seconds,
+  };
+  process.send?.(result);
+  await driving;
+  for (const client of clients) client.close();
+}
+
+await run(JSON.parse(process.argv[2] ?? '{}') as Load);
+process.disconnect?.();

@@ -1,0 +1,70 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus, release, totalmem, type } from 'node:os';
+import { type Figure, type Row, toTable } from './figure.ts';
+import { gateway } from './figures/gateway.ts';
+import { gatewayLatency } from './figures/gateway-latency.ts';
+import { linker } from './figures/linker.ts';
+import { writer } from './figures/writer.ts';
+import { openBench } from './open-bench.ts';
+import { type BenchStores, openStores } from './stores.ts';
+
+const FIGURES: readonly Figure[] = [gateway, gatewayLatency, writer, linker];
+const RESULTS = new URL('./results/', import.meta.url);
+const GIB = 1024 ** 3;
+
+/** What a figure must be read with. */
+function describeMachine(): Record<string, string | number> {
+  return {
+    system: `${type()} ${release()}`,
+    processor: cpus()[0]?.model ?? 'unknown',
+    cores: cpus().length,
+    memoryGib: Math.round(totalmem() / GIB),
+    node: process.version,
+  };
+}
+
+async function take(figure: Figure, stores: BenchStores): Promise<Row[]> {
+  const { bench, close } = await openBench(stores);
+  try {
+    return await figure.measure(bench);
+  } finally {
+    await close();
+  }
+}
+
+/** Takes the figures named, one after another; one that fails is reported and the others go on. */
+async function run(names: string[]): Promise<void> {
+  const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
+  if (unknown.length > 0)
+    throw new Error(`no figure ${unknown.join(', ')}; there are ${FIGURES.map(({ name }) => name).join(', ')}`);
+  const rows: Row[] = [];
+  const stores = await openStores();
+  // Ended from outside: the stores are processes of this one and must not outlive it.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void stores.close().finally(() => process.exit(1)));
+  }
+  try {
+    for (const figure of FIGURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
+      console.error(`measuring ${figure.name} …`);
+      try {
+        rows.push(...(await take(figure, stores)));
+      } catch (error) {
+        console.error(`${figure.name}: ${error instanceof Error ? error.message : error}`);
+        process.exitCode = 1;
+      }
+    }
+  } finally {
+    await stores.close();
+  }
+  console.log(toTable(rows));
+  mkdirSync(RESULTS, { recursive: true });
+  const result = { takenAt: new Date().toISOString(), machine: describeMachine(), rows };
+  writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
+}
+
+try {
+  await run(process.argv.slice(2));
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

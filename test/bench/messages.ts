@@ -1,0 +1,140 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { MessageRecord } from '@playline/contracts';
+import { ZERO_KEY } from '@playline/contracts';
+
+/** Bytes of one message as it stands in the body: what clients of the three surfaces send, on average. */
+export const MESSAGE_BYTES = 940;
+
+/** A message before it is written as JSON. */
+export interface Message {
+  type: string;
+  messageId: string;
+  eventTimestamp: string;
+  anonymousId: string;
+  userId?: string;
+  identityType?: string;
+  sessionId: string;
+  deviceId: string;
+  surface: string;
+  consentLevel: string;
+  eventName?: string;
+  context: Record<string, string | number>;
+  properties?: Record<string, unknown>;
+  traits?: Record<string, unknown>;
+}
+
+const CONTEXTS: Record<string, Record<string, string | number>> = {
+  web: {
+    library: 'audience-web',
+    libraryVersion: '2.5.0',
+    userAgent:
+      'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36',
+    locale: 'en-US',
+    timezone: 'America/New_York',
+    screen: '1920x1080',
+    screenDensity: 1.5,
+    pageUrl: 'https://play.example.com/arena/season-4?ref=newsletter',
+    pagePath: '/arena/season-4',
+    pageReferrer: '',
+    pageTitle: 'Arena · Season 4',
+    browserLanguage: 'en-US',
+  },
+  unity: {
+    library: 'audience-unity',
+    libraryVersion: '0.9.2',
+    userAgent: 'UnityPlayer/6000.0.42f1 (UnityWebRequest/1.0, libcurl/8.10.1)',
+    locale: 'de-DE',
+    timezone: 'Europe/Berlin',
+    screen: '2560x1440',
+    screenDensity: 2,
+  },
+  unreal: {
+    library: 'audience-unreal',
+    libraryVersion: '0.6.0',
+    userAgent: 'Outlands/++UE5+Release-5.5-CL-40574608 Windows/10.0.26100.1.256.64bit',
+    locale: 'ja-JP',
+    timezone: 'Asia/Tokyo',
+    screen: '3840x2160',
+  },
+};
+const SURFACES = ['web', 'unity', 'web', 'unreal'];
+const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 'quest_completed', 'lobby_joined'];
+/** One message in twenty says who the player is. */
+const IDENTIFY_EVERY = 20;
+/** Players that take turns, so that keys spread as they do in play. */
+const PLAYERS = 5_000;
+
+/** The n-th message: its surface, player and event follow from n, its id is new. Its JSON text has 940 bytes. */
+export function createMessage(n: number, now: Date): Message {
+  const player = (n * 7_919) % PLAYERS;
+  const surface = SURFACES[n % SURFACES.length] ?? 'web';
+  const identifies = n % IDENTIFY_EVERY === 0;
+  const details = {
+    matchId: `m-${n % 1_000}`,
+    map: 'harbour_night',
+    mode: 'ranked',
+    score: n % 4_000,
+    accuracy: 0.413,
+    party: ['a1', 'b2'],
+    won: n % 2 === 0,
+    note: '',
+  };
+  const message: Message = {
+    type: identifies ? 'identify' : 'track',
+    messageId: randomUUID(),
+    eventTimestamp: now.toISOString(),
+    anonymousId: `anon-${createHash('md5').update(String(player)).digest('hex')}`,
+    sessionId: `session-${player}-${n % 7}`,
+    deviceId: `device-${player}`,
+    surface,
+    consentLevel: 'full',
+    context: CONTEXTS[surface] ?? {},
+    ...(identifies
+      ? { userId: `7656119${player}`, identityType: 'steam', traits: details }
+      : { eventName: EVENT_NAMES[n % EVENT_NAMES.length] ?? '', properties: details }),
+  };
+  details.note = 'x'.repeat(MESSAGE_BYTES - Buffer.byteLength(JSON.stringify(message)));
+  return message;
+}
+
+/** JSON text of a batch of `size` messages that begins with the n-th. */
+export function createBody(n: number, size: number, now: Date): Buffer {
+  const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
+  return Buffer.from(JSON.stringify({ messages }));
+}
+
+const keyOf = (kind: string, id: string) => createHash('md5').update(`${kind}\0${id}`).digest();
+
+/** The record that stands in `audience.messages.v1` for a message. */
+export function toRecord(message: Message, environmentId: string): MessageRecord {
+  const at = Date.parse(message.eventTimestamp);
+  const anonymousKey = keyOf('anonymous', message.anonymousId);
+  const userKey = message.userId === undefined ? ZERO_KEY : keyOf('steam', message.userId);
+  const text = (name: string) => String(message.context[name] ?? '');
+  const json = (value: unknown) => (value === undefined ? '' : JSON.stringify(value));
+  return {
+    environmentId,
+    type: message.type,
+    eventName: message.eventName ?? '',
+    eventTime: at,
+    receivedAt: at,
+    messageId: Buffer.from(message.messageId.replaceAll('-', ''), 'hex'),
+    identityKey: message.userId === undefined ? anonymousKey : userKey,
+    anonymousKey,
+    userKey,
+    ...{ fromKey: ZERO_KEY, toKey: ZERO_KEY, fromId: '', fromType: '', toId: '', toType: '' },
+    anonymousId: message.anonymousId,
+    userId: message.userId ?? '',
+    identityType: message.identityType ?? '',
+    ...{ deviceId: message.deviceId, sessionId: message.sessionId, surface: message.surface },
+    ...{ consentLevel: message.consentLevel, test: false },
+    ...{ library: text('library'), libraryVersion: text('libraryVersion'), userAgent: text('userAgent') },
+    ...{ locale: text('locale'), timezone: text('timezone'), screen: text('screen') },
+    screenDensity: typeof message.context.screenDensity === 'number' ? message.context.screenDensity : null,
+    ...{ pageUrl: text('pageUrl'), pagePath: text('pagePath'), pageReferrer: text('pageReferrer') },
+    ...{ pageTitle: text('pageTitle'), browserLanguage: text('browserLanguage') },
+    properties: json(message.properties),
+    traits: json(message.traits),
+    traceId: createHash('md5').update(message.messageId).digest('hex'),
+  };
+}

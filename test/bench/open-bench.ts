@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createKey } from '@playline/access-keys';
+import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { Kafka, logLevel } from 'kafkajs';
+import { createEngine } from './clickhouse.ts';
+import type { Bench } from './figure.ts';
+import { waitFor } from './processes.ts';
+import type { BenchStores } from './stores.ts';
+
+/** A database of Redis that nothing else uses: figures run beside other work. */
+const REDIS_DATABASE = 9;
+const ACCESS_KEY_PREFIX = 'svcapik';
+/** It opens without waiting for Redis. */
+const KEY_STORE_MAX_MS = 10_000;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Topics, tables and a key of one figure alone, since what one publishes another must not read; `close` removes them. */
+export async function openBench(stores: BenchStores): Promise<{ bench: Bench; close(): Promise<void> }> {
+  const run = randomBytes(4).toString('hex');
+  const [topicPrefix, database, environmentId] = [`test-bench-${run}.`, `test_bench_${run}`, `test-bench-${run}`];
+  const redis = new URL(stores.redis);
+  redis.pathname = `/${REDIS_DATABASE}`;
+  const environment = environmentOf({ ...stores, redis: redis.href }, { topicPrefix, database });
+  const close = async () => {
+    await removeTopics(stores.kafka, topicPrefix);
+    await createEngine({ stores, database: 'system' }).ask(`DROP DATABASE IF EXISTS ${database} SYNC`);
+  };
+  try {
+    await runFile('infra/kafka/main.ts', environment);
+    await runFile('infra/clickhouse/main.ts', environment);
+    await runFile('services/operator/src/main.ts', environment, ['identity', 'init']);
+    const accessKey = await createAccessKey(redis.href, environmentId);
+    return { bench: { stores, topicPrefix, database, environmentId, accessKey, environment }, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function environmentOf(stores: BenchStores, names: { topicPrefix: string; database: string }): Record<string, string> {
+  return {
+    LOG_LEVEL: 'warn',
+    KAFKA_BROKERS: stores.kafka.join(','),
+    SCHEMA_REGISTRY_URL: stores.registry,
+    REDIS_URL: stores.redis,
+    CLICKHOUSE_URL: stores.clickhouse.url,
+    CLICKHOUSE_USER: stores.clickhouse.user,
+    CLICKHOUSE_PASSWORD: stores.clickhouse.password,
+    CLICKHOUSE_DATABASE: names.database,
+    TOPIC_PREFIX: names.topicPrefix,
+    IDENTITY_PEPPER: randomBytes(32).toString('hex'),
+    ACCESS_KEY_PREFIX,
+    KAFKAJS_NO_PARTITIONER_WARNING: '1',
+  };
+}
+
+/** @throws Error with what the file wrote when it does not end with 0 */
+async function runFile(file: string, environment: Record<string, string>, args: string[] = []): Promise<void> {
+  const env = { PATH: process.env.PATH ?? '', ...environment };
+  const run = promisify(execFile)(process.execPath, [file, ...args], { cwd: ROOT, env });
+  await run.catch(({ stderr }: { stderr: string }) => {
+    throw new Error(`${file} ${args.join(' ')}: ${stderr.trim()}`);
+  });
+}
+
+async function createAccessKey(redisUrl: string, environmentId: string): Promise<string> {
+  const store = await openRedisKeyStore({ url: redisUrl });
+  try {
+    await waitFor('the key store is ready', () => store.ready(), { maxMs: KEY_STORE_MAX_MS });
+    const options = {
+      projectId: 'test-bench',
+      environmentId,
+      environment: 'development',
+      kind: 'publishable',
+    } as const;
+    const { key } = await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options);
+    return key;
+  } finally {
+    await store.close();
+  }
+}
+
+async function removeTopics(brokers: string[], prefix: string): Promise<void> {
+  const admin = new Kafka({ clientId: 'bench', brokers, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  try {
+    const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix));
+    if (topics.length > 0) await admin.deleteTopics({ topics });
+  } finally {
+    await admin.disconnect();
+  }
+}

@@ -1,0 +1,46 @@
+import { Producer } from '@platformatic/kafka';
+import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
+import type { Bench } from './figure.ts';
+import { createMessage, toRecord } from './messages.ts';
+
+/** About 1 MB a request. */
+const RECORDS_PER_REQUEST = 1_000;
+
+/** A record that is ready to be sent. */
+export interface PreparedRecord {
+  topic: string;
+  key: Buffer;
+  value: Buffer;
+}
+
+/** Makes `count` records as the gateway would, keys and frames included, so that sending them costs little. */
+export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
+  const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
+  const schemaId = await readSchemaId(bench, topic);
+  const now = new Date();
+  return Array.from({ length: count }, (_, n) => {
+    const record = toRecord(createMessage(n, now), bench.environmentId);
+    const key = Buffer.concat([Buffer.from(bench.environmentId), record.identityKey]);
+    return { topic, key, value: frameRecord(schemaId, messageRecordCodec.encode(record)) };
+  });
+}
+
+/** Publishes records and waits until every one is acknowledged by all in-sync replicas. */
+export async function publish({ stores }: Bench, records: readonly PreparedRecord[]): Promise<void> {
+  const options = { clientId: 'bench', bootstrapBrokers: stores.kafka, acks: -1, idempotent: true };
+  const producer = new Producer<Buffer, Buffer, Buffer, Buffer>(options);
+  try {
+    for (let first = 0; first < records.length; first += RECORDS_PER_REQUEST) {
+      await producer.send({ messages: records.slice(first, first + RECORDS_PER_REQUEST) });
+    }
+  } finally {
+    await producer.close();
+  }
+}
+
+/** The id under which the newest schema of a topic is registered. */
+export async function readSchemaId({ stores }: Bench, topic: string): Promise<number> {
+  const answer = await fetch(`${stores.registry}/subjects/${topic}-value/versions/latest`);
+  if (!answer.ok) throw new Error(`no schema of ${topic}: status ${answer.status}`);
+  return ((await answer.json()) as { id: number }).id;
+}

@@ -1,0 +1,214 @@
+/** No container engine runs here: the file is held against the rules of Compose and against the local stack. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { SERVICES } from '@playline/infra/local';
+import { parseConfig } from '@playline/runtime';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+const exists = (path: string) => existsSync(new URL(`../${path}`, import.meta.url));
+
+const healthcheckSchema = z.strictObject({
+  test: z.tuple([z.enum(['CMD', 'CMD-SHELL'])], z.string()),
+  interval: z.string(),
+  timeout: z.string(),
+  retries: z.number(),
+  start_period: z.string(),
+});
+const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
+/** The parts of the Compose specification that the file uses; another name is a mistake until it is added here. */
+const serviceSchema = z.strictObject({
+  image: z.string(),
+  build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
+  command: z.array(z.string()).optional(),
+  entrypoint: z.array(z.string()).optional(),
+  environment: z.record(z.string(), z.string()).default({}),
+  depends_on: z.record(z.string(), conditionSchema).default({}),
+  healthcheck: healthcheckSchema.optional(),
+  ports: z.array(z.string()).default([]),
+  volumes: z.array(z.string()).default([]),
+  tmpfs: z.array(z.string()).optional(),
+  ulimits: z.strictObject({ nofile: z.strictObject({ soft: z.number(), hard: z.number() }) }).optional(),
+  logging: z.strictObject({ driver: z.string(), options: z.record(z.string(), z.string()) }),
+  restart: z.enum(['unless-stopped', 'on-failure:5']),
+  mem_limit: z.string().regex(/^\d+[mg]$/),
+  stop_grace_period: z.string().optional(),
+  init: z.boolean().optional(),
+  read_only: z.boolean().optional(),
+  cap_drop: z.array(z.string()).optional(),
+  security_opt: z.array(z.string()).optional(),
+});
+const fileSchema = z.looseObject({
+  name: z.string(),
+  services: z.record(z.string(), serviceSchema),
+  volumes: z.record(z.string(), z.null()),
+});
+
+const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true }));
+const containers = Object.entries(compose.services);
+const staying = containers.filter(([, container]) => container.restart === 'unless-stopped');
+/** Containers whose command runs a file of ours. */
+const processes = containers.flatMap(([name, container]) => {
+  const [program, file = ''] = container.command ?? [];
+  return program === 'node' ? [{ name, file, container }] : [];
+});
+const configured = processes.filter(({ file }) => file.startsWith('services/'));
+const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
+
+describe('docker-compose.yml', () => {
+  it('uses nothing but what the Compose specification knows', () => {
+    const strangers = Object.keys(compose).filter(
+      (key) => !['name', 'services', 'volumes'].includes(key) && !key.startsWith('x-'),
+    );
+    expect(strangers).toEqual([]);
+  });
+
+  it.each(containers)('pins the image of %s', (_, { image }) => {
+    expect(image).toMatch(/^[a-z0-9/-]+:\d+(\.\d+)+[A-Za-z0-9.-]*$/);
+  });
+
+  it.each(containers)('lets %s be reached from this machine alone', (_, { ports }) => {
+    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z_]+:-\d+\}:\d+$/);
+  });
+
+  it.each(staying)('asks %s whether it works, and gives it time to start', (_, { healthcheck }) => {
+    expect(healthcheck).toMatchObject({ start_period: expect.stringMatching(/^\d+s$/) });
+  });
+
+  it('waits only for containers that can be what is waited for', () => {
+    for (const [name, { depends_on }] of containers) {
+      for (const [other, { condition }] of Object.entries(depends_on)) {
+        const target = compose.services[other];
+        const can =
+          condition === 'service_healthy' ? target?.healthcheck !== undefined : target?.restart === 'on-failure:5';
+        expect(can, `${name} waits for ${other}: ${condition}`).toBe(true);
+      }
+    }
+  });
+
+  it('writes no secret down and says how to make one that is missing', () => {
+    for (const [name, { environment }] of containers) {
+      for (const [variable, value] of Object.entries(environment)) {
+        if (!/PASSWORD|PEPPER|REDIS_URL/.test(variable)) continue;
+        expect(value, `${name}: ${variable}`).toMatch(/\$\{[A-Z_]+:\?run node infra\/docker\/secrets\.mjs\}/);
+      }
+    }
+  });
+
+  it('asks for no secret that infra/docker/secrets.mjs does not make', () => {
+    const asked = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
+    const made = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
+    expect([...new Set(asked)].sort()).toEqual(made.sort());
+  });
+
+  it('declares the volumes that it mounts, and mounts files that exist', () => {
+    for (const volume of containers.flatMap(([, { volumes }]) => volumes)) {
+      const [source = ''] = volume.split(':');
+      expect(source.startsWith('./') ? exists(source.slice(2)) : source in compose.volumes, volume).toBe(true);
+    }
+  });
+
+  it.each(processes)('runs a file that exists in $name, from the one image, without rights', ({ file, container }) => {
+    expect(exists(file), file).toBe(true);
+    expect(container).toMatchObject({
+      build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+      init: true,
+      read_only: true,
+      cap_drop: ['ALL'],
+    });
+  });
+});
+
+describe('the image', () => {
+  const dockerfile = read('infra/docker/Dockerfile');
+
+  it('is built on a pinned Node and ends as a user without rights', () => {
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1]);
+    for (const base of bases) expect(base).toMatch(/^node:24\.\d+\.\d+-bookworm-slim$/);
+    expect([...dockerfile.matchAll(/^USER (\S+)$/gm)].at(-1)?.[1]).toBe('node');
+  });
+
+  it('installs the dependencies of every service that a container runs', () => {
+    for (const { file } of processes) {
+      const workspace = file.startsWith('services/') ? file.split('/')[1] : 'infra';
+      expect(dockerfile).toContain(`-w @playline/${workspace}`);
+    }
+  });
+});
+
+describe('docker-compose.yml and the services', () => {
+  it('run every service that there is', () => {
+    const there = readdirSync(new URL('../services/', import.meta.url)).filter((name) => name !== 'operator');
+    expect(services.map(({ name }) => name).sort()).toEqual(there.sort());
+  });
+
+  it.each(configured)('agree on every setting of $name', async ({ file, container }) => {
+    const schema = await readSettings(file.split('/')[1] ?? '');
+    const unknown = Object.keys(container.environment).filter((variable) => !(variable in schema.shape));
+    expect(unknown, 'settings that the service does not know').toEqual([]);
+    expect(() => parseConfig(schema, filled(container.environment))).not.toThrow();
+  });
+});
+
+/** The one zod schema of a service's settings. */
+async function readSettings(service: string): Promise<z.ZodObject> {
+  const { configSchema } = await import(`../services/${service}/src/config.ts`);
+  if (!(configSchema instanceof z.ZodObject)) throw new Error(`services/${service}/src/config.ts: export configSchema`);
+  return configSchema;
+}
+
+/** What Compose makes of the values: defaults as written, secrets as `secrets.mjs` makes them. */
+function filled(environment: Record<string, string>): Record<string, string> {
+  const fill = (value: string) =>
+    value.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1').replace(/\$\{[^}]*\}/g, 'ab'.repeat(32));
+  return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, fill(value)]));
+}
+
+describe('docker-compose.yml and the local stack', () => {
+  it('run the same services', () => {
+    expect(services.map(({ name }) => name).sort()).toEqual(SERVICES.map(({ name }) => name).sort());
+  });
+
+  it('prepare the stores by the same commands', () => {
+    const local = [...read('infra/local/deployment.ts').matchAll(/main: '([^']+)'/g)].map((match) => match[1]);
+    expect(local.length).toBeGreaterThan(1);
+    expect(processes.map(({ file }) => file)).toEqual(expect.arrayContaining(local));
+  });
+
+  it.each(configured)('tell $name the same things', async ({ file, container }) => {
+    const { shape } = await readSettings(file.split('/')[1] ?? '');
+    const local = [...read('infra/local/stack.ts').matchAll(/^ +([A-Z]+_[A-Z_]+): /gm)].map((match) => match[1] ?? '');
+    expect(local.length).toBeGreaterThan(4);
+    expect(Object.keys(container.environment)).toEqual(expect.arrayContaining(local.filter((name) => name in shape)));
+  });
+
+  it('keep rows in the same database, under the same account', () => {
+    const [, database] = /DATABASE = '(\w+)'/.exec(read('infra/local/clickhouse.ts')) ?? [];
+    const { environment } = compose.services['event-writer'] ?? { environment: {} };
+    expect(environment).toMatchObject({ CLICKHOUSE_DATABASE: database, CLICKHOUSE_USER: 'writer' });
+    expect(compose.services.tables?.environment).toMatchObject({ CLICKHOUSE_DATABASE: database });
+  });
+
+  it('set Kafka up alike', () => {
+    const local = new Map(
+      [...read('infra/local/kafka.ts').matchAll(/^ {4}'([a-z.]+)': (.+),$/gm)].map((match) => [match[1], match[2]]),
+    );
+    expect(local.size).toBeGreaterThan(10);
+    for (const [variable, value] of Object.entries(compose.services.kafka?.environment ?? {})) {
+      const setting = variable.replace('KAFKA_', '').toLowerCase().replaceAll('_', '.');
+      const here = local.get(setting);
+      // Addresses and folders differ by nature; they are written as templates there.
+      if (here === undefined || !/^[\d *]+$|^(true|false)$/.test(here)) continue;
+      const product = String(here.split('*').reduce((total, factor) => total * Number(factor), 1));
+      expect(value, setting).toBe(/^[\d *]+$/.test(here) ? product : here);
+    }
+  });
+
+  it('run the same version of Kafka and of ClickHouse', () => {
+    const [, kafka] = /<kafka\.version>([\d.]+)</.exec(read('infra/local/jars/pom.xml')) ?? [];
+    const [, clickhouse] = /"@chdb\/lib-linux-x64-gnu": "(\d+\.\d+)/.exec(read('infra/package.json')) ?? [];
+    expect(compose.services.kafka?.image).toBe(`apache/kafka:${kafka}`);
+    expect(compose.services.clickhouse?.image).toBe(`clickhouse/clickhouse-server:${clickhouse}`);
+  });
+});
