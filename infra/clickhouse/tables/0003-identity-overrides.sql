@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS identity_overrides
     identity_key FixedString(16) COMMENT 'Keyed hash of the identity',
     person_key FixedString(16) COMMENT 'Smallest identity key of the component it belongs to: the person',
     kind LowCardinality(String) COMMENT 'What the identity is: anonymous, an identity type, or untyped',
-    linked_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the message that moved it to this person',
+    linked_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the message that linked it first; a later move keeps it',
     version UInt64 COMMENT 'Place of the decision: 8 bits topic generation, 48 bits link offset, 8 bits step; the greatest is true'
 )
 ENGINE = ReplacingMergeTree(version)

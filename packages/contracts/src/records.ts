@@ -80,7 +80,8 @@ export interface IdentityDecisionRecord {
   outcome: 'linked' | 'unchanged' | 'refused' | 'ambiguous';
   reason: string;
   root: Buffer;
-  moved: { key: Buffer; kind: IdentityKind }[];
+  /** `linkedAt`: epoch milliseconds of the identity's first link; a later move keeps it. */
+  moved: { key: Buffer; kind: IdentityKind; linkedAt: number }[];
   eventTime: number;
   receivedAt: number;
   traceId: string;

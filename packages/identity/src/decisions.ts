@@ -57,22 +57,3 @@ export function toDecisionRecords(
     ...{ environmentId, generation, partition, offset, step, messageId, eventTime, receivedAt, traceId },
   }));
 }
-
-const STEP_BITS = 8n;
-const OFFSET_BITS = 48n;
-const GENERATION_BITS = 8n;
-
-function isWithin(value: number, bits: bigint): boolean {
-  return Number.isSafeInteger(value) && value >= 0 && BigInt(value) < 1n << bits;
-}
-
-/**
- * Version of an override: 8 bits of generation, 48 of offset, 8 of step, so that of two decisions of one environment
- * the later has the greater version. (An environment's facts stand in one partition of a generation.)
- * @throws RangeError when a part does not fit
- */
-export function toOverrideVersion(generation: number, offset: number, step: number): bigint {
-  if (!isWithin(generation, GENERATION_BITS) || !isWithin(offset, OFFSET_BITS) || !isWithin(step, STEP_BITS))
-    throw new RangeError(`no override version for generation ${generation}, offset ${offset}, step ${step}`);
-  return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
-}

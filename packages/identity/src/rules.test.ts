@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { createIsBlocked } from './blocked.ts';
-import { toOverrideVersion } from './decisions.ts';
 import { type LinkSource, toLinkFact } from './facts.ts';
 import { createIdentityKeyer } from './keyer.ts';
 import { createGraphFact } from './steps.ts';
@@ -53,29 +52,5 @@ describe('a blocked value', () => {
   });
   it('of one environment is free in another', () => {
     expect(isBlocked('f', 'bot')).toBe(false);
-  });
-});
-
-describe('the version of an override', () => {
-  it('grows with generation, then offset, then step, and fits 64 bits', () => {
-    const versions = [
-      toOverrideVersion(0, 0, 0),
-      toOverrideVersion(0, 0, 255),
-      toOverrideVersion(0, 1, 0),
-      toOverrideVersion(0, 2 ** 48 - 1, 255),
-      toOverrideVersion(1, 0, 0),
-      toOverrideVersion(255, 2 ** 48 - 1, 255),
-    ];
-    expect(versions).toEqual([...versions].sort((a, b) => (a < b ? -1 : 1)));
-    expect(new Set(versions).size).toBe(versions.length);
-    expect(versions.at(-1)).toBe(2n ** 64n - 1n);
-  });
-  it.each([
-    [256, 0, 0],
-    [0, 2 ** 48, 0],
-    [0, 0, 256],
-    [0, -1, 0],
-  ])('refuses what does not fit: %s %s %s', (generation, offset, step) => {
-    expect(() => toOverrideVersion(generation, offset, step)).toThrow(RangeError);
   });
 });

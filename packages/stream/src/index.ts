@@ -1,1 +1,2 @@
+export { type DeadLetter, sendDeadLetters, toDeadLetter } from './partitions/dead-letters.ts';
 export * from './ports.ts';

@@ -66,8 +66,8 @@ const decisionOf = (a: Buffer, b: Buffer): IdentityDecisionRecord => ({
   reason: '',
   root: a,
   moved: [
-    { key: a, kind: 'anonymous' },
-    { key: b, kind: 'steam' },
+    { key: a, kind: 'anonymous', linkedAt: NOW_MS },
+    { key: b, kind: 'steam', linkedAt: NOW_MS },
   ],
   eventTime: NOW_MS,
   receivedAt: NOW_MS,

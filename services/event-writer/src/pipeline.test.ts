@@ -56,7 +56,7 @@ const decision: IdentityDecisionRecord = {
   outcome: 'linked',
   reason: '',
   root: OWNER,
-  moved: [{ key: OWNER, kind: 'steam' }],
+  moved: [{ key: OWNER, kind: 'steam', linkedAt: 2_000 }],
   eventTime: 1_000,
   receivedAt: 2_000,
   traceId: '',

@@ -1,11 +1,7 @@
-import { RetryableFault } from '@playline/stream';
+import { RetryableFault, UnknownSchemaFault } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { createSchemaReaders, UnreadableSchemaError } from './schema-readers.ts';
-
-class UnknownSchemaError extends Error {
-  override readonly name = 'UnknownSchemaError';
-}
 
 function createSource(answers: (() => string)[]) {
   const asked: number[] = [];
@@ -45,7 +41,7 @@ describe('SchemaReaders', () => {
 
   it('refuses an id that the registry does not know, and asks again a minute later', async () => {
     let nowMs = 0;
-    const source = createSource([fail(new UnknownSchemaError('404')), () => 'schema']);
+    const source = createSource([fail(new UnknownSchemaFault('schema 7')), () => 'schema']);
     const readers = createSchemaReaders({ source, createReader, nowMs: () => nowMs });
     const refusal = () => {
       try {

@@ -1,9 +1,9 @@
-import { RetryableFault } from '@playline/stream';
+import { RetryableFault, UnknownSchemaFault } from '@playline/stream';
 
 /** What is asked of a schema registry; `@playline/stream/kafka` has one. */
 export interface SchemaSource {
   idOf(subject: string): Promise<number>;
-  /** @throws an error that `isUnknownSchema` knows when the registry answers and has no such id */
+  /** @throws UnknownSchemaFault when the registry answers and has no such id */
   schemaOf(id: number): Promise<string>;
 }
 
@@ -26,11 +26,6 @@ export class UnreadableSchemaError extends Error {
 
 /** A registry that was restored from a copy may know an id a minute later; more often would ask for every poison record. */
 const UNKNOWN_TRUSTED_MS = 60_000;
-
-/** By name, or by the registry's status in the words of the stream's adapter. Anything else means: not reachable. */
-function isUnknownSchema(error: unknown): boolean {
-  return error instanceof Error && (/^UnknownSchema/.test(error.name) || /\banswered 404\b/.test(error.message));
-}
 
 type Entry<R> =
   | { kind: 'ready'; reader: R }
@@ -56,7 +51,7 @@ export function createSchemaReaders<R>(options: {
     try {
       schema = await source.schemaOf(id);
     } catch (error) {
-      if (isUnknownSchema(error))
+      if (error instanceof UnknownSchemaFault)
         entries.set(id, { kind: 'unreadable', reason: 'not in the registry', untilMs: nowMs() + UNKNOWN_TRUSTED_MS });
       // Not reachable: the next try asks again.
       else entries.delete(id);

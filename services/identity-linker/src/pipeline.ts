@@ -7,6 +7,7 @@ import {
   type Producer,
   RetryableFault,
   type StreamRecord,
+  toDeadLetter,
 } from '@playline/stream';
 import { createLinkerMetrics } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
@@ -14,7 +15,6 @@ import { createDecodeFact, type SchemaSource } from './steps/decode-fact.ts';
 import { encodeDecisions } from './steps/encode-decisions.ts';
 import { paceParked } from './steps/pace-parked.ts';
 import { createPublish } from './steps/publish.ts';
-import { toDeadLetter } from './steps/to-dead-letter.ts';
 import { createTrimOutbox } from './steps/trim-outbox.ts';
 
 export interface LinkerParts {
@@ -47,7 +47,7 @@ function createDecodeBatch(parts: LinkerParts) {
     for (const record of records) {
       const decoded = await decodeFact(record);
       if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
-      else deadLetters.push(toDeadLetter({ record, reason: decoded.reason }));
+      else deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, 'link'));
     }
     return { found, deadLetters };
   };

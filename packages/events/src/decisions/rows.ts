@@ -79,14 +79,14 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
  */
 export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
   const version = toOverrideVersion(decision);
-  for (const { key, kind } of decision.moved) {
+  for (const { key, kind, linkedAt } of decision.moved) {
     out.reserve(bytesMax(decision.environmentId, kind));
     const target = out.bytes;
     let at = writeString(target, out.length, decision.environmentId);
     at = writeKey(target, at, key);
     at = writeKey(target, at, decision.root);
     at = writeString(target, at, kind);
-    at = writeInt64(target, at, decision.receivedAt);
+    at = writeInt64(target, at, linkedAt);
     out.endRow(target.writeBigUInt64LE(version, at));
   }
 }

@@ -1,10 +1,11 @@
 import { SchemaRegistry as RegistryClient } from '@kafkajs/confluent-schema-registry';
+import { UnknownSchemaFault } from '../ports.ts';
 
 /** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
 export interface SchemaRegistry {
   /** The latest id registered under a subject. @throws what the registry or the network says; asked again next time */
   idOf(subject: string): Promise<number>;
-  /** The schema's text as it was registered. @throws as `idOf` */
+  /** The schema's text as it was registered. @throws UnknownSchemaFault when there is none; else as `idOf` */
   schemaOf(id: number): Promise<string>;
 }
 
@@ -30,6 +31,7 @@ export function createSchemaRegistry({ url }: { url: string }): SchemaRegistry {
   // The client gives schemas parsed, without what its parser does not know (logical types): the text is asked for here.
   const readText = async (id: number) => {
     const answer = await fetch(`${url}/schemas/ids/${id}`, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    if (answer.status === 404) throw new UnknownSchemaFault(`the schema registry has no schema ${id}`);
     if (!answer.ok) throw new Error(`the schema registry answered ${answer.status} for schema ${id}`);
     const body: unknown = await answer.json();
     if (typeof body === 'object' && body !== null && 'schema' in body && typeof body.schema === 'string')

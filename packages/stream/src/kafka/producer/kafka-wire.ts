@@ -21,12 +21,6 @@ const NO_LEADER = -1;
 const LATEST = -1n;
 
 type ProduceAnswer = ReturnType<typeof produceV9.parseResponse>;
-interface Topology {
-  brokers: Map<number, { host: string; port: number }>;
-  /** Leader by partition, by topic; what was known last when a refresh fails. */
-  leaders: Map<string, number[]>;
-}
-
 /** The real cluster, over the connections and metadata of @platformatic/kafka. */
 export interface KafkaWire extends Wire {
   /** Asks every leader of these topics for the end of its logs; rejects unless all of them answer as leaders. */
@@ -50,104 +44,120 @@ function toAnswer(fault: Error & { response?: ProduceAnswer }): ProduceAnswer | 
   return fault.response?.responses === undefined ? undefined : fault.response;
 }
 
-export function openKafkaWire(options: { brokers: readonly string[]; clientId: string }): KafkaWire {
-  const client = new Base({
-    clientId: options.clientId,
-    bootstrapBrokers: [...options.brokers],
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    // One more attempt reaches another broker; waiting in between is the sender's business.
-    retries: 1,
-    retryDelay: 100,
-  });
-  const topology: Topology = { brokers: new Map(), leaders: new Map() };
-  const guarded = new WeakSet<Connection>();
+/** What is known of the cluster, and connections to its brokers. */
+class Cluster {
+  readonly client: Base;
+  brokers = new Map<number, { host: string; port: number }>();
+  /** Leader by partition, by topic; what was known last when a refresh fails. */
+  readonly leaders = new Map<string, number[]>();
+  readonly #guarded = new WeakSet<Connection>();
 
-  const connect = async (node: number): Promise<Connection> => {
-    const broker = topology.brokers.get(node);
+  constructor(options: { brokers: readonly string[]; clientId: string }) {
+    this.client = new Base({
+      clientId: options.clientId,
+      bootstrapBrokers: [...options.brokers],
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      // One more attempt reaches another broker; waiting in between is the sender's business.
+      retries: 1,
+      retryDelay: 100,
+    });
+  }
+
+  async connect(node: number): Promise<Connection> {
+    const broker = this.brokers.get(node);
     if (broker === undefined) throw new Error(`broker ${node} is not known`);
     const connection = await new Promise<Connection>((resolve, reject) => {
-      client[kGetConnection](broker, (error, found) => (error ? reject(error) : resolve(found!)));
+      this.client[kGetConnection](broker, (error, found) => (error ? reject(error) : resolve(found!)));
     });
     // The client listens for the first error of a connection only; a second one must not end the process.
-    if (!guarded.has(connection)) connection.on('error', () => {});
-    guarded.add(connection);
+    if (!this.#guarded.has(connection)) connection.on('error', () => {});
+    this.#guarded.add(connection);
     return connection;
-  };
+  }
 
-  const refreshTopic = async (topic: string) => {
-    const metadata = await client.metadata({ topics: [topic], forceUpdate: true });
-    topology.brokers = metadata.brokers;
+  async refreshBrokers() {
+    this.brokers = (await this.client.metadata({ topics: [], forceUpdate: true })).brokers;
+  }
+
+  async refreshTopic(topic: string) {
+    const metadata = await this.client.metadata({ topics: [topic], forceUpdate: true });
+    this.brokers = metadata.brokers;
     const found = metadata.topics.get(topic);
     if (found === undefined) return;
     const leaders = found.partitions.map(({ leader }) => (metadata.brokers.has(leader) ? leader : NO_LEADER));
-    topology.leaders.set(topic, leaders);
-  };
+    this.leaders.set(topic, leaders);
+  }
+}
 
-  const askEnds = async (node: number, topics: Map<string, number[]>) => {
-    const questions = [...topics].map(([name, partitions]) => ({
-      name,
-      partitions: partitions.map((partitionIndex) => ({
-        partitionIndex,
-        currentLeaderEpoch: -1,
-        timestamp: LATEST,
-      })),
-    }));
-    await listOffsetsV7.api.async(await connect(node), NO_LEADER, 0, questions);
-  };
+/** One question a topic: an unknown topic or one without a leader fails the whole question it stands in. */
+async function refreshTopics(cluster: Cluster, topics: readonly string[]): Promise<string[]> {
+  const absent: string[] = [];
+  for (const topic of topics)
+    await cluster.refreshTopic(topic).catch((fault: Error) => {
+      if (fault instanceof UserError) absent.push(topic);
+    });
+  return absent;
+}
 
+async function initProducer(cluster: Cluster) {
+  if (cluster.brokers.size === 0) await cluster.refreshBrokers();
+  const nodes = [...cluster.brokers.keys()];
+  const node = nodes[Math.floor(Math.random() * nodes.length)]!;
+  const answer = await initProducerIdV4.api.async(await cluster.connect(node), null, 0, -1n, -1);
+  return { producerId: answer.producerId, producerEpoch: answer.producerEpoch };
+}
+
+async function produceTo(cluster: Cluster, node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
+  const again = (ambiguous: boolean, code: string): Verdict[] =>
+    batches.map(() => ({ kind: 'again', ambiguous, code }));
+  let connection: Connection;
+  try {
+    connection = await cluster.connect(node);
+  } catch {
+    return again(false, 'NO_CONNECTION');
+  }
+  return await new Promise((resolve) => {
+    const request = () => toProduceRequest(batches);
+    const settle = (fault: Error | null, answer?: ProduceAnswer) => {
+      const given = fault === null ? answer : toAnswer(fault);
+      resolve(given === undefined ? again(true, 'NO_ANSWER') : toVerdicts(batches, given));
+    };
+    connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
+  });
+}
+
+async function askEnds(cluster: Cluster, node: number, topics: Map<string, number[]>) {
+  const questions = [...topics].map(([name, partitions]) => ({
+    name,
+    partitions: partitions.map((partitionIndex) => ({ partitionIndex, currentLeaderEpoch: -1, timestamp: LATEST })),
+  }));
+  await listOffsetsV7.api.async(await cluster.connect(node), NO_LEADER, 0, questions);
+}
+
+async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
+  const nodes = new Map<number, Map<string, number[]>>();
+  for (const topic of topics) {
+    await cluster.refreshTopic(topic);
+    for (const [partition, leader] of (cluster.leaders.get(topic) ?? []).entries()) {
+      const asked = nodes.get(leader) ?? new Map<string, number[]>();
+      asked.set(topic, [...(asked.get(topic) ?? []), partition]);
+      nodes.set(leader, asked);
+    }
+  }
+  if (topics.length === 0) await cluster.refreshBrokers();
+  await Promise.all([...nodes].map(([node, asked]) => askEnds(cluster, node, asked)));
+}
+
+export function openKafkaWire(options: { brokers: readonly string[]; clientId: string }): KafkaWire {
+  const cluster = new Cluster(options);
   return {
-    partitionCount: (topic) => topology.leaders.get(topic)?.length ?? 0,
-    leaderOf: (topic, partition) => topology.leaders.get(topic)?.[partition] ?? NO_LEADER,
-    async refresh(topics) {
-      // One question a topic: an unknown topic or one without a leader fails the whole question it stands in.
-      const absent: string[] = [];
-      for (const topic of topics)
-        await refreshTopic(topic).catch((fault: Error) => {
-          if (fault instanceof UserError) absent.push(topic);
-        });
-      return absent;
-    },
-    async newProducerId() {
-      const any = topology.brokers.keys().next();
-      if (any.done)
-        await client.metadata({ topics: [], forceUpdate: true }).then((m) => (topology.brokers = m.brokers));
-      const nodes = [...topology.brokers.keys()];
-      const node = nodes[Math.floor(Math.random() * nodes.length)]!;
-      const answer = await initProducerIdV4.api.async(await connect(node), null, 0, -1n, -1);
-      return { producerId: answer.producerId, producerEpoch: answer.producerEpoch };
-    },
-    async produce(node, batches) {
-      const again = (ambiguous: boolean, code: string): Verdict[] =>
-        batches.map(() => ({ kind: 'again', ambiguous, code }));
-      let connection: Connection;
-      try {
-        connection = await connect(node);
-      } catch {
-        return again(false, 'NO_CONNECTION');
-      }
-      return await new Promise((resolve) => {
-        const request = () => toProduceRequest(batches);
-        const settle = (fault: Error | null, answer?: ProduceAnswer) => {
-          const given = fault === null ? answer : toAnswer(fault);
-          resolve(given === undefined ? again(true, 'NO_ANSWER') : toVerdicts(batches, given));
-        };
-        connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
-      });
-    },
-    async probe(topics) {
-      const nodes = new Map<number, Map<string, number[]>>();
-      for (const topic of topics) {
-        await refreshTopic(topic);
-        for (const [partition, leader] of (topology.leaders.get(topic) ?? []).entries()) {
-          const asked = nodes.get(leader) ?? new Map<string, number[]>();
-          asked.set(topic, [...(asked.get(topic) ?? []), partition]);
-          nodes.set(leader, asked);
-        }
-      }
-      if (topics.length === 0) await client.metadata({ topics: [], forceUpdate: true });
-      await Promise.all([...nodes].map(([node, asked]) => askEnds(node, asked)));
-    },
-    close: () => client.close(),
+    partitionCount: (topic) => cluster.leaders.get(topic)?.length ?? 0,
+    leaderOf: (topic, partition) => cluster.leaders.get(topic)?.[partition] ?? NO_LEADER,
+    refresh: (topics) => refreshTopics(cluster, [...topics]),
+    newProducerId: () => initProducer(cluster),
+    produce: (node, batches) => produceTo(cluster, node, batches),
+    probe: (topics) => probeLeaders(cluster, topics),
+    close: () => cluster.client.close(),
   };
 }
