@@ -1,7 +1,8 @@
 import { parseConfig, settings } from '@playline/runtime';
 import { z } from 'zod';
 
-const schema = z.object({
+/** Settings of the event writer, by the names of their environment variables. */
+export const configSchema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
   KAFKA_BROKERS: settings.brokers(),
   SCHEMA_REGISTRY_URL: settings.url(),
@@ -21,9 +22,9 @@ const schema = z.object({
   BLOCK_AGE_MAX_MS: settings.integer(1, 60_000).default(1_000),
 });
 
-export type Config = z.infer<typeof schema>;
+export type Config = z.infer<typeof configSchema>;
 
 /** Settings of the event writer. @throws ConfigError naming every setting that is missing or wrong */
 export function readConfig(environment: Record<string, string | undefined>): Config {
-  return parseConfig(schema, environment);
+  return parseConfig(configSchema, environment);
 }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { testStores } from '@playline/testkit';
 import { expect, it } from 'vitest';
+import { UnknownSchemaFault } from '../ports.ts';
 import { createSchemaRegistry } from './schema-registry.ts';
 
 const schema = JSON.stringify({
@@ -38,7 +39,7 @@ it('asks once for each answer, so a registry that is down later does not matter,
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
-  await expect(registry.schemaOf(7)).rejects.toThrow('404');
+  await expect(registry.schemaOf(7)).rejects.toThrow(UnknownSchemaFault);
   expect(await registry.schemaOf(7)).toBe(schema);
   await new Promise((resolve) => server.close(resolve));
   expect(await registry.schemaOf(7)).toBe(schema);
