@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
 import kafkajs, { type Admin } from 'kafkajs';
 import { registerSchema } from './registry.ts';
@@ -82,7 +83,8 @@ async function createTopics(admin: Admin, topics: readonly Topic[], replicationF
   const missing = topics.filter(({ name }) => !standing.has(name));
   if (missing.length === 0) return [];
   await admin.createTopics({
-    waitForLeaders: true,
+    // The client's own wait gives up on the first broker that has not heard of the topic yet.
+    waitForLeaders: false,
     topics: missing.map((topic) => ({
       topic: topic.name,
       numPartitions: topic.partitions,
@@ -90,7 +92,29 @@ async function createTopics(admin: Admin, topics: readonly Topic[], replicationF
       configEntries: Object.entries(toSettings(topic)).map(([name, value]) => ({ name, value })),
     })),
   });
-  return missing.map(({ name }) => name);
+  const names = missing.map(({ name }) => name);
+  await awaitLeaders(admin, names);
+  return names;
+}
+
+/** Longer than a loaded broker takes to lead a few dozen new partitions. */
+const LEADERS_MAX_MS = 30_000;
+const LEADERS_POLL_MS = 100;
+
+/** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
+async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
+  const deadline = Date.now() + LEADERS_MAX_MS;
+  let fault: unknown = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
+  while (Date.now() < deadline) {
+    try {
+      const metadata = await admin.fetchTopicMetadata({ topics });
+      if (metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
+    } catch (error) {
+      fault = error;
+    }
+    await delay(LEADERS_POLL_MS);
+  }
+  throw fault;
 }
 
 async function addPartitions(admin: Admin, topics: readonly Topic[]): Promise<string[]> {

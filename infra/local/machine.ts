@@ -23,6 +23,15 @@ export function findMissingParts(places: Places): MissingPart[] {
   return missing;
 }
 
+/** Names under which Linux distributions install Chromium, and what builds on it. */
+const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
+
+/** What only the tests need: a browser for the client library. */
+export function findMissingTestParts(): MissingPart[] {
+  if (BROWSERS.some((name) => findProgram(name) !== null)) return [];
+  return [{ what: 'Chromium', debian: 'chromium', brew: '--cask chromium' }];
+}
+
 /** The one line a person may run to get the missing parts. */
 export function installLine(missing: readonly MissingPart[]): string {
   if (process.platform === 'darwin') return `brew install ${missing.map((part) => part.brew).join(' ')}`;
@@ -43,8 +52,12 @@ function rootPrefix(): string[] | null {
  * A redis-server package may start a service of its own; it is left alone, the stack has its own port.
  * @throws Error with the exact line to run where it cannot install by itself
  */
-export async function installMissingParts(places: Places, say: (line: string) => void): Promise<void> {
-  const missing = findMissingParts(places);
+export async function installMissingParts(
+  places: Places,
+  say: (line: string) => void,
+  find: () => MissingPart[] = () => findMissingParts(places),
+): Promise<void> {
+  const missing = find();
   if (missing.length === 0) return;
   const names = missing.map((part) => part.what).join(', ');
   const byHand = () =>
@@ -59,7 +72,7 @@ export async function installMissingParts(places: Places, say: (line: string) =>
   const options = { folder: places.checkout, logFile: logFileOf(places, 'apt') };
   await runCommand(program, [...first, 'update'], options);
   await runCommand(program, [...first, 'install', '-y', '--no-install-recommends', ...packages], options);
-  const still = findMissingParts(places);
+  const still = find();
   if (still.length > 0)
     throw new Error(`${still.map((part) => part.what).join(', ')}: still not found after apt-get install`);
 }

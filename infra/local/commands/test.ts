@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { findMissingTestParts, installMissingParts } from '../machine.ts';
 import type { Places } from '../places.ts';
 import { readJsonFile, writePrivateFile } from '../private-file.ts';
 import { provideStores } from '../provide.ts';
@@ -40,12 +41,9 @@ export async function test(places: Places, filters: readonly string[]): Promise<
   const summaryFile = join(folder, 'summary.json');
   for (const file of [reportFile, summaryFile]) rmSync(file, { force: true });
 
-  if (process.env.PLAYLINE_TEST_STORES === undefined) {
-    await provideStores(
-      places,
-      createProgress((line) => console.log(line)),
-    );
-  }
+  const say = createProgress((line) => console.log(line));
+  if (process.env.PLAYLINE_TEST_STORES === undefined) await provideStores(places, say);
+  await installMissingParts(places, say, findMissingTestParts);
   const checks = [
     { name: 'format and lint', tool: 'biome', args: ['ci', '.'] },
     { name: 'types', tool: 'tsc', args: ['-p', '.'] },

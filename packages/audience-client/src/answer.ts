@@ -23,7 +23,7 @@ interface Body {
 export async function readAnswer(response: Response): Promise<Answer> {
   const { status } = response;
   const body = parseBody(await response.text().catch(() => ''));
-  const rejections = Array.isArray(body.rejections) ? body.rejections : [];
+  const rejections = Array.isArray(body.rejections) ? body.rejections.filter((one) => one?.messageId) : [];
   if (status >= 200 && status < 300 && typeof body.accepted === 'number') return { kind: 'taken', rejections };
   if (status >= 400 && status < 500 && status !== 429)
     return { kind: 'refused', rejections, status, code: body.code, message: body.message };

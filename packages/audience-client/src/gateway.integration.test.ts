@@ -1,0 +1,84 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AudienceStore, type DroppedMessages, type MessageRejection, openAudienceClient } from './index.ts';
+import { type Gateway, openGateway } from './test/open-gateway.ts';
+
+let gateway: Gateway;
+const folder = mkdtempSync(join(tmpdir(), 'audience-'));
+beforeAll(async () => {
+  gateway = await openGateway();
+});
+afterAll(async () => {
+  await gateway?.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** The store of the README's Node example. */
+function createFolderStore(): AudienceStore {
+  const fileOf = (key: string) => join(folder, encodeURIComponent(key));
+  const keys = () => readdirSync(folder).map(decodeURIComponent);
+  return {
+    get: (key) => (keys().includes(key) ? readFileSync(fileOf(key), 'utf8') : null),
+    set: (key, value) => writeFileSync(fileOf(key), value),
+    remove: (key) => rmSync(fileOf(key), { force: true }),
+    keys,
+  };
+}
+
+function openClient(options: { publishableKey?: string; baseUrl?: string; store?: AudienceStore } = {}) {
+  const rejected: MessageRejection[] = [];
+  const dropped: DroppedMessages[] = [];
+  const client = openAudienceClient({
+    ...{ baseUrl: gateway.url, publishableKey: gateway.publishableKey, consent: 'full', ...options },
+    onRejected: (rejection) => rejected.push(rejection),
+    onDropped: (report) => dropped.push(report),
+  });
+  return { client, rejected, dropped };
+}
+
+describe('a game server', () => {
+  it('has every message in the log, compressed batches included', async () => {
+    const { client, rejected, dropped } = openClient();
+    const ids = Array.from({ length: 250 }, (_, level) => client.track('level_done', { level }) ?? '');
+    expect(await client.close()).toBe(0);
+    const records = await gateway.awaitIds(ids);
+    expect(records.map(({ properties }) => JSON.parse(properties).level)).toEqual(ids.map((_, level) => level));
+    expect([rejected, dropped]).toEqual([[], []]);
+  });
+
+  it('is told what the gateway rejects, and the rest arrives', async () => {
+    const { client, rejected, dropped } = openClient();
+    const bad = client.track(' ');
+    const good = client.track('level_done');
+    expect(await client.flush()).toBe(0);
+    expect(rejected).toMatchObject([
+      { messageId: bad, errors: [{ field: 'eventName', code: 'MISSING_REQUIRED_FIELD' }] },
+    ]);
+    await gateway.awaitIds([String(good)]);
+    const alone = client.track(' ');
+    expect(await client.close()).toBe(0);
+    expect(rejected[1]?.messageId).toBe(alone);
+    expect(dropped).toEqual([]);
+  });
+
+  it('is told that its key is none', async () => {
+    const { client, dropped } = openClient({ publishableKey: 'pk_svcapik-nobody' });
+    const id = client.track('level_done');
+    expect(await client.close()).toBe(0);
+    expect(dropped).toMatchObject([{ messageIds: [id], reason: 'refused', status: 401, code: 'UNAUTHORISED_REQUEST' }]);
+  });
+
+  it('finds what it could not send in its store when it starts again', async () => {
+    const store = createFolderStore();
+    // A port that nobody listens on.
+    const { client } = openClient({ store, baseUrl: 'http://127.0.0.1:9' });
+    const ids = [client.track('one'), client.track('two')].map(String);
+    expect(await client.close()).toBe(2);
+    const next = openClient({ store });
+    expect(await next.client.close()).toBe(0);
+    await gateway.awaitIds(ids);
+    expect(next.client.anonymousId).toBe(client.anonymousId);
+  });
+});

@@ -1,0 +1,220 @@
+import type { Message } from './message.ts';
+import type { DroppedMessages } from './options.ts';
+import { attempt, type Shelf } from './shelf.ts';
+
+/** One unsent message. */
+export interface Entry {
+  readonly id: string;
+  /** Where the store has it; sorts by age. */
+  readonly key: string;
+  /** JSON. The store's version wins while `kept`: another tab may have settled or changed it. */
+  text: string;
+  /** Of the text and the comma behind it. */
+  bytes: number;
+  /** False when the store would not take it. */
+  kept: boolean;
+  /** Rises with each entry of this queue. */
+  readonly order: number;
+  /** Requests under way that carry it. */
+  requests: number;
+  /** One of them outlives the page. */
+  leaving: boolean;
+}
+
+export interface Batch {
+  readonly body: string;
+  readonly bytes: number;
+  readonly entries: Entry[];
+  /** Its request outlives the page. */
+  readonly leaving: boolean;
+}
+
+export interface BatchLimits {
+  messagesMax: number;
+  bytesMax: number;
+}
+
+export interface QueueOptions extends BatchLimits {
+  shelf: Shelf;
+  onDropped: (dropped: DroppedMessages) => void;
+}
+
+export interface Queue {
+  readonly size: number;
+  /** `order` of the newest entry. */
+  readonly newest: number;
+  /** Takes up what the store holds and this queue does not: of an earlier page, or of another tab. */
+  load(): void;
+  add(id: string, text: string): void;
+  /**
+   * The oldest that fit; null when there is none. They stay until `remove`. What a request that outlives the page has is
+   * not taken; what another has is, so that requests of the other kind are for the caller to make one at a time.
+   * @param leaving marks what is taken as that of a request that outlives the page
+   */
+  take(limits: BatchLimits, leaving?: boolean): Batch | null;
+  /** Whether something waits that is as old as `order`, or a whole batch. */
+  isDue(order: number, limits: BatchLimits): boolean;
+  /** Ends a request: its entries may be taken again. */
+  release(batch: Batch): void;
+  /** Gives those that were still there. */
+  remove(entries: Entry[]): Entry[];
+  /** Replaces each message; null removes it. */
+  rewrite(change: (message: Message) => Message | null): void;
+}
+
+const BODY_START = '{"messages":[';
+const BODY_END = ']}';
+
+export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
+
+interface State extends QueueOptions {
+  /** The oldest first. */
+  entries: Entry[];
+  bytes: number;
+  newest: number;
+}
+
+/** A bounded queue; each entry is also in the store from the moment it is added until it is settled. */
+export function createQueue(options: QueueOptions): Queue {
+  const state: State = { ...options, entries: [], bytes: 0, newest: 0 };
+  return {
+    get size() {
+      return state.entries.length;
+    },
+    get newest() {
+      return state.newest;
+    },
+    load: () => load(state),
+    add: (id, text) => {
+      const key = state.shelf.keyOf(id, state.newest + 1);
+      insert(state, { key, text, kept: state.shelf.put(key, text) });
+      trim(state);
+    },
+    take: (limits, leaving = false) => take(state, limits, leaving),
+    isDue: (order, { messagesMax, bytesMax }) => {
+      const waiting = state.entries.filter(({ requests }) => requests === 0);
+      if (waiting.length >= messagesMax || waiting.some((entry) => entry.order <= order)) return true;
+      return waiting.reduce((sum, { bytes }) => sum + bytes, 0) >= bytesMax;
+    },
+    release: ({ entries, leaving }) => {
+      for (const entry of entries) {
+        entry.requests -= 1;
+        if (leaving) entry.leaving = false;
+      }
+    },
+    remove: (entries) => remove(state, entries),
+    rewrite: (change) => rewrite(state, change),
+  };
+}
+
+function insert(state: State, stored: Pick<Entry, 'key' | 'text' | 'kept'>): Entry {
+  state.newest += 1;
+  const entry = {
+    ...stored,
+    id: state.shelf.idOf(stored.key),
+    bytes: byteLength(stored.text) + 1,
+    order: state.newest,
+    requests: 0,
+    leaving: false,
+  };
+  state.entries.push(entry);
+  state.bytes += entry.bytes;
+  return entry;
+}
+
+function load(state: State): void {
+  const known = new Set(state.entries.map(({ key }) => key));
+  const expired: Entry[] = [];
+  for (const stored of state.shelf.list()) {
+    if (known.has(stored.key)) continue;
+    const entry = insert(state, { key: stored.key, text: stored.text, kept: true });
+    if (stored.expired) expired.push(entry);
+  }
+  drop(state, expired, 'expired');
+  state.entries.sort((one, other) => (one.key < other.key ? -1 : 1));
+  trim(state);
+}
+
+function remove(state: State, gone: Entry[]): Entry[] {
+  const there = state.entries.filter((entry) => gone.includes(entry));
+  state.entries = state.entries.filter((entry) => !there.includes(entry));
+  for (const entry of there) {
+    state.bytes -= entry.bytes;
+    state.shelf.remove(entry.key);
+  }
+  return there;
+}
+
+function drop(state: State, gone: Entry[], reason: DroppedMessages['reason']): void {
+  const messageIds = remove(state, gone).map(({ id }) => id);
+  if (messageIds.length > 0) state.onDropped({ messageIds, reason });
+}
+
+function trim(state: State): void {
+  const gone: Entry[] = [];
+  let [count, bytes] = [state.entries.length, state.bytes];
+  for (const entry of state.entries) {
+    if (count <= state.messagesMax && bytes <= state.bytesMax) break;
+    // What is under way is about to be settled: dropping it would report what may be delivered.
+    if (entry.requests > 0) continue;
+    gone.push(entry);
+    count -= 1;
+    bytes -= entry.bytes;
+  }
+  drop(state, gone, 'queue_full');
+}
+
+function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null {
+  const gone: Entry[] = [];
+  const entries: Entry[] = [];
+  let bytes = BODY_START.length + BODY_END.length;
+  for (const entry of state.entries) {
+    if (entry.leaving) continue;
+    if (!refresh(state, entry)) {
+      gone.push(entry);
+      continue;
+    }
+    if (entries.length === limits.messagesMax || bytes + entry.bytes > limits.bytesMax) break;
+    bytes += entry.bytes;
+    entries.push(entry);
+  }
+  remove(state, gone);
+  if (entries.length === 0) return null;
+  for (const entry of entries) {
+    entry.requests += 1;
+    entry.leaving = leaving;
+  }
+  return { body: BODY_START + entries.map(({ text }) => text).join() + BODY_END, bytes, entries, leaving };
+}
+
+/** Takes over what another tab wrote; false when it has settled the message. */
+function refresh(state: State, entry: Entry): boolean {
+  const text = entry.kept ? state.shelf.read(entry.key, entry.text) : entry.text;
+  if (text === null) return false;
+  replace(state, entry, text);
+  return true;
+}
+
+function replace(state: State, entry: Entry, text: string): void {
+  if (text === entry.text) return;
+  state.bytes -= entry.bytes;
+  entry.text = text;
+  entry.bytes = byteLength(text) + 1;
+  state.bytes += entry.bytes;
+}
+
+function rewrite(state: State, change: (message: Message) => Message | null): void {
+  const gone: Entry[] = [];
+  for (const entry of state.entries) {
+    const message = refresh(state, entry) && attempt(() => change(JSON.parse(entry.text)), null);
+    if (!message) {
+      gone.push(entry);
+      continue;
+    }
+    replace(state, entry, JSON.stringify(message));
+    // Removed first: what the store refuses to change must not stay there as it was.
+    state.shelf.remove(entry.key);
+    entry.kept = state.shelf.put(entry.key, entry.text);
+  }
+  drop(state, gone, 'consent');
+}

@@ -1,0 +1,158 @@
+import type { Answer } from './answer.ts';
+import { host } from './host.ts';
+import { BATCH_BYTES_MAX, type MessageRejection } from './message.ts';
+import type { DroppedMessages } from './options.ts';
+import type { Post } from './post.ts';
+import type { Batch, Queue } from './queue.ts';
+
+export interface SenderOptions {
+  queue: Queue;
+  post: Post;
+  flushIntervalMs: number;
+  batchMessagesMax: number;
+  onRejected: (rejection: MessageRejection) => void;
+  onDropped: (dropped: DroppedMessages) => void;
+}
+
+export interface Sender {
+  /** To be called after each message that was queued. */
+  onQueued(): void;
+  /** Gives the number of messages still unsent. */
+  flush(): Promise<number>;
+  /** The page may end at any time from now on: starts requests that outlive it, before this returns. */
+  leave(): void;
+  /** The network is back. */
+  resume(): void;
+  close(): Promise<number>;
+}
+
+/** First wait after a failure; doubled with each one that follows. */
+const RETRY_MIN_MS = 1000;
+/** A page that is open for minutes only should try again while it is. */
+const RETRY_MAX_MS = 60_000;
+
+interface State extends SenderOptions {
+  timer: ReturnType<typeof setTimeout> | undefined;
+  running: Promise<void> | null;
+  closed: boolean;
+  /** Entries up to this order were asked to leave. */
+  due: number;
+  failures: number;
+  /** Epoch milliseconds: our own back-off, which a last attempt passes over. */
+  retryAtMs: number;
+  /** Epoch milliseconds: the service's Retry-After, which nothing passes over. */
+  refusedUntilMs: number;
+  /** Bytes of requests under way that outlive the page. */
+  leavingBytes: number;
+}
+
+/** Sends one batch at a time: when enough wait, when the oldest has waited long enough, and when the page is left. */
+export function openSender(options: SenderOptions): Sender {
+  const state: State = {
+    ...options,
+    ...{ timer: undefined, running: null, closed: false, due: 0 },
+    ...{ failures: 0, retryAtMs: 0, refusedUntilMs: 0, leavingBytes: 0 },
+  };
+  return {
+    onQueued: () => {
+      if (state.closed) return;
+      if (state.queue.isDue(0, limitsOf(state)) && maySend(state)) void flush(state);
+      else schedule(state);
+    },
+    flush: () => flush(state),
+    leave: () => leave(state),
+    resume: () => {
+      state.retryAtMs = 0;
+      void flush(state);
+    },
+    async close() {
+      state.closed = true;
+      clearTimeout(state.timer);
+      await state.running;
+      state.retryAtMs = 0;
+      return flush(state);
+    },
+  };
+}
+
+function limitsOf({ batchMessagesMax }: State) {
+  return { messagesMax: batchMessagesMax, bytesMax: BATCH_BYTES_MAX };
+}
+
+function maySend({ retryAtMs, refusedUntilMs }: State): boolean {
+  return host.navigator?.onLine !== false && Date.now() >= Math.max(retryAtMs, refusedUntilMs);
+}
+
+async function flush(state: State): Promise<number> {
+  state.due = state.queue.newest;
+  // Begun in a later turn, so that `running` is set before it can end.
+  state.running ??= Promise.resolve().then(() => drain(state));
+  await state.running;
+  return state.queue.size;
+}
+
+async function drain(state: State): Promise<void> {
+  while (maySend(state) && state.queue.isDue(state.due, limitsOf(state))) {
+    const batch = state.queue.take(limitsOf(state));
+    if (!batch) break;
+    settle(state, batch, await state.post.send(batch.body, false));
+  }
+  state.running = null;
+  schedule(state);
+}
+
+function schedule(state: State): void {
+  if (state.closed || state.timer !== undefined || state.queue.size === 0) return;
+  const waitMs = Math.max(state.retryAtMs, state.refusedUntilMs) - Date.now();
+  state.timer = setTimeout(
+    () => {
+      state.timer = undefined;
+      void flush(state);
+    },
+    Math.max(state.flushIntervalMs, waitMs),
+  );
+  // Node: a process that has nothing else to do may end; `close` is there to send the rest.
+  (state.timer as { unref?(): void }).unref?.();
+}
+
+function leave(state: State): void {
+  if (host.navigator?.onLine === false || Date.now() < state.refusedUntilMs) return;
+  for (;;) {
+    const room = BATCH_BYTES_MAX - state.leavingBytes;
+    const batch = state.queue.take({ ...limitsOf(state), bytesMax: room }, true);
+    if (!batch) return;
+    state.leavingBytes += batch.bytes;
+    // Never awaited: whether it arrived is known only if the page lives on; if not, the next one sends it again.
+    void state.post.send(batch.body, true).then((answer) => {
+      state.leavingBytes -= batch.bytes;
+      settle(state, batch, answer);
+      schedule(state);
+    });
+  }
+}
+
+/**
+ * At least once: a message leaves queue and store here alone, on the service's word, or when it is dropped and reported.
+ */
+function settle(state: State, batch: Batch, answer: Answer): void {
+  state.queue.release(batch);
+  if (answer.kind === 'later') {
+    const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** state.failures);
+    state.failures += 1;
+    // Half of it random: clients that failed together do not come back together.
+    const jitteredMs = backOffMs * (0.5 + Math.random() / 2);
+    state.retryAtMs = Date.now() + jitteredMs;
+    if (answer.afterMs > 0) state.refusedUntilMs = Date.now() + answer.afterMs + jitteredMs;
+    return;
+  }
+  state.failures = 0;
+  const ids = new Set(state.queue.remove(batch.entries).map(({ id }) => id));
+  for (const rejection of answer.rejections) {
+    if (ids.has(rejection.messageId)) state.onRejected(rejection);
+    if (answer.kind === 'refused') ids.delete(rejection.messageId);
+  }
+  if (answer.kind === 'refused' && ids.size > 0) {
+    const { status, code, message } = answer;
+    state.onDropped({ messageIds: [...ids], reason: 'refused', status, code, message });
+  }
+}

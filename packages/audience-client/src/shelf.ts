@@ -1,0 +1,59 @@
+import { EVENT_AGE_MAX_MS, MESSAGE_BYTES_MAX } from './message.ts';
+import type { AudienceStore } from './store.ts';
+
+/** What a store throws must not reach the game: the client then goes on in memory. */
+export function attempt<T>(action: () => T, otherwise: T): T {
+  try {
+    return action();
+  } catch {
+    return otherwise;
+  }
+}
+
+/** Messages in the store, one entry each. No method throws. */
+export interface Shelf {
+  /** False when the store would not take it. */
+  put(key: string, text: string): boolean;
+  /** Null when it is gone; `otherwise` when the store cannot tell. */
+  read(key: string, otherwise: string): string | null;
+  remove(key: string): void;
+  /** All that are here, the oldest first. */
+  list(): { key: string; text: string; expired: boolean }[];
+  /** A key that sorts by time, then by `order`. */
+  keyOf(id: string, order: number): string;
+  idOf(key: string): string;
+}
+
+/** @param prefix what all keys begin with: messages of another publishable key are not ours to send */
+export function createShelf(store: AudienceStore, prefix: string): Shelf {
+  const remove = (key: string) => attempt(() => store.remove(key), undefined);
+  const isSound = (text: string | null): text is string =>
+    // One that is no JSON would cost the whole batch, one too large would never leave.
+    text !== null && text.length <= MESSAGE_BYTES_MAX && attempt(() => JSON.parse(text), null) !== null;
+  return {
+    put: (key, text) =>
+      attempt(() => {
+        store.set(key, text);
+        return true;
+      }, false),
+    read: (key, otherwise) => attempt(() => store.get(key), otherwise),
+    remove,
+    list() {
+      const oldest = prefix + toStamp(Date.now() - EVENT_AGE_MAX_MS);
+      const keys = attempt(() => store.keys(), []).filter((key) => key.startsWith(prefix));
+      return keys.sort().flatMap((key) => {
+        const text = attempt(() => store.get(key), null);
+        if (isSound(text)) return [{ key, text, expired: key < oldest }];
+        remove(key);
+        return [];
+      });
+    },
+    keyOf: (id, order) => `${prefix}${toStamp(Date.now())}-${order.toString(36).padStart(6, '0')}-${id}`,
+    idOf: (key) => key.slice(prefix.length).replace(/^\w+-\w+-/, ''),
+  };
+}
+
+/** Milliseconds as text that sorts by time until the year 5188. */
+function toStamp(timeMs: number): string {
+  return timeMs.toString(36).padStart(9, '0');
+}

@@ -1,0 +1,88 @@
+import { setImmediate } from 'node:timers/promises';
+import { vi } from 'vitest';
+import {
+  type AudienceClient,
+  type AudienceClientOptions,
+  createMemoryStore,
+  type DroppedMessages,
+  type MessageRejection,
+  openAudienceClient,
+} from '../index.ts';
+import type { Service } from './service.ts';
+
+export interface Reports {
+  rejected: MessageRejection[];
+  dropped: DroppedMessages[];
+}
+
+export const createReports = (): Reports => ({ rejected: [], dropped: [] });
+
+/** A client of the service, with full consent, uncompressed, and with what it reports. */
+export function createClient(
+  service: Service,
+  options: Partial<AudienceClientOptions> = {},
+): { client: AudienceClient; reports: Reports } {
+  const reports = createReports();
+  const client = openAudienceClient({
+    ...{ baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', consent: 'full', compress: false },
+    store: createMemoryStore(),
+    fetch: service.fetch,
+    onRejected: (rejection) => reports.rejected.push(rejection),
+    onDropped: (dropped) => reports.dropped.push(dropped),
+    ...options,
+  });
+  return { client, reports };
+}
+
+/** Puts timers and dates under the test's control, and nothing else: streams run as they do. */
+export function holdTime(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+}
+
+/** Lets time pass; every timer and everything that follows from it has happened afterwards. */
+export async function pass(ms: number): Promise<void> {
+  await drain();
+  await vi.advanceTimersByTimeAsync(ms);
+  await drain();
+}
+
+/** A body is read in a few turns of the loop. */
+const TURNS = 5;
+
+async function drain(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
+}
+
+/** A page around the client, as far as the client looks at it. */
+export interface FakePage {
+  hide(): void;
+  show(): void;
+  setOnline(online: boolean): void;
+  remove(): void;
+}
+
+export function createPage(): FakePage {
+  const document = Object.assign(new EventTarget(), { visibilityState: 'visible', title: 'Page', referrer: '' });
+  const events = new EventTarget();
+  const navigator = { userAgent: 'Tester/1', language: 'de', onLine: true };
+  vi.stubGlobal('document', document);
+  vi.stubGlobal('navigator', navigator);
+  vi.stubGlobal('addEventListener', events.addEventListener.bind(events));
+  vi.stubGlobal('removeEventListener', events.removeEventListener.bind(events));
+  return {
+    hide: () => {
+      document.visibilityState = 'hidden';
+      document.dispatchEvent(new Event('visibilitychange'));
+      events.dispatchEvent(new Event('pagehide'));
+    },
+    show: () => {
+      document.visibilityState = 'visible';
+      document.dispatchEvent(new Event('visibilitychange'));
+    },
+    setOnline: (online) => {
+      navigator.onLine = online;
+      if (online) events.dispatchEvent(new Event('online'));
+    },
+    remove: () => vi.unstubAllGlobals(),
+  };
+}

@@ -1,0 +1,66 @@
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { AudienceClient, AudienceClientOptions } from '../index.ts';
+import { buildBundle } from './bundle.ts';
+
+/** What the page of `openSite` has on its window. */
+export interface PageGlobals {
+  client: AudienceClient;
+  reports: unknown[];
+}
+
+const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const FLAGS = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+];
+
+/** A browser that is installed on this machine; each context of it is an empty profile. */
+export async function openBrowser(): Promise<Browser> {
+  const executablePath = PROGRAMS.find(existsSync);
+  if (executablePath === undefined)
+    throw new Error(`no browser at ${PROGRAMS.join(', ')}: sudo apt-get install -y --no-install-recommends chromium`);
+  return chromium.launch({ executablePath, args: FLAGS });
+}
+
+/** A web site on an origin of its own, whose pages have a client as their own script would open it. */
+export async function openSite(options: AudienceClientOptions): Promise<{ url: string; close(): Promise<void> }> {
+  const { code } = await buildBundle();
+  const html = `<!doctype html><title>Level select</title><script type="module">
+    import { openAudienceClient } from '/client.js';
+    globalThis.reports = [];
+    const onRejected = (report) => reports.push(report);
+    globalThis.client = openAudienceClient({ ...${JSON.stringify(options)}, onRejected, onDropped: onRejected });
+  </script>`;
+  const server = createServer((request, response) => {
+    const script = request.url === '/client.js';
+    response.setHeader('content-type', script ? 'text/javascript' : 'text/html');
+    response.end(script ? code : html);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: () =>
+      new Promise((done) => {
+        server.closeAllConnections();
+        server.close(() => done());
+      }),
+  };
+}
+
+/** Opens a tab on the site and waits for its client. */
+export async function openPage(context: BrowserContext, url: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.waitForFunction('globalThis.client');
+  return page;
+}
+
+/** Calls the client of a page. `call` runs in the page: it sees nothing but its arguments. */
+export function inPage<T, A>(page: Page, call: (globals: PageGlobals, argument: A) => T, argument: A): Promise<T> {
+  const source = `(${call})(globalThis, ${JSON.stringify(argument)})`;
+  return page.evaluate(source) as Promise<T>;
+}
