@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
+import { mendKafkaTimer } from '../kafka/timer.ts';
 import { runCommand } from './command.ts';
 import { classPathOf, jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
@@ -106,6 +107,7 @@ async function formattedFolder(places: Places, java: Java, classPath: string): P
  * metadata while it is still fenced, and refuses records.
  */
 export async function acceptsRecords(broker: string): Promise<boolean> {
+  mendKafkaTimer();
   const client = new Kafka({
     clientId: 'playline-probe',
     brokers: [broker],

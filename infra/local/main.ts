@@ -24,12 +24,6 @@ const COMMANDS: Record<string, Command> = {
   supervise: superviseDetached,
 };
 
-// kafkajs computes a timer that lies in the past; Node warns of it on every connection, and it means nothing.
-process.removeAllListeners('warning');
-process.on('warning', (warning) => {
-  if (warning.name !== 'TimeoutNegativeWarning') console.error(`${warning.name}: ${warning.message}`);
-});
-
 const [name = '', ...args] = process.argv.slice(2);
 const command = COMMANDS[name];
 if (command === undefined) {
