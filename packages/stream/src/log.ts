@@ -36,7 +36,10 @@ export interface PlacedRecord {
  * same name takes over: what the one before had not finished is undone, and nothing of it can arrive later.
  */
 export interface AtomicPublisher {
-  /** @throws Error when the records are not published, or when nobody knows: look into the log before trying again */
+  /**
+   * Resolves when it is decided that the records are published; readers see them milliseconds later.
+   * @throws Error when the records are not published, or when nobody knows: look into the log before trying again
+   */
   publish(records: readonly PlacedRecord[]): Promise<void>;
   close(): Promise<void>;
 }
