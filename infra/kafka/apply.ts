@@ -74,6 +74,7 @@ function toSettings(topic: Topic): Record<string, string> {
     'cleanup.policy': topic.cleanup,
     'retention.ms': String(topic.retentionMs),
     'segment.ms': String(topic.segmentMs),
+    'message.timestamp.type': topic.timestamps === 'log-append' ? 'LogAppendTime' : 'CreateTime',
     'max.message.bytes': String(MESSAGE_BYTES_MAX),
   };
 }

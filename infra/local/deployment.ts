@@ -34,6 +34,7 @@ export async function deployClickHouse(places: Places, env: Env): Promise<void> 
 
 const ENVIRONMENTS = ['production', 'development'] as const;
 const KINDS = ['publishable', 'secret'] as const;
+const NO_KEYS: KeyPair = { publishable: '', secret: '' };
 export type DemoKeys = Record<(typeof ENVIRONMENTS)[number], KeyPair>;
 
 async function mintKey(places: Places, { environment, kind, env }: { environment: string; kind: string; env: Env }) {
@@ -45,20 +46,30 @@ async function mintKey(places: Places, { environment, kind, env }: { environment
   return key;
 }
 
-/** The demo project's four keys: made once, kept in `keys.json` (mode 0600) beside the data that knows them. */
+/** Where the demo keys are kept; the operator's key commands write it too. */
+export const demoKeysPath = (places: Places): string => join(places.state, 'keys.json');
+
+/** The demo project's keys as they are now; null before the first start. */
+export function readDemoKeys(places: Places): DemoKeys | null {
+  return readJsonFile(demoKeysPath(places)) as DemoKeys | null;
+}
+
+/**
+ * The demo project's four keys: made once, kept in `keys.json` (mode 0600) beside the data that knows them. A key that
+ * was revoked since is made anew, for what tries the stack out needs all four. Needs Redis, and the topics.
+ */
 export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> {
-  const path = join(places.state, 'keys.json');
-  const kept = readJsonFile(path) as DemoKeys | null;
-  if (kept !== null) return kept;
-  const keys: DemoKeys = { production: { publishable: '', secret: '' }, development: { publishable: '', secret: '' } };
-  const wanted = ENVIRONMENTS.flatMap((environment) => KINDS.map((kind) => ({ environment, kind })));
-  await Promise.all(
-    wanted.map(async ({ environment, kind }) => {
-      keys[environment][kind] = await mintKey(places, { environment, kind, env });
-    }),
-  );
+  const kept = readDemoKeys(places);
+  const keys: DemoKeys = kept ?? { production: { ...NO_KEYS }, development: { ...NO_KEYS } };
+  const pairs = ENVIRONMENTS.flatMap((environment) => KINDS.map((kind) => ({ environment, kind })));
+  const wanted = pairs.filter(({ environment, kind }) => keys[environment][kind] === '');
+  if (wanted.length === 0) return keys;
+  const minted = wanted.map(async ({ environment, kind }) => {
+    keys[environment][kind] = await mintKey(places, { environment, kind, env });
+  });
   // Once, with the first keys: an identity graph that is empty later has been lost, and must be rebuilt, not declared new.
-  await runMain(places, { main: 'services/operator/src/main.ts', args: ['identity', 'init'], env, log: 'operator' });
-  writePrivateFile(path, `${JSON.stringify(keys, null, 2)}\n`);
+  const identity = { main: 'services/operator/src/main.ts', args: ['identity', 'init'], env, log: 'operator' };
+  await Promise.all([...minted, ...(kept === null ? [runMain(places, identity)] : [])]);
+  writePrivateFile(demoKeysPath(places), `${JSON.stringify(keys, null, 2)}\n`);
   return keys;
 }

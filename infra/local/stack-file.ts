@@ -22,6 +22,7 @@ export interface StackFile {
   kafka: string[];
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
+  /** Of the demo project; '' for a key that was revoked. */
   keys?: { production: KeyPair; development: KeyPair };
   /** Ids of the processes themselves, never of a wrapper; a name is absent while its process is down. */
   processes: Record<string, number>;

@@ -1,6 +1,7 @@
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec, DATABASE } from './clickhouse.ts';
-import { deployClickHouse, deployKafka, loadDemoKeys } from './deployment.ts';
+import { demoKeysPath, deployClickHouse, deployKafka, loadDemoKeys, readDemoKeys } from './deployment.ts';
+import { type FileWatch, openFileWatch } from './file-watch.ts';
 import { kafkaSpec } from './kafka.ts';
 import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
@@ -56,6 +57,7 @@ class RunningStack implements Stack {
   private readonly services: Keeper[] = [];
   private stopping: Promise<void> | null = null;
   private isWritten = false;
+  private keysWatch: FileWatch | null = null;
 
   constructor(places: Places, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
     this.places = places;
@@ -91,7 +93,7 @@ class RunningStack implements Stack {
         this.children.set(name, pid);
         const { [name]: _, ...others } = this.file.processes;
         this.file = { ...this.file, processes: pid === null ? others : { ...others, [name]: pid } };
-        if (this.isWritten) writeStackFile(this.places, this.file);
+        if (this.isWritten) this.writeFile();
       },
       onDeath: (death) => this.options.onDeath?.(death),
       onRecovery: (name) => this.say(`${name} is ready again`),
@@ -102,6 +104,13 @@ class RunningStack implements Stack {
 
   private say(line: string): void {
     this.options.say?.(line);
+  }
+
+  /** The one writer of the stack file: the operator's key commands change `keys.json`, and this follows. */
+  private writeFile(): void {
+    const keys = this.file.keys === undefined ? null : readDemoKeys(this.places);
+    if (keys !== null) this.file = { ...this.file, keys };
+    writeStackFile(this.places, this.file);
   }
 
   private async readyOf(keeper: Keeper): Promise<void> {
@@ -165,8 +174,8 @@ class RunningStack implements Stack {
     const deploy = async () => {
       if (services.length === 0) return;
       const { user, password } = this.file.clickhouse;
-      const keys = stores.redis.then(() => loadDemoKeys(places, env));
       const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(places, env));
+      const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(places, env));
       const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
       const tables = stores.clickhouse.then(() => deployClickHouse(places, asOperator));
       await Promise.all([
@@ -179,7 +188,10 @@ class RunningStack implements Stack {
     await Promise.all([...Object.values(stores), deploy()]);
     if (services.length > 0) await this.startServices(services);
     this.isWritten = true;
-    writeStackFile(places, this.file);
+    this.writeFile();
+    if (this.file.keys !== undefined) {
+      this.keysWatch = openFileWatch(demoKeysPath(places), () => this.writeFile());
+    }
   }
 
   stop(): Promise<void> {
@@ -193,6 +205,7 @@ class RunningStack implements Stack {
     if (this.stores.length > 0) this.say('stopping the stores');
     await Promise.all(this.stores.map((keeper) => keeper.stop()));
     this.isWritten = false;
+    this.keysWatch?.close();
     removeStackFile(this.places);
     this.children.close();
     this.guard.close();

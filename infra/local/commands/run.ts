@@ -32,6 +32,17 @@ export function simulate(places: Places, args: readonly string[]): Promise<numbe
   ]);
 }
 
+/** `npm run keys -- …`: the operator's key commands. */
+export function keys(places: Places, args: readonly string[]): Promise<number> {
+  return runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), 'keys', ...args]);
+}
+
+/** `npm run verify -- …` and `npm run dead-letters -- …`: commands of the operator under their own names. */
+export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
+  return (places, args) =>
+    runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), name, ...args]);
+}
+
 /** `npm run bench -- …` */
 export function bench(places: Places, args: readonly string[]): Promise<number> {
   return runHere(places, process.execPath, [join(places.checkout, 'test/bench/main.ts'), ...args]);

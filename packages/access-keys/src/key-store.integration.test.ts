@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { KeyStore } from './key-store.ts';
+import type { KeyRecord, KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
@@ -12,7 +12,7 @@ const prefix = 'svcapik';
 const namespace = `test-${randomUUID()}:`;
 const opened: RedisKeyStore[] = [];
 
-async function openRedis(): Promise<KeyStore> {
+async function openRedis(): Promise<KeyView> {
   const store = await openRedisKeyStore({ url: testStores().redis, namespace });
   opened.push(store);
   return store;
@@ -83,7 +83,84 @@ describe.each([
   });
 });
 
+describe.each([
+  ['memory', async () => createMemoryKeyStore()],
+  ['redis', openRedis],
+])('a view of the keys in %s', (_name, open) => {
+  async function setUp() {
+    const store = await open();
+    const wanted = newKey();
+    const { record } = await createKey({ store, prefix }, wanted);
+    return { store, wanted, record, ended: { ...record, revokedAt: 1 } };
+  }
+  const another = (record: KeyRecord): KeyRecord => {
+    const id = randomUUID();
+    return { ...record, keyId: id, hash: hashKey(id), createdAt: record.createdAt + 1 };
+  };
+
+  it('ends what the log has ended, and gives its place to the live one', async () => {
+    const { store, wanted, record, ended } = await setUp();
+    const successor = another(record);
+    await store.restore([successor, ended], []);
+    expect(await store.find(record.hash)).toEqual(ended);
+    expect(await store.findLive(wanted.environmentId, wanted.kind)).toEqual(successor);
+    expect(await store.list(wanted.projectId)).toEqual([ended, successor]);
+  });
+
+  it('never brings an ended key back to life', async () => {
+    const { store, wanted, record } = await setUp();
+    const ended = await revokeKey({ store }, wanted);
+    await store.restore([record], []);
+    expect(await store.find(record.hash)).toEqual(ended);
+    expect(await store.findLive(wanted.environmentId, wanted.kind)).toBeNull();
+  });
+
+  it('takes strangers out everywhere, and names all that it holds', async () => {
+    const { store, wanted, record } = await setUp();
+    const known = another(record);
+    expect(await store.hashes()).toContain(record.hash);
+    await store.restore([known], [record.hash]);
+    expect(await store.find(record.hash)).toBeNull();
+    expect(await store.findLive(wanted.environmentId, wanted.kind)).toEqual(known);
+    expect(await store.list(wanted.projectId)).toEqual([known]);
+    expect(await store.hashes()).not.toContain(record.hash);
+  });
+
+  it('gives one turn at a time, also after one that failed', async () => {
+    const store = await open();
+    let inside = 0;
+    let most = 0;
+    const work = async () => {
+      most = Math.max(most, ++inside);
+      await new Promise((resolve) => setImmediate(resolve));
+      inside--;
+    };
+    const failed = store.exclusive(() => Promise.reject(new Error('no')));
+    await Promise.all([
+      expect(failed).rejects.toThrow('no'),
+      ...Array.from({ length: 8 }, () => store.exclusive(work)),
+    ]);
+    expect(most).toBe(1);
+  });
+});
+
 describe('openRedisKeyStore', () => {
+  it('calls no key unknown before it has keys, and after it has lost them', async () => {
+    const own = `${namespace}lost:`;
+    const store = await openRedisKeyStore({ url: testStores().redis, namespace: own });
+    opened.push(store);
+    expect(await store.isComplete()).toBe(false);
+    await expect(store.find(hashKey('any'))).rejects.toThrow('lost the keys');
+    const { record } = await createKey({ store, prefix }, newKey());
+    expect(await store.find(hashKey('any'))).toBeNull();
+    const redis = new Redis(testStores().redis);
+    await redis.del(await redis.keys(`${own}*`));
+    redis.disconnect();
+    await expect(store.find(record.hash)).rejects.toThrow('lost the keys');
+    await store.restore([record], []);
+    expect(await store.find(record.hash)).toEqual(record);
+  });
+
   it('fails a look-up at once while Redis is away instead of queueing it', async () => {
     const store = await openRedisKeyStore({ url: 'redis://127.0.0.1:1' });
     opened.push(store);

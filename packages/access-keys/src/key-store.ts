@@ -33,3 +33,21 @@ export interface KeyStore {
   /** Every key of a project, ended ones too, oldest first. */
   list(projectId: string): Promise<KeyRecord[]>;
 }
+
+/** A key store that is only a view of the log: it can be made anew from it. */
+export interface KeyView extends KeyStore {
+  /**
+   * False when the view never had the keys or has lost them. Until it is rebuilt `find` throws instead of calling a key
+   * unknown: clients throw away what they are refused with a 401.
+   */
+  isComplete(): Promise<boolean>;
+  /** Hashes of all records. */
+  hashes(): Promise<string[]>;
+  /**
+   * Brings in the records of the log, takes the strangers out, and is complete from then on. An ended record stays
+   * ended: the change may be younger than the reading of the log.
+   */
+  restore(records: readonly KeyRecord[], strangers: readonly string[]): Promise<void>;
+  /** Runs `work` while nobody else runs theirs, in any process; waits for its turn. @throws when the view cannot say */
+  exclusive<T>(work: () => Promise<T>): Promise<T>;
+}

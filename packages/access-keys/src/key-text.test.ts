@@ -36,6 +36,22 @@ describe('a key text', () => {
     );
   });
 
+  it('is read back under any prefix setting, and refused when two of its characters change places', () => {
+    const prefixes = fc.stringMatching(/^[a-z0-9]{1,20}$/);
+    fc.assert(
+      fc.property(prefixes, fc.constantFrom(...forms), fc.nat(35), fc.nat(35), (prefix, form, i, j) => {
+        const key = createKeyText(prefix, form);
+        expect(parseKey(prefix, key)).toEqual(form);
+        const characters = [...key];
+        const [at, other] = [key.length - 1 - i, key.length - 1 - j];
+        [characters[at], characters[other]] = [characters[other]!, characters[at]!];
+        const swapped = characters.join('');
+        expect(parseKey(prefix, swapped)).toEqual(swapped === key ? form : null);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
   it('is refused when it is anything else', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {

@@ -105,6 +105,15 @@ describe('a batch', () => {
     ]);
   });
 
+  it('says of each rejected message by its place what was wrong with it, twins apart', () => {
+    const { rejected } = judge([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
+    expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
+      [0, ['DUPLICATE_MESSAGE_ID']],
+      [2, ['DUPLICATE_MESSAGE_ID', 'UNSUPPORTED_TYPE']],
+      [3, ['INVALID_FORMAT']],
+    ]);
+  });
+
   it('compares ids without regard to case and echoes the first spelling', () => {
     expect(entriesOf([pageOf(ID.toUpperCase()), pageOf(ID)])).toEqual([
       `${ID.toUpperCase()}: messageId DUPLICATE_MESSAGE_ID`,

@@ -53,10 +53,24 @@ export interface AcceptedMessage {
   message: Message;
 }
 
+/** What was wrong with one message that was not accepted. */
+export interface RejectedMessage {
+  /** Place in `messages`. */
+  index: number;
+  errors: readonly RejectionError[];
+}
+
 export type BatchVerdict =
   /** The batch as a whole is unacceptable: the error envelope with VALIDATION_ERROR. */
   | { kind: 'fault'; message: string; details: Record<string, unknown> }
-  | { kind: 'judged'; accepted: AcceptedMessage[]; submitted: number; response: MessagesResponse };
+  | {
+      kind: 'judged';
+      accepted: AcceptedMessage[];
+      /** By place, twins apart; `response.rejections` has them together. */
+      rejected: RejectedMessage[];
+      submitted: number;
+      response: MessagesResponse;
+    };
 
 type BatchFault = Extract<BatchVerdict, { kind: 'fault' }>;
 
@@ -125,6 +139,7 @@ export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
   const spellings = messages.map((value, index) => spellingOf(value, rules.sources[index]));
   const twins = namesOfTwins(spellings);
   const accepted: AcceptedMessage[] = [];
+  const rejected: RejectedMessage[] = [];
   const entries = new Map<string, MessageRejection>();
   for (const [index, { echo, name, isComparable }] of spellings.entries()) {
     const parsed = parseMessage(messages[index], rules.window);
@@ -135,6 +150,7 @@ export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
       accepted.push({ index, message: parsed.message });
       continue;
     }
+    rejected.push({ index, errors });
     const entry = entries.get(name);
     entries.set(name, {
       messageId: entry?.messageId ?? echo,
@@ -144,6 +160,7 @@ export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
   return {
     kind: 'judged',
     accepted,
+    rejected,
     submitted: messages.length,
     response: {
       success: accepted.length > 0,

@@ -29,3 +29,9 @@ export const MESSAGE_BYTES_MAX = 32 * 1024;
 /** Default time window around the server's clock, both bounds inclusive: decided points A, "Time window". */
 export const EVENT_AGE_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
+
+/** Code points of `source`: specification 1, table "UpdateTrackingConsentRequest". */
+export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
+
+/** Bytes of a consent change after decompression: the longest id and source, each character escaped (`\ud83d\ude00`), take 5 KiB. */
+export const CONSENT_BYTES_MAX = 16 * 1024;

@@ -7,7 +7,7 @@ import { parseTimestamp, type TimeWindow } from './timestamp.ts';
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
 /** Unicode code points after JSON decoding, so 256 emoji are 256: decided points A, "Length of a string". */
-function hasCodePointsAtMost(text: string, max: number): boolean {
+export function hasCodePointsAtMost(text: string, max: number): boolean {
   if (text.length <= max) return true;
   if (text.length > 2 * max) return false;
   let count = 0;
@@ -89,7 +89,7 @@ const messageShape = z.object({
 type MessageShape = z.output<typeof messageShape>;
 
 /** Strings that a type needs beyond those every message needs: decided points A, "Required per type". */
-const REQUIRED_BY_TYPE = [
+export const REQUIRED_BY_TYPE = [
   { type: 'track', field: 'eventName' },
   { type: 'identify', field: 'userId' },
   { type: 'alias', field: 'fromId' },

@@ -87,6 +87,54 @@ export interface IdentityDecisionRecord {
   traceId: string;
 }
 
+/** Value of `audience.consents.v1`. */
+export interface ConsentRecord {
+  environmentId: string;
+  identityKey: Buffer;
+  status: 'none' | 'anonymous' | 'full';
+  source: string;
+  receivedAt: number;
+  traceId: string;
+}
+
+/** Value of `audience.rejections.v1`: one error of one rejected message. */
+export interface RejectionRecord {
+  environmentId: string;
+  code: string;
+  field: string;
+  surface: string;
+  library: string;
+  libraryVersion: string;
+  receivedAt: number;
+  traceId: string;
+}
+
+/** Value of `audience.erasures.v1`. */
+export interface ErasureRequestRecord {
+  erasureId: Buffer;
+  environmentId: string;
+  subjectKeys: Buffer[];
+  memberKeys: Buffer[];
+  cutoffAt: number;
+  requestedAt: number;
+  traceId: string;
+}
+
+/** Value of `access.keys.v1`, keyed by `keyId`. */
+export interface AccessKeyRecord {
+  keyId: string;
+  projectId: string;
+  environmentId: string;
+  environment: 'production' | 'development';
+  kind: 'publishable' | 'secret';
+  /** SHA-256 of the key text, hexadecimal. */
+  hash: string;
+  first4: string;
+  last4: string;
+  createdAt: number;
+  revokedAt: number | null;
+}
+
 /** Encodes and decodes the bare Avro body of a record, without the Confluent frame. */
 export interface RecordCodec<T> {
   /** The Avro schema as it is registered, JSON text. */
@@ -119,6 +167,10 @@ function openCodec<T>(file: string): RecordCodec<T> {
 export const messageRecordCodec: RecordCodec<MessageRecord> = openCodec('audience-message.avsc');
 export const identityLinkCodec: RecordCodec<IdentityLinkRecord> = openCodec('identity-link.avsc');
 export const identityDecisionCodec: RecordCodec<IdentityDecisionRecord> = openCodec('identity-decision.avsc');
+export const consentCodec: RecordCodec<ConsentRecord> = openCodec('consent.avsc');
+export const rejectionCodec: RecordCodec<RejectionRecord> = openCodec('rejection.avsc');
+export const erasureRequestCodec: RecordCodec<ErasureRequestRecord> = openCodec('erasure-request.avsc');
+export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-key.avsc');
 
 /** Bytes before the Avro body in the Confluent wire format: a zero byte and the schema id, big-endian. */
 export const FRAME_BYTES = 5;

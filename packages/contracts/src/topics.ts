@@ -2,10 +2,17 @@
 export interface Topic {
   readonly name: string;
   /** What the record key is made of; `infra/kafka` does not read it, people and tests do. */
-  readonly key: 'environment + owner identity key' | 'environment' | 'as the source';
+  readonly key:
+    | 'environment + owner identity key'
+    | 'environment + identity key'
+    | 'environment'
+    | 'key id'
+    | 'as the source';
   readonly partitions: number;
   readonly cleanup: 'delete' | 'compact';
   readonly retentionMs: number;
+  /** Whose clock a record's time is: the producer's, or the broker's where the place in the log must also be a time. */
+  readonly timestamps: 'create' | 'log-append';
   /** Topics with identity data roll segments early, else "72 h" could mean ten days. */
   readonly segmentMs: number;
   /** File in `packages/contracts/schemas`, registered as subject `<topic>-value`; null for bytes as they were. */
@@ -22,15 +29,29 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
   partitions: PARTITIONS,
   cleanup: 'delete',
   retentionMs: 72 * HOUR_MS,
+  timestamps: 'create',
   segmentMs: 6 * HOUR_MS,
   schema,
 });
 
-/** Accepted messages, and link facts and decisions about identities: design page "Architecture", table "Topics". */
+/** Every topic that services write on purpose: design page "Architecture", table "Topics". */
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
   identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),
   identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
+  rejections: identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'),
+  consents: {
+    ...identityTopic('audience.consents.v1', 'environment + identity key', 'consent.avsc'),
+    timestamps: 'log-append',
+  },
+  erasures: {
+    ...identityTopic('audience.erasures.v1', 'environment', 'erasure-request.avsc'),
+    retentionMs: 7 * 24 * HOUR_MS,
+  },
+  accessKeys: {
+    ...identityTopic('access.keys.v1', 'key id', 'access-key.avsc'),
+    cleanup: 'compact',
+  },
 } as const satisfies Record<string, Topic>;
 
 /** The topic that keeps records of `topic` that could not be processed, as they were. */

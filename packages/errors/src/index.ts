@@ -1,3 +1,4 @@
 export * from './catalogue.ts';
 export * from './envelope.ts';
 export * from './public-error.ts';
+export * from './rejections.ts';

@@ -52,4 +52,29 @@ export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = 
     linked_at: TIME,
     version: 'UInt64',
   }),
+  consent_log: [
+    ...toColumns({
+      environment_id: 'String',
+      identity_key: KEY,
+      status: 'String',
+      source: 'String',
+      received_at: TIME,
+      logged_at: TIME,
+      trace_id: 'String',
+    }),
+    ...POSITION,
+  ],
+  message_rejections: [
+    ...toColumns({
+      environment_id: 'String',
+      code: 'String',
+      field: 'String',
+      surface: 'String',
+      library: 'String',
+      library_version: 'String',
+      received_at: TIME,
+      trace_id: 'String',
+    }),
+    ...POSITION,
+  ],
 };

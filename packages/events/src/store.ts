@@ -1,5 +1,11 @@
 /** Tables that are written in blocks. */
-export const EVENT_TABLES = ['events', 'identity_links', 'identity_overrides'] as const;
+export const EVENT_TABLES = [
+  'events',
+  'identity_links',
+  'identity_overrides',
+  'consent_log',
+  'message_rejections',
+] as const;
 export type EventTable = (typeof EVENT_TABLES)[number];
 
 /** Rows of one block for one table. */
@@ -19,7 +25,7 @@ export interface OffsetRange {
   end: number;
 }
 
-/** Where events and decisions about identities are kept for analysts. */
+/** Where events, decisions about identities, consents and rejections are kept for analysts. */
 export interface EventStore {
   /** Stores the block once, however often it is called with the same token. @throws StoreFault */
   insert(block: BlockInsert): Promise<void>;

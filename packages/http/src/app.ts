@@ -31,6 +31,8 @@ export interface HttpAppOptions {
 export interface HttpApp {
   readonly listener: RequestListener;
   readonly frame: Frame;
+  /** What it answers, for what describes it. */
+  readonly routes: readonly Pick<Route, 'method' | 'path'>[];
   /** The latest exchange of a connection: where a broken connection's answer belongs. */
   exchangeOf(socket: Socket): Exchange | undefined;
 }
@@ -64,7 +66,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
       return exchange.fail(unknownExpectation());
     cold(exchange, response);
   };
-  return { listener, frame, exchangeOf: (socket) => latest.get(socket) };
+  return { listener, frame, routes, exchangeOf: (socket) => latest.get(socket) };
 }
 
 async function run(route: Route, exchange: Exchange, params: Parameters<Route['handle']>[1]): Promise<void> {

@@ -18,6 +18,9 @@ export interface Frame {
 /** Header names and values in turn, as `writeHead` takes them fastest. */
 export type HeaderList = readonly (string | number)[];
 
+const NO_HEADERS: HeaderList = [];
+const noHeaders = () => NO_HEADERS;
+
 /** The caller has gone: nobody reads an answer, and nothing failed here. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
@@ -28,6 +31,8 @@ export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
+  /** Headers of whichever answer it comes to, envelopes too; asked when the answer goes out. A route sets it. */
+  lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: Frame;
   readonly #headers: HeaderList;
@@ -51,6 +56,12 @@ export class Exchange implements Trace {
   answer(status: number, json: string, headers: HeaderList = []): void {
     const length = Buffer.byteLength(json);
     this.#send(status, ['content-type', 'application/json', 'content-length', length, ...headers], json);
+  }
+
+  /** Sends text of another type, such as a page; to HEAD its headers alone. */
+  answerText(status: number, content: { type: string; text: string }, headers: HeaderList = []): void {
+    const length = Buffer.byteLength(content.text);
+    this.#send(status, ['content-type', content.type, 'content-length', length, ...headers], content.text);
   }
 
   /** Sends no body: for 202 and 204, and for a CORS preflight. */
@@ -78,7 +89,7 @@ export class Exchange implements Trace {
     this.#answered = true;
     this.#frame.onAnswer(this, status);
     if (this.#response.destroyed || this.#response.headersSent) return;
-    const list = ['x-trace-id', this.traceId, ...this.#headers, ...headers];
+    const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
     if (this.#frame.draining) list.push('connection', 'close');
     this.#response.writeHead(status, list as string[]);
     this.#response.end(body);

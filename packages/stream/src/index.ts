@@ -1,2 +1,3 @@
-export { type DeadLetter, sendDeadLetters, toDeadLetter } from './partitions/dead-letters.ts';
+export type { AtomicPublisher, LogBounds, LogReader, PlacedRecord } from './log.ts';
+export { type DeadLetter, deadLetterTopicOf, sendDeadLetters, toDeadLetter } from './partitions/dead-letters.ts';
 export * from './ports.ts';

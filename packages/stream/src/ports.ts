@@ -7,6 +7,14 @@ export interface OutgoingRecord {
   headers?: Record<string, string | Buffer>;
 }
 
+/** Where a record stands in the log. */
+export interface RecordPlace {
+  readonly partition: number;
+  readonly offset: number;
+  /** Epoch milliseconds by the log's own clock; null on a topic that keeps the producer's times. */
+  readonly loggedAtMs: number | null;
+}
+
 /** Publishes records; acknowledged means stored by every in-sync replica, once, in order. */
 export interface Producer {
   /** Bytes handed to `send` and neither acknowledged nor failed yet. The caller bounds them. */
@@ -16,6 +24,13 @@ export interface Producer {
    * brokers is in flight forms the next request. No promise per record or per call: this is the hot path.
    */
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
+  /**
+   * Publishes one record and tells where it stands, for callers whose next step depends on the order of the log. Travels
+   * with whatever `send` has handed over, in the order of the calls. A promise a call: not for the hot path.
+   * @throws as `done` of `send`, and when the record is stored but the brokers do not tell where any more; the caller
+   *   then publishes it again, which gives it a later place
+   */
+  sendPlaced(record: OutgoingRecord): Promise<RecordPlace>;
   /** True when the brokers have acknowledged something lately or answer a probe now. */
   ready(): Promise<boolean>;
   /** Waits for everything sent, within a bound, then disconnects. */

@@ -1,4 +1,5 @@
 export * from './messages.ts';
+export * from './redis-database.ts';
 export * from './stores.ts';
 export { testStackFolder } from './stores-local.ts';
 export * from './until.ts';

@@ -1,7 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import {
   frameRecord,
   type IdentityDecisionRecord,
@@ -11,20 +8,13 @@ import {
   TOPICS,
   ZERO_KEY,
 } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import type { Consumer, OutgoingRecord, Producer } from '@playline/stream';
-import { openProducer, openRecordConsumer } from '@playline/stream/kafka';
+import type { Consumer } from '@playline/stream';
+import { openRecordConsumer } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openRealStores, type RealStores } from './test/open-stores.ts';
 
-const stores = testStores();
-const name = randomBytes(6).toString('hex');
-const prefix = `test-${name}.`;
-const database = `playline_test_${name}`;
 const NOW_MS = 1_790_000_000_000;
-const messages = prefix + TOPICS.messages.name;
-const decisions = prefix + TOPICS.identityDecisions.name;
 
 const TEXTS = (
   'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
@@ -74,128 +64,64 @@ const decisionOf = (a: Buffer, b: Buffer): IdentityDecisionRecord => ({
   traceId: 'trace',
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
-
 describe('the event writer as a process', () => {
-  let producer: Producer;
+  let stores: RealStores;
+  let messages: string;
+  let decisions: string;
   let deadReader: Consumer;
   let deadLetters = 0;
-  let schemas: Map<string, number>;
-  const running = new Set<ChildProcess>();
-
-  async function startWriter(group: string, settings: Record<string, string> = {}): Promise<ChildProcess> {
-    const port = await freePort();
-    const child = spawn(process.execPath, [new URL('./main.ts', import.meta.url).pathname], {
-      env: {
-        PATH: process.env.PATH,
-        LOG_LEVEL: 'warn',
-        KAFKA_BROKERS: stores.kafka.join(','),
-        SCHEMA_REGISTRY_URL: stores.registry,
-        CLICKHOUSE_URL: stores.clickhouse.url,
-        CLICKHOUSE_USER: stores.clickhouse.user,
-        CLICKHOUSE_PASSWORD: stores.clickhouse.password,
-        CLICKHOUSE_DATABASE: database,
-        TOPIC_PREFIX: prefix,
-        CONSUMER_GROUP: prefix + group,
-        ADMIN_PORT: String(port),
-        SESSION_TIMEOUT_MS: '2000',
-        BLOCK_AGE_MAX_MS: '50',
-        ...settings,
-      },
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    running.add(child);
-    child.once('exit', () => running.delete(child));
-    await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
-    return child;
-  }
-  async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-    const exit = once(child, 'exit');
-    child.kill(signal);
-    return (await exit)[0];
-  }
-  const publish = (records: OutgoingRecord[]) =>
-    new Promise<void>((resolve, reject) => {
-      producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-    });
   const publishMessages = (list: MessageRecord[]) =>
-    publish(
+    stores.publish(
       list.map((record) => ({
         topic: messages,
         key: null,
-        value: frameRecord(schemas.get(`${messages}-value`)!, messageRecordCodec.encode(record)),
+        value: frameRecord(stores.schemaIdOf(messages), messageRecordCodec.encode(record)),
       })),
     );
-  async function query(text: string): Promise<string> {
-    const { url, user, password } = stores.clickhouse;
-    const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-    const answer = await fetch(url, { method: 'POST', headers, body: text });
-    if (!answer.ok) throw new Error(await answer.text());
-    return answer.text();
-  }
-  const rowsOf = async <T>(text: string): Promise<T[]> =>
-    (await query(`${text} FORMAT JSONEachRow`))
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as T);
   const countOf = async (environment: string) => {
     const query = `SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message_id)) AS ids FROM events WHERE environment_id = '${environment}'`;
-    return (await rowsOf<{ rows: number; ids: number }>(query))[0]!;
+    return (await stores.rowsOf<{ rows: number; ids: number }>(query))[0]!;
   };
 
   beforeAll(async () => {
-    const applied = await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix, partitions: 2 });
-    schemas = new Map(applied.schemas.map(({ subject, id }) => [subject, id]));
-    await applySql({ ...stores.clickhouse, database });
-    await query('SYSTEM STOP MERGES events');
+    stores = await openRealStores([TOPICS.messages.name, TOPICS.identityDecisions.name]);
+    messages = stores.prefix + TOPICS.messages.name;
+    decisions = stores.prefix + TOPICS.identityDecisions.name;
+    await stores.query('SYSTEM STOP MERGES events');
     deadReader = await openRecordConsumer({
-      brokers: stores.kafka,
-      groupId: `${prefix}dead`,
+      brokers: testStores().kafka,
+      groupId: `${stores.prefix}dead`,
       topics: [`${messages}.dead`],
       sessionTimeoutMs: 10_000,
       onBatch: async (records) => {
         deadLetters += records.length;
       },
     });
-    producer = await openProducer({ brokers: stores.kafka, clientId: 'test', topics: [messages, decisions] });
-    await until('the producer is ready', () => producer.ready());
   });
-  afterEach(async () => {
-    await Promise.all([...running].map((child) => stop(child, 'SIGKILL')));
-  });
+  afterEach(() => stores.killWriters());
   afterAll(async () => {
-    await producer.close();
     await deadReader.close();
-    await query(`DROP DATABASE ${database} SYNC`);
-    await dropTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
+    await stores.close();
   });
 
   it('turns messages and decisions into rows, and keeps what it cannot read as a dead letter', async () => {
-    const writer = await startWriter('flow');
+    const writer = await stores.startWriter('flow');
     await publishMessages([message('test-flow', 'one'), message('test-flow', 'two')]);
-    await publish([{ topic: messages, key: null, value: Buffer.from('no frame') }]);
+    await stores.publish([{ topic: messages, key: null, value: Buffer.from('no frame') }]);
     const keys = [randomBytes(16), randomBytes(16)];
     const [a, b] = keys as [Buffer, Buffer];
     const decision = decisionOf(a, b);
-    const value = frameRecord(schemas.get(`${decisions}-value`)!, identityDecisionCodec.encode(decision));
-    await publish([{ topic: decisions, key: Buffer.from('test-flow'), value }]);
+    const value = frameRecord(stores.schemaIdOf(decisions), identityDecisionCodec.encode(decision));
+    await stores.publish([{ topic: decisions, key: Buffer.from('test-flow'), value }]);
     // The same decision once more, as a linker that died before its commit publishes it.
-    await publish([{ topic: decisions, key: Buffer.from('test-flow'), value }]);
+    await stores.publish([{ topic: decisions, key: Buffer.from('test-flow'), value }]);
 
     await until('two events', async () => (await countOf('test-flow')).rows === 2);
     const overrides = await until('two overrides', async () => {
       const query =
         'SELECT lower(hex(identity_key)) AS key, lower(hex(person_key)) AS person, kind, toString(version) AS version ' +
         "FROM identity_overrides FINAL WHERE environment_id = 'test-flow' ORDER BY kind";
-      const rows = await rowsOf<Record<string, string>>(query);
+      const rows = await stores.rowsOf<Record<string, string>>(query);
       return rows.length === 2 && rows;
     });
     const person = a.toString('hex');
@@ -205,22 +131,22 @@ describe('the event writer as a process', () => {
       { key: b.toString('hex'), person, kind: 'steam', version },
     ]);
     await until('a dead letter', () => deadLetters === 1);
-    const links = await rowsOf(
+    const links = await stores.rowsOf(
       "SELECT link_offset, outcome, moved_count FROM identity_links FINAL WHERE environment_id = 'test-flow'",
     );
     expect(links).toMatchObject([{ outcome: 'linked', moved_count: 2 }]);
-    expect(await stop(writer, 'SIGTERM')).toBe(0);
+    expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
   });
 
   it('waits for a schema it has not seen, and keeps a record of an id that the registry does not know', async () => {
-    const writer = await startWriter('schemas');
+    const writer = await stores.startWriter('schemas');
     const subject = `${messages}-value`;
     const schema = JSON.parse(messageRecordCodec.schema) as { fields: object[] };
     const newer = JSON.stringify({
       ...schema,
       fields: [...schema.fields, { name: 'more', type: 'string', default: '' }],
     });
-    const answer = await fetch(`${stores.registry}/subjects/${subject}/versions`, {
+    const answer = await fetch(`${testStores().registry}/subjects/${subject}/versions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ schema: newer }),
@@ -229,13 +155,13 @@ describe('the event writer as a process', () => {
     // One string more at the end of the record.
     const body = Buffer.concat([messageRecordCodec.encode(message('test-schemas', 'newer')), Buffer.of(2, 65)]);
     const before = deadLetters;
-    await publish([
+    await stores.publish([
       { topic: messages, key: null, value: frameRecord(id, body) },
       { topic: messages, key: null, value: frameRecord(2_000_000_000, body) },
     ]);
     await until('the event', async () => (await countOf('test-schemas')).rows === 1);
     await until('a dead letter', () => deadLetters > before);
-    expect(await stop(writer, 'SIGTERM')).toBe(0);
+    expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
     expect((await countOf('test-schemas')).rows).toBe(1);
   });
 
@@ -251,15 +177,15 @@ describe('the event writer as a process', () => {
       }
     })();
     for (let kill = 0; kill < 3; kill++) {
-      const writer = await startWriter('killed', settings);
+      const writer = await stores.startWriter('killed', settings);
       const before = (await countOf(environment)).rows;
       await until('rows come', async () => (await countOf(environment)).rows > before || published === before);
-      await stop(writer, 'SIGKILL');
+      await stores.stop(writer, 'SIGKILL');
     }
     await publishing;
-    const writer = await startWriter('killed', settings);
+    const writer = await stores.startWriter('killed', settings);
     await until('every message', async () => (await countOf(environment)).ids === sent, 90_000);
-    expect(await stop(writer, 'SIGTERM')).toBe(0);
+    expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
     expect(await countOf(environment)).toEqual({ rows: sent, ids: sent });
     // Four starts, three sessions that run out: long on a busy machine.
   }, 240_000);

@@ -1,9 +1,13 @@
 import {
+  type ConsentRecord,
+  consentCodec,
   frameRecord,
   type IdentityDecisionRecord,
   identityDecisionCodec,
   type MessageRecord,
   messageRecordCodec,
+  type RejectionRecord,
+  rejectionCodec,
   TOPICS,
 } from '@playline/contracts';
 import { StoreFault } from '@playline/events';
@@ -17,9 +21,20 @@ import { createPipeline } from './pipeline.ts';
 
 const MESSAGES_ID = 1;
 const DECISIONS_ID = 2;
+const CONSENTS_ID = 3;
+const REJECTIONS_ID = 4;
 const OWNER = Buffer.alloc(16, 7);
 const MESSAGES = `test.${TOPICS.messages.name}`;
 const DECISIONS = `test.${TOPICS.identityDecisions.name}`;
+const CONSENTS = `test.${TOPICS.consents.name}`;
+const REJECTIONS = `test.${TOPICS.rejections.name}`;
+/** What the registry holds. */
+const SCHEMAS = [
+  { subject: `${MESSAGES}-value`, id: MESSAGES_ID, schema: messageRecordCodec.schema },
+  { subject: `${DECISIONS}-value`, id: DECISIONS_ID, schema: identityDecisionCodec.schema },
+  { subject: `${CONSENTS}-value`, id: CONSENTS_ID, schema: consentCodec.schema },
+  { subject: `${REJECTIONS}-value`, id: REJECTIONS_ID, schema: rejectionCodec.schema },
+];
 const { signal } = new AbortController();
 const TEN_MINUTES_MS = 600_000;
 
@@ -63,6 +78,27 @@ const decision: IdentityDecisionRecord = {
 };
 const decisionValue = (over: Partial<IdentityDecisionRecord> = {}) =>
   frameRecord(DECISIONS_ID, identityDecisionCodec.encode({ ...decision, ...over }));
+const consent: ConsentRecord = {
+  environmentId: 'demo',
+  identityKey: OWNER,
+  status: 'full',
+  source: 'banner',
+  receivedAt: 2_000,
+  traceId: '',
+};
+const consentValue = (over: Partial<ConsentRecord> = {}) =>
+  frameRecord(CONSENTS_ID, consentCodec.encode({ ...consent, ...over }));
+const rejection: RejectionRecord = {
+  environmentId: 'demo',
+  code: 'INVALID_ENUM',
+  field: 'surface',
+  surface: '',
+  library: 'web',
+  libraryVersion: '1',
+  receivedAt: 2_000,
+  traceId: '',
+};
+const rejectionValue = () => frameRecord(REJECTIONS_ID, rejectionCodec.encode(rejection));
 
 const recordOf = (topic: string, value: Buffer | null, offset = 0): StreamRecord => ({
   topic,
@@ -77,8 +113,8 @@ const recordOf = (topic: string, value: Buffer | null, offset = 0): StreamRecord
 async function createTestPipeline(fences: Fences = { loaded: true, isFenced: () => false }) {
   const store = createMemoryEventStore();
   const schemas = {
-    idOf: async (subject: string) => (subject.includes('messages') ? MESSAGES_ID : DECISIONS_ID),
-    schemaOf: async (id: number) => (id === MESSAGES_ID ? messageRecordCodec.schema : identityDecisionCodec.schema),
+    idOf: async (subject: string) => SCHEMAS.find((entry) => entry.subject === subject)!.id,
+    schemaOf: async (id: number) => SCHEMAS.find((entry) => entry.id === id)!.schema,
   };
   const deadLetters = createMemoryLog().openProducer();
   const options = { store, schemas, fences, deadLetters, metrics: createMetrics('test') };
@@ -108,6 +144,31 @@ describe('the pipeline of the event writer', () => {
       `${DECISIONS}|0|0|0|identity_links|1`,
       `${DECISIONS}|0|0|0|identity_overrides|1`,
     ]);
+  });
+
+  it('reads four topics', async () => {
+    const { pipeline } = await createTestPipeline();
+    expect(pipeline.topics).toEqual([MESSAGES, DECISIONS, CONSENTS, REJECTIONS]);
+  });
+
+  it.each([
+    [CONSENTS, consentValue(), 'consent_log'],
+    [REJECTIONS, rejectionValue(), 'message_rejections'],
+  ])('writes a record of %s into its table under its token', async (topic, value, table) => {
+    const { store, pipeline } = await createTestPipeline();
+    const block = pipeline.sink.openBlock(topic, 0);
+    expect(block.add(recordOf(topic, value))).toEqual({ kind: 'ok' });
+    expect(block.rows).toBe(1);
+    await block.write({ topic, partition: 0, start: 0, end: 1 }, signal);
+    expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|${table}|1`]);
+  });
+
+  it('writes rejections, which no fence concerns, also while the fences are not loaded', async () => {
+    const { store, pipeline } = await createTestPipeline({ loaded: false, isFenced: () => true });
+    const block = pipeline.sink.openBlock(REJECTIONS, 0);
+    expect(block.add(recordOf(REJECTIONS, rejectionValue()))).toEqual({ kind: 'ok' });
+    await block.write({ topic: REJECTIONS, partition: 0, start: 0, end: 1 }, signal);
+    expect(store.blocks).toHaveLength(1);
   });
 
   it('writes the same bytes again after a fault that passes, and stops at one that does not', async () => {
@@ -159,9 +220,14 @@ describe('the pipeline of the event writer', () => {
     expect(() => decisions.add(recordOf(DECISIONS, decisionValue({ partition: 65_536 })))).toThrow(RangeError);
     expect(() => decisions.add(recordOf(DECISIONS, decisionValue().subarray(0, 40)))).toThrow(Error);
     expect([decisions.rows, decisions.bytes]).toEqual(standing);
+
+    const consents = pipeline.sink.openBlock(CONSENTS, 0);
+    expect(() => consents.add(recordOf(CONSENTS, consentValue({ receivedAt: -1 })))).toThrow(RangeError);
+    expect(() => consents.add(recordOf(CONSENTS, consentValue().subarray(0, 20)))).toThrow(Error);
+    expect([consents.rows, consents.bytes]).toEqual([0, 0]);
   });
 
-  it('drops what speaks of a fenced identity, in messages and in decisions', async () => {
+  it('drops what speaks of a fenced identity, in messages, decisions and consents', async () => {
     const asked: unknown[] = [];
     const fences: Fences = {
       loaded: true,
@@ -174,13 +240,15 @@ describe('the pipeline of the event writer', () => {
     for (const [topic, value] of [
       [MESSAGES, messageValue()],
       [DECISIONS, decisionValue()],
+      [CONSENTS, consentValue()],
     ] as const) {
       const block = pipeline.sink.openBlock(topic, 0);
       expect(block.add(recordOf(topic, value))).toEqual({ kind: 'drop', reason: 'fenced' });
       expect([block.rows, block.bytes]).toEqual([0, 0]);
     }
     const question = { environmentId: 'demo', eventTimeMs: 1_000, receivedAtMs: 2_000 };
-    expect(asked).toEqual([question, question]);
+    // A consent has no time but that of its receipt.
+    expect(asked).toEqual([question, question, { ...question, eventTimeMs: 2_000 }]);
   });
 
   it('stores nothing while the fences are not loaded, and asks them about what it took meanwhile', async () => {

@@ -1,13 +1,14 @@
-import { identityDecisionCodec, TOPICS } from '@playline/contracts';
-import { createRowPlan, type EventStore } from '@playline/events';
+import { consentCodec, identityDecisionCodec, rejectionCodec, TOPICS } from '@playline/contracts';
+import { consentRows, decisionRows, type EventStore, rejectionRows } from '@playline/events';
 import type { Metrics } from '@playline/runtime';
 import type { BlockBuilder, BlockSink, Producer } from '@playline/stream';
+import type { BlockStep } from './blocks/block-step.ts';
 import { createBufferPool } from './blocks/buffer-pool.ts';
-import { createDecisionBlocks } from './blocks/decision-block.ts';
 import { createDeferringBlock } from './blocks/deferring-block.ts';
 import { createMessageBlocks } from './blocks/message-block.ts';
+import { createRecordBlocks } from './blocks/record-block.ts';
 import type { Fences } from './fences.ts';
-import { createSchemaReaders, type SchemaSource } from './schema-readers.ts';
+import type { SchemaSource } from './schema-readers.ts';
 import { createCheckFences } from './steps/check-fences.ts';
 import { createPublishDeadLetter } from './steps/publish-dead-letter.ts';
 import { createWriteRows } from './steps/write-rows.ts';
@@ -36,25 +37,27 @@ export interface Pipeline {
 }
 
 /**
- * messages  -> transcode -> check fences -> write events
- * decisions -> decode    -> check fences -> write identity_links, identity_overrides
+ * messages   -> transcode -> check fences -> write events
+ * decisions  -> decode    -> check fences -> write identity_links, identity_overrides
+ * consents   -> decode    -> check fences -> write consent_log
+ * rejections -> decode                    -> write message_rejections (they carry no identity to fence)
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
-  const { store, schemas: source, fences, metrics, topicPrefix, blockBytesMax } = options;
-  const messages = topicPrefix + TOPICS.messages.name;
-  const decisions = topicPrefix + TOPICS.identityDecisions.name;
-
-  const plans = createSchemaReaders({ source, createReader: createRowPlan });
-  const decoders = createSchemaReaders({ source, createReader: identityDecisionCodec.decoderOf });
+  const { store, schemas, fences, metrics, topicPrefix, blockBytesMax } = options;
   const writerMetrics = createWriterMetrics(metrics);
-  const shared = {
+  const parts = {
+    schemas,
     checkFences: createCheckFences(fences),
     writeRows: createWriteRows({ store, metrics: writerMetrics }),
     // A buffer doubles until a block fits, and a block ends with the record that passes its limit.
     pool: createBufferPool(4 * blockBytesMax),
   };
-  const openMessageBlock = createMessageBlocks({ plans, ...shared });
-  const openDecisionBlock = createDecisionBlocks({ decoders, ...shared });
+  const steps = new Map<string, BlockStep>([
+    [topicPrefix + TOPICS.messages.name, createMessageBlocks(parts)],
+    [topicPrefix + TOPICS.identityDecisions.name, createRecordBlocks(identityDecisionCodec, decisionRows, parts)],
+    [topicPrefix + TOPICS.consents.name, createRecordBlocks(consentCodec, consentRows, parts)],
+    [topicPrefix + TOPICS.rejections.name, createRecordBlocks(rejectionCodec, rejectionRows, parts)],
+  ]);
   const deferring = (block: BlockBuilder) =>
     createDeferringBlock(block, {
       publishDeadLetter: createPublishDeadLetter(options.deadLetters),
@@ -62,17 +65,17 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     });
 
   return {
-    topics: [messages, decisions],
+    topics: [...steps.keys()],
     sink: {
       transformVersion: TRANSFORM_VERSION,
       openBlock(topic, _partition, transformVersion = TRANSFORM_VERSION) {
-        if (topic === messages) return deferring(openMessageBlock(transformVersion));
-        if (topic === decisions) return deferring(openDecisionBlock(transformVersion));
-        throw new Error(`no step reads ${topic}`);
+        const step = steps.get(topic);
+        if (step === undefined) throw new Error(`no step reads ${topic}`);
+        return deferring(step.openBlock(transformVersion));
       },
     },
     prefetch: async () => {
-      await Promise.all([plans.prefetch(`${messages}-value`), decoders.prefetch(`${decisions}-value`)]);
+      await Promise.all([...steps].map(([topic, step]) => step.prefetch(`${topic}-value`)));
     },
   };
 }

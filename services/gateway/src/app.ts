@@ -3,20 +3,32 @@ import { createHttpApp, type HttpApp } from '@playline/http';
 import type { IdentityKeyer } from '@playline/identity';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
+import type { AudiencePorts } from './audience-ports.ts';
+import { createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
+import { errorPath } from './docs/index.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
+import { createRateLimits, type RateLimitParts } from './rate-limits/index.ts';
+import type { RateLimitSettings } from './rate-limits/settings.ts';
+import type { PublishRejections } from './rejections.ts';
+import { createDocsRoutes } from './routes/docs/handler.ts';
 import { createMessagesRoute } from './routes/messages/handler.ts';
 import type { SchemaIds } from './schema-ids.ts';
 
 /** What the gateway works with: settings and ports, no adapters. */
 export interface GatewayParts {
   config: GatewaySettings;
-  producer: Pick<Producer, 'send'>;
+  producer: Pick<Producer, 'send' | 'sendPlaced'>;
+  publishRejections: PublishRejections;
+  /** What consent and erasure work with. */
+  audience: AudiencePorts;
   /** Verifies publishable keys. */
   verifyPublishable: KeyVerifier;
+  /** Counts messages on all gateways together. */
+  limiter: RateLimitParts['limiter'];
   keyer: IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   metrics: Metrics;
@@ -31,20 +43,27 @@ export type GatewaySettings = Pick<
   | 'PUBLISH_DEADLINE_MS'
   | 'EVENT_AGE_MAX_MS'
   | 'EVENT_AHEAD_MAX_MS'
-> & { PUBLIC_URL: string };
+  | 'ERASURE_CLOCK_SKEW_MS'
+> &
+  RateLimitSettings & { PUBLIC_URL: string };
 
-/** The whole gateway without its port: key, room, body, messages, brokers, answer. */
+/** The whole gateway without its port: key, limit, room, body, messages, brokers, answer. */
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
+  const limits = createRateLimits({ settings: config, limiter: parts.limiter, metrics: parts.metrics });
+  const authorise = createAuthorise(publishableKeyHeader, limits.failedKeys.guard(parts.verifyPublishable));
+  const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX, metrics.onBytesInFlight);
   const messages = createMessagesRoute({
-    authorise: createAuthorise(publishableKeyHeader, parts.verifyPublishable),
-    bytesInFlight: createBytesInFlight(config.BYTES_IN_FLIGHT_MAX, metrics.onBytesInFlight),
+    authorise,
+    limit: limits.messages,
+    bytesInFlight,
     publish: createPublish({
       producer: parts.producer,
       deadlineMs: config.PUBLISH_DEADLINE_MS,
       onPublished: metrics.onPublished,
     }),
+    publishRejections: parts.publishRejections,
     keyer: parts.keyer,
     schemaIds: parts.schemaIds,
     topicPrefix: config.TOPIC_PREFIX,
@@ -52,10 +71,13 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     eventAheadMaxMs: config.EVENT_AHEAD_MAX_MS,
     metrics,
   });
+  const onFault = (error: unknown, words: string) => logger.warn({ error }, words);
+  const audience = createAudienceRoutes({ config, ...parts, authorise, limits, bytesInFlight, metrics, onFault });
+  const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
   return createHttpApp({
-    routes: [messages],
+    routes: [limits.failedKeys.show(messages), ...audience, ...docs],
     publishableKeyHeader,
-    link: (code) => `${config.PUBLIC_URL}/docs/errors/${code}`,
+    link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: (_exchange, status) => metrics.onAnswer(status),
     onFault: (exchange, error) => logger.error({ traceId: exchange.traceId, error: causeOf(error) }, 'request failed'),
   });

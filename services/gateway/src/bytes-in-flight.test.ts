@@ -5,7 +5,7 @@ import { createBytesInFlight, type Hold } from './bytes-in-flight.ts';
 const MAX = 100;
 
 it('never holds more than its bound but for a lone request, and ends at zero', () => {
-  const step = fc.record({ what: fc.constantFrom('reserve', 'grow', 'release'), which: fc.nat(9), bytes: fc.nat(150) });
+  const step = fc.record({ what: fc.constantFrom('admit', 'grow', 'release'), which: fc.nat(9), bytes: fc.nat(150) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const bytesInFlight = createBytesInFlight(MAX);
@@ -13,7 +13,7 @@ it('never holds more than its bound but for a lone request, and ends at zero', (
       for (const { what, which, bytes } of steps) {
         const at = open[which];
         try {
-          if (what === 'reserve') open.push({ hold: bytesInFlight.reserve(bytes), bytes });
+          if (what === 'admit') open.push({ hold: bytesInFlight.admit(bytes), bytes: 0 });
           else if (what === 'grow' && at !== undefined) {
             at.hold.grow(bytes);
             at.bytes = Math.max(at.bytes, bytes);
@@ -36,9 +36,11 @@ it('never holds more than its bound but for a lone request, and ends at zero', (
 
 it('refuses what has no room, keeps what a refused growth had, and takes it once there is room', () => {
   const bytesInFlight = createBytesInFlight(MAX);
-  const first = bytesInFlight.reserve(60);
-  expect(() => bytesInFlight.reserve(41)).toThrow();
-  const second = bytesInFlight.reserve(40);
+  const first = bytesInFlight.admit(60);
+  first.grow(60);
+  expect(() => bytesInFlight.admit(41)).toThrow();
+  const second = bytesInFlight.admit(40);
+  second.grow(40);
   expect(() => second.grow(41)).toThrow();
   expect(bytesInFlight.held).toBe(100);
   first.release();
@@ -48,8 +50,15 @@ it('refuses what has no room, keeps what a refused growth had, and takes it once
 
 it('counts what really is held although there is no room for it', () => {
   const bytesInFlight = createBytesInFlight(MAX);
-  bytesInFlight.reserve(60);
-  bytesInFlight.reserve(40).settle(50);
+  bytesInFlight.admit(60).grow(60);
+  bytesInFlight.admit(40).settle(50);
   expect(bytesInFlight.held).toBe(110);
-  expect(() => bytesInFlight.reserve(1)).toThrow();
+  expect(() => bytesInFlight.admit(1)).toThrow();
+});
+
+it('is not filled by callers that announce much and send nothing', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  for (let caller = 0; caller < 50; caller++) bytesInFlight.admit(MAX / 2).grow(1);
+  expect(bytesInFlight.held).toBe(50);
+  expect(() => bytesInFlight.admit(40)).not.toThrow();
 });

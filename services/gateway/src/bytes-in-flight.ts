@@ -13,8 +13,12 @@ export interface Hold {
 /** Bounds the memory of everything received and not yet acknowledged by the brokers. */
 export interface BytesInFlight {
   readonly held: number;
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room; a lone request always has room */
-  reserve(bytes: number): Hold;
+  /**
+   * Admits a request that says it will bring `expectedBytes`. What it holds are the bytes that came, not those it
+   * announced: a caller that announces much and sends nothing takes no room from others.
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room; a lone request always has room
+   */
+  admit(expectedBytes: number): Hold;
 }
 
 /** @param onChange told the new sum, for a gauge */
@@ -32,10 +36,9 @@ export function createBytesInFlight(bytesMax: number, onChange: (held: number) =
     get held() {
       return held;
     },
-    reserve: (bytes) => {
-      checkRoom(0, bytes);
-      change(bytes);
-      let own = bytes;
+    admit: (expectedBytes) => {
+      checkRoom(0, expectedBytes);
+      let own = 0;
       let released = false;
       const settle = (to: number) => {
         if (released) return;

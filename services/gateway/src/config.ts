@@ -1,6 +1,7 @@
 import { BATCH_BYTES_MAX, EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { settings } from '@playline/runtime';
 import { z } from 'zod';
+import { rateLimitSettings } from './rate-limits/settings.ts';
 
 /** Longest age or lead that still fits the partitions of the events table. */
 const WINDOW_MAX_MS = 366 * 24 * 60 * 60 * 1000;
@@ -38,6 +39,9 @@ export const configSchema = z.object({
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
   EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
+  /** How far the clocks of two gateways may lie apart: an erasure reaches this far behind its request. */
+  ERASURE_CLOCK_SKEW_MS: settings.integer(0, 60_000).default(2000),
+  ...rateLimitSettings,
 });
 
 export type Config = z.infer<typeof configSchema>;

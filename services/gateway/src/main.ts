@@ -1,31 +1,41 @@
 import { createKeyVerifier } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
-import { TOPICS } from '@playline/contracts';
+import { openRedisConsentStore } from '@playline/consent/redis';
+import { openRedisErasureHolds } from '@playline/erasure/redis';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/identity';
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { openSharedLimiter } from '@playline/rate-limit';
+import { openRedisBalances } from '@playline/rate-limit/redis';
 import { createLogger, createMetrics, parseConfig, runService } from '@playline/runtime';
 import { createSchemaRegistry, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
+import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
+import { createSharingReport } from './rate-limits/report.ts';
 import { createReadiness } from './readiness.ts';
-import { openSchemaIds } from './schema-ids.ts';
+import { openRejections } from './rejections.ts';
+import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
 const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 
 await runService(logger, async (use) => {
-  const topics = {
-    messages: config.TOPIC_PREFIX + TOPICS.messages.name,
-    identityLinks: config.TOPIC_PREFIX + TOPICS.identityLinks.name,
-  };
+  const { topics, subjects } = topicNamesOf(config.TOPIC_PREFIX);
   const producer = await use('producer', () =>
-    openProducer({ brokers: config.KAFKA_BROKERS, clientId: 'gateway', topics: Object.values(topics), logger }),
+    openProducer({ brokers: config.KAFKA_BROKERS, clientId: 'gateway', topics, logger }),
   );
+  // Connects while the key store is waited for.
+  const balances = await use('rate limit store', () => openRedisBalances({ url: config.REDIS_URL }));
+  const onShared = createSharingReport(metrics, logger);
+  const limiter = await use('rate limiter', () => openSharedLimiter({ balances, onShared }));
   const store = await use('key store', () => openRedisKeyStore({ url: config.REDIS_URL }));
   const registry = createSchemaRegistry({ url: config.SCHEMA_REGISTRY_URL });
-  const subjects = { messages: `${topics.messages}-value`, identityLinks: `${topics.identityLinks}-value` };
   const schemas = await use('schema ids', () => openSchemaIds(registry, subjects, logger));
+  const rejections = await use('rejections', () => openRejections({ openProducer, registry, config, metrics, logger }));
+  const open = { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph };
+  const audience = await use('audience ports', () => openAudiencePorts({ open, store, registry, config, logger }));
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
@@ -35,7 +45,10 @@ await runService(logger, async (use) => {
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
     producer,
+    publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ store, prefix: config.ACCESS_KEY_PREFIX, kind: 'publishable' }),
+    limiter,
+    audience,
     keyer: createIdentityKeyer(config.IDENTITY_PEPPER),
     schemaIds: schemas.current,
     metrics,

@@ -1,3 +1,4 @@
+import type { ApplyOutcome } from '@playline/consent';
 import type { RejectionCode } from '@playline/contracts';
 import type { Metrics } from '@playline/runtime';
 
@@ -10,6 +11,7 @@ export interface GatewayMetrics {
   onBatch(way: 'scan' | 'parse'): void;
   onPublished(seconds: number): void;
   onBytesInFlight(held: number): void;
+  onConsent(outcome: ApplyOutcome): void;
 }
 
 /** From one round trip on a calm network to the publish deadline. */
@@ -24,6 +26,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     bucketsSeconds: PUBLISH_BUCKETS_S,
   });
   const held = metrics.gauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers');
+  const consents = metrics.counter('gateway_consents_total', 'Consent changes on the log, by outcome', ['outcome']);
   // Looking a label up costs more than counting, and each request counts these two.
   const ways = { scan: batches.labels('scan'), parse: batches.labels('parse') };
   const ok = requests.labels('200');
@@ -34,5 +37,6 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     onBatch: (way) => ways[way].inc(),
     onPublished: (seconds) => publish.observe(seconds),
     onBytesInFlight: (bytes) => held.set(bytes),
+    onConsent: (outcome) => consents.inc({ outcome }),
   };
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openMemoryIdentityGraph } from '@playline/identity/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
@@ -9,16 +9,21 @@ import { EXIT } from './command.ts';
 import { createIdentityCommand } from './commands/identity.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
+import type { ChangedKey } from './keys/demo-keys.ts';
 
 /** An operator on memory stores that outlive a command, in an empty folder. */
 function createOperator() {
   const store = createMemoryKeyStore();
+  const log = createMemoryKeyLog();
+  const published: ChangedKey[] = [];
   const graph = openMemoryIdentityGraph();
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
   const commands = [
     createKeysCommand({
-      openKeyStore: async () => ({ ...store, ready: async () => true, close: async () => {} }),
+      openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
+      openLog: async () => ({ ...log, close: async () => {} }),
       prefix: 'svcapik',
+      publish: async (changed) => void published.push(changed),
     }),
     createIdentityCommand(async () => graph),
     createSimulateCommand({ headerPrefix: 'x-service', folder, stop: new AbortController().signal }),
@@ -36,7 +41,7 @@ function createOperator() {
       rmSync(folder, { recursive: true, force: true });
     }
   };
-  return { run };
+  return { run, store, log, published };
 }
 
 describe('operator', () => {
@@ -52,6 +57,15 @@ describe('operator', () => {
       ['keys', 'create', '--environment', 'moon', '--kind', 'secret'],
       'production or development',
     ],
+    [
+      'a kind that is none',
+      ['keys', 'refresh', '--environment', 'production', '--kind', 'blue'],
+      'publishable or secret',
+    ],
+    ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], '--kind: expected'],
+    ['a list of an unknown environment', ['keys', 'list', '--environment', 'moon'], 'production or development'],
+    ['a word that every object knows', ['keys', 'constructor'], "unknown word 'constructor'"],
+    ['a replacement that is none', ['keys', 'list', '--replace'], '--replace: only with create'],
     ['a project that is no id', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
   ])('answers %s with a sentence and exit code 2', async (_name, args, sentence) => {
     const { code, progress, results } = await createOperator().run(...args);
@@ -135,6 +149,58 @@ describe('operator keys create --replace', () => {
       { keyId: firstId, revokedAt: expect.any(Number) },
       { keyId: secondId, revokedAt: null },
     ]);
+  });
+});
+
+describe('operator keys refresh and revoke', () => {
+  const of = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
+
+  it('show the successor once, tell the stack, and leave the old key in the list as ended', async () => {
+    const { run, published, log } = createOperator();
+    const made = JSON.parse((await run(...of('create'))).results[0]!);
+    const refreshed = JSON.parse((await run(...of('refresh'))).results[0]!);
+    expect(refreshed.key).not.toBe(made.key);
+    const listed = await run('keys', 'list', '--json');
+    expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([
+      { keyId: made.keyId, state: 'ended' },
+      { keyId: refreshed.keyId, state: 'live' },
+    ]);
+    const revoked = JSON.parse((await run(...of('revoke'))).results[0]!);
+    expect(revoked).toMatchObject({ keyId: refreshed.keyId, state: 'ended' });
+    expect(published.map(({ key }) => key)).toEqual([made.key, refreshed.key, '']);
+    for (const key of [made.key, refreshed.key]) {
+      expect(listed.results.join()).not.toContain(key);
+      expect(JSON.stringify(log.appended)).not.toContain(key.slice(-36));
+    }
+    expect(JSON.stringify([listed, revoked])).not.toContain('hash');
+  });
+
+  it('list for people shows first and last four characters, creation and state', async () => {
+    const { run } = createOperator();
+    const { key } = JSON.parse((await run(...of('create'))).results[0]!);
+    const [line] = (await run('keys', 'list')).results;
+    expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live$/);
+    expect(line).toContain(`…${key.slice(-4)}`);
+    expect((await run('keys', 'list', '--kind', 'publishable')).results).toEqual([]);
+    expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);
+  });
+
+  it.each(['refresh', 'revoke'])('%s says with exit code 1 that there is no live key', async (word) => {
+    const { code, progress, results } = await createOperator().run(...of(word));
+    expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
+    expect(progress).toContain('no live key');
+  });
+});
+
+describe('operator keys rebuild', () => {
+  it('makes the view equal to the log and tells what it found', async () => {
+    const { run, store, log } = createOperator();
+    await run(...['keys', 'create', '--environment', 'production', '--kind', 'secret']);
+    await log.append([{ ...(await store.findLive('demo-production', 'secret'))!, revokedAt: 1 }]);
+    const { code, results } = await run('keys', 'rebuild', '--json');
+    expect(code).toBe(EXIT.ok);
+    expect(JSON.parse(results[0]!)).toEqual({ keys: 1, live: 0, removed: 0, ended: 0 });
+    expect(await store.findLive('demo-production', 'secret')).toBeNull();
   });
 });
 

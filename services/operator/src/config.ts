@@ -1,9 +1,17 @@
 import { settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Settings of the operator's commands; a command that needs Redis says so when REDIS_URL is absent. */
+/** Settings of the operator's commands; a command that needs an address that nobody has told says so. */
 export const configSchema = z.object({
   REDIS_URL: settings.url().optional(),
+  KAFKA_BROKERS: settings.brokers().optional(),
+  SCHEMA_REGISTRY_URL: settings.url().optional(),
+  CLICKHOUSE_URL: settings.url().optional(),
+  CLICKHOUSE_USER: settings.text().default('operator'),
+  CLICKHOUSE_PASSWORD: z.string().default(''),
+  CLICKHOUSE_DATABASE: settings.text().default('playline'),
+  /** Put before every topic name. */
+  TOPIC_PREFIX: z.string().default(''),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });

@@ -1,12 +1,18 @@
 import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { TOPICS } from '@playline/contracts';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
+import * as log from '@playline/stream/kafka';
+import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
-import { EXIT, type Terminal, UnreachableError } from './command.ts';
+import { EXIT, type Terminal } from './command.ts';
 import { createIdentityCommand } from './commands/identity.ts';
 import { createKeysCommand } from './commands/keys.ts';
+import { createLogCommands } from './commands/log-commands.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import { configSchema } from './config.ts';
+import { publishDemoKey } from './keys/demo-keys.ts';
+import { openKeyLog } from './keys/key-log.ts';
 
 const terminal: Terminal = {
   result: (line) => void process.stdout.write(`${line}\n`),
@@ -16,20 +22,28 @@ const terminal: Terminal = {
 
 async function main(): Promise<number> {
   const config = parseConfig(configSchema, process.env);
-  const redisUrl = () => {
-    if (config.REDIS_URL !== undefined) return config.REDIS_URL;
-    throw new UnreachableError('REDIS_URL is not set: it tells where keys and identities are kept');
+  const folder = process.cwd();
+  const addresses = createAddresses(config, folder);
+  const { redis, kafka, registry } = addresses;
+  const topic = config.TOPIC_PREFIX + TOPICS.accessKeys.name;
+  const openLog = async () => {
+    const [brokers, schemas] = [kafka(), log.createSchemaRegistry({ url: registry() })];
+    const producer = await log.openProducer({ brokers, clientId: 'operator', topics: [topic] });
+    return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ brokers, topic }) });
   };
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const commands = [
     createKeysCommand({
-      openKeyStore: async () => openRedisKeyStore({ url: redisUrl() }),
+      openView: async () => openRedisKeyStore({ url: redis() }),
+      openLog,
       prefix: config.ACCESS_KEY_PREFIX,
+      publish: (changed) => publishDemoKey({ folder, redisUrl: redis() }, changed),
     }),
-    createIdentityCommand(async () => openRedisIdentityGraph({ url: redisUrl() })),
-    createSimulateCommand({ headerPrefix: config.HTTP_HEADER_PREFIX, folder: process.cwd(), stop: stop.signal }),
+    createIdentityCommand(async () => openRedisIdentityGraph({ url: redis() })),
+    createSimulateCommand({ headerPrefix: config.HTTP_HEADER_PREFIX, folder, stop: stop.signal }),
+    ...createLogCommands(log, { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }

@@ -9,6 +9,9 @@ const keyPair = z.object({ publishable: z.string(), secret: z.string() });
 const stackSchema = z.object({
   gateway: z.string().optional(),
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
+  redis: z.string().optional(),
+  kafka: z.array(z.string()).optional(),
+  registry: z.string().optional(),
   keys: z.object({ production: keyPair, development: keyPair }).optional(),
 });
 

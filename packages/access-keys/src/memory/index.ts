@@ -1,16 +1,19 @@
-import type { KeyRecord, KeyStore } from '../key-store.ts';
+import type { KeyLog } from '../key-log.ts';
+import type { KeyRecord, KeyView } from '../key-store.ts';
 
-/** Key records in this process, for tests and for trying things out. */
-export function createMemoryKeyStore(): KeyStore {
+/** Key records in this process, for tests and for trying things out. It is complete as long as it is there. */
+export function createMemoryKeyStore(): KeyView {
   const records = new Map<string, KeyRecord>();
   const live = new Map<string, string>();
+  const find = async (hash: string) => records.get(hash) ?? null;
+  let turn: Promise<unknown> = Promise.resolve();
   return {
-    find: async (hash) => records.get(hash) ?? null,
-    findLive: async (environmentId, kind) => records.get(live.get(`${kind} ${environmentId}`) ?? '') ?? null,
+    find,
+    findLive: async (environmentId, kind) => find(live.get(slotOf({ kind, environmentId })) ?? ''),
     replace: async (ended, added) => {
       const subject = added ?? ended;
       if (subject === null) return true;
-      const slot = `${subject.kind} ${subject.environmentId}`;
+      const slot = slotOf(subject);
       if (live.get(slot) !== ended?.hash) return false;
       if (ended !== null) records.set(ended.hash, ended);
       if (added !== null) records.set(added.hash, added);
@@ -18,6 +21,60 @@ export function createMemoryKeyStore(): KeyStore {
       else live.set(slot, added.hash);
       return true;
     },
-    list: async (projectId) => [...records.values()].filter((record) => record.projectId === projectId),
+    list: async (projectId) =>
+      [...records.values()]
+        .filter((record) => record.projectId === projectId)
+        .toSorted((a, b) => a.createdAt - b.createdAt),
+    isComplete: async () => true,
+    hashes: async () => [...records.keys()],
+    restore: async (restored, strangers) => restoreInto({ records, live }, restored, strangers),
+    exclusive: (work) => {
+      const mine = turn.then(work, work);
+      turn = mine.catch(() => {});
+      return mine;
+    },
+  };
+}
+
+function slotOf({ kind, environmentId }: Pick<KeyRecord, 'kind' | 'environmentId'>): string {
+  return `${kind} ${environmentId}`;
+}
+
+function restoreInto(
+  { records, live }: { records: Map<string, KeyRecord>; live: Map<string, string> },
+  restored: readonly KeyRecord[],
+  strangers: readonly string[],
+): void {
+  const isLive = ({ revokedAt }: KeyRecord) => revokedAt === null;
+  const free = (record: KeyRecord) => live.get(slotOf(record)) === record.hash && live.delete(slotOf(record));
+  for (const hash of strangers) {
+    const stranger = records.get(hash);
+    records.delete(hash);
+    if (stranger !== undefined) free(stranger);
+  }
+  // Ended ones first: they free the place that a live one takes.
+  for (const record of restored.filter((each) => !isLive(each))) {
+    records.set(record.hash, record);
+    free(record);
+  }
+  for (const record of restored.filter(isLive)) {
+    const standing = records.get(record.hash);
+    if (standing !== undefined && !isLive(standing)) continue;
+    records.set(record.hash, record);
+    if (!live.has(slotOf(record))) live.set(slotOf(record), record.hash);
+  }
+}
+
+/** A key log in this process; it keeps what was appended, in order. */
+export function createMemoryKeyLog(): KeyLog & { readonly appended: KeyRecord[] } {
+  const appended: KeyRecord[] = [];
+  return {
+    appended,
+    append: async (records) => void appended.push(...records),
+    readAll: async () => {
+      const last = new Map<string, KeyRecord>();
+      for (const record of appended) if (last.get(record.keyId)?.revokedAt == null) last.set(record.keyId, record);
+      return [...last.values()];
+    },
   };
 }

@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
-import type { KeyRecord, KeyStore } from '../key-store.ts';
+import type { KeyRecord, KeyView } from '../key-store.ts';
+import { REMOVE, REPLACE, RESTORE } from './scripts.ts';
+import { runInTurn } from './turn.ts';
 
 export interface RedisKeyStoreOptions {
   /** `redis://:password@host:port/database` */
@@ -8,7 +10,7 @@ export interface RedisKeyStoreOptions {
   namespace?: string;
 }
 
-export interface RedisKeyStore extends KeyStore {
+export interface RedisKeyStore extends KeyView {
   /** True when Redis answers. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
@@ -21,23 +23,13 @@ const CONNECT_MAX_MS = 1000;
 /** An outage ends within this time of Redis being back. */
 const RECONNECT_MAX_MS = 500;
 
-/**
- * KEYS: live keys of the environment, keys of the project, ended record, added record.
- * ARGV: kind, hash of the ended key or '', ended record, hash of the added key or '', added record.
- */
-const REPLACE = `
-local live = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if live ~= ARGV[2] then return 0 end
-if ARGV[2] ~= '' then redis.call('SET', KEYS[3], ARGV[3]) end
-if ARGV[4] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) return 1 end
-redis.call('SET', KEYS[4], ARGV[5])
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
-redis.call('RPUSH', KEYS[2], ARGV[4])
-return 1`;
+/** Keys looked at in one step of a scan: well below a millisecond of Redis's time. */
+const SCAN_COUNT = 1000;
 
 /**
  * Key records in Redis: `k:<hash>` holds a record as JSON, `k:environment:<id>` the hash of the live key of each kind,
- * `k:project:<id>` the hashes of all keys of a project. Waits a second for Redis and opens all the same without it.
+ * `k:project:<id>` the hashes of all keys of a project, `k:complete` that all this is there, `k:turn` who changes it now.
+ * Waits a second for Redis and opens all the same without it.
  */
 export async function openRedisKeyStore({ url, namespace = '' }: RedisKeyStoreOptions): Promise<RedisKeyStore> {
   const redis = new Redis(url, {
@@ -52,15 +44,24 @@ export async function openRedisKeyStore({ url, namespace = '' }: RedisKeyStoreOp
   redis.on('error', () => {});
   await connectedWithin(redis, CONNECT_MAX_MS);
 
-  const recordKey = (hash: string) => `${namespace}k:${hash}`;
-  const environmentKey = (id: string) => `${namespace}k:environment:${id}`;
-  const projectKey = (id: string) => `${namespace}k:project:${id}`;
-  const find = async (hash: string) => parseRecord(await redis.get(recordKey(hash)));
+  const view = createKeyView(redis, createNames(namespace));
+  return {
+    ...view,
+    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
+    close: async () => redis.disconnect(),
+  };
+}
 
+function createKeyView(redis: Redis, names: Names): KeyView {
+  const find = async (hash: string) => {
+    const [record, complete] = await redis.mget(names.record(hash), names.complete);
+    if (record == null && complete == null) throw new Error('Redis has lost the keys, or never had them');
+    return parseRecord(record ?? null);
+  };
   return {
     find,
     findLive: async (environmentId, kind) => {
-      const hash = await redis.hget(environmentKey(environmentId), kind);
+      const hash = await redis.hget(names.environment(environmentId), kind);
       return hash === null ? null : find(hash);
     },
     replace: async (ended, added) => {
@@ -68,18 +69,68 @@ export async function openRedisKeyStore({ url, namespace = '' }: RedisKeyStoreOp
       if (subject === null) return true;
       const endedHash = ended?.hash ?? '';
       const addedHash = added?.hash ?? '';
-      const keys = [environmentKey(subject.environmentId), projectKey(subject.projectId)];
+      const shared = [names.environment(subject.environmentId), names.project(subject.projectId)];
+      const keys = [...shared, names.record(endedHash), names.record(addedHash), names.complete];
       const values = [subject.kind, endedHash, JSON.stringify(ended), addedHash, JSON.stringify(added)];
-      const done = await redis.eval(REPLACE, 4, ...keys, recordKey(endedHash), recordKey(addedHash), ...values);
-      return done === 1;
+      return (await redis.eval(REPLACE, 5, ...keys, ...values)) === 1;
     },
     list: async (projectId) => {
-      const hashes = await redis.lrange(projectKey(projectId), 0, -1);
+      const hashes = await redis.lrange(names.project(projectId), 0, -1);
       const records = await Promise.all(hashes.map(find));
-      return records.filter((record) => record !== null);
+      return records.filter((record) => record !== null).toSorted((a, b) => a.createdAt - b.createdAt);
     },
-    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
-    close: async () => redis.disconnect(),
+    isComplete: async () => (await redis.exists(names.complete)) === 1,
+    hashes: () => scanHashes(redis, names),
+    restore: createRestore(redis, names),
+    exclusive: (work) => runInTurn(redis, names.turn, work),
+  };
+}
+
+function createRestore(redis: Redis, names: Names): KeyView['restore'] {
+  const keysOf = (record: KeyRecord) => [
+    names.environment(record.environmentId),
+    names.project(record.projectId),
+    names.record(record.hash),
+  ];
+  const restore = (record: KeyRecord) => {
+    const values = [record.kind, record.hash, JSON.stringify(record), record.revokedAt === null ? '' : '1'];
+    return redis.eval(RESTORE, 3, ...keysOf(record), ...values);
+  };
+  const remove = async (hash: string) => {
+    const record = parseRecord(await redis.get(names.record(hash)));
+    if (record !== null) await redis.eval(REMOVE, 3, ...keysOf(record), record.kind, hash);
+  };
+  return async (records, strangers) => {
+    await Promise.all(strangers.map(remove));
+    // Ended ones first: they free the place that a live one takes.
+    await Promise.all(records.filter(({ revokedAt }) => revokedAt !== null).map(restore));
+    await Promise.all(records.filter(({ revokedAt }) => revokedAt === null).map(restore));
+    await redis.set(names.complete, '1');
+  };
+}
+
+async function scanHashes(redis: Redis, names: Names): Promise<string[]> {
+  const found = new Set<string>();
+  for await (const page of redis.scanStream({ match: names.record('*'), count: SCAN_COUNT }))
+    for (const key of page as string[]) {
+      const hash = key.slice(names.record('').length);
+      if (HASH.test(hash)) found.add(hash);
+    }
+  return [...found];
+}
+
+/** A record's key ends with the hash; the other keys below `k:` do not look like one. */
+const HASH = /^[0-9a-f]{64}$/;
+
+type Names = ReturnType<typeof createNames>;
+
+function createNames(namespace: string) {
+  return {
+    record: (hash: string) => `${namespace}k:${hash}`,
+    environment: (id: string) => `${namespace}k:environment:${id}`,
+    project: (id: string) => `${namespace}k:project:${id}`,
+    complete: `${namespace}k:complete`,
+    turn: `${namespace}k:turn`,
   };
 }
 

@@ -1,14 +1,11 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
+import type { RecordRows } from '../record-rows.ts';
 import type { RowBuffer } from '../row/row-buffer.ts';
-import { turnUuid, writeInt64, writeString, writeUInt16 } from '../row/row-bytes.ts';
+import { rowBytesMax, turnUuid, writeByte, writeInt64, writeKey, writeString, writeUInt16 } from '../row/row-bytes.ts';
 import type { LogPosition } from '../row/transcoder.ts';
 
 const OFFSET_BITS = 48n;
 const STEP_BITS = 8n;
-/** Bytes of a row but for its strings, rounded up. */
-const FIXED_BYTES = 256;
-/** UTF-8 bytes of one UTF-16 unit. */
-const UNIT_BYTES_MAX = 3;
 
 const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && value >= 0 && BigInt(value) < 1n << bits;
 
@@ -24,22 +21,6 @@ export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'genera
   return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
 }
 
-function bytesMax(...texts: string[]): number {
-  return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
-}
-
-/** Copies sixteen bytes. */
-function writeKey(target: Buffer, at: number, key: Buffer): number {
-  if (key.length !== 16) throw new RangeError('a key or an id has sixteen bytes');
-  key.copy(target, at);
-  return at + 16;
-}
-
-function writeByte(target: Buffer, at: number, value: number): number {
-  target[at] = value;
-  return at + 1;
-}
-
 /**
  * Adds the row of `identity_links` for a decision.
  * @throws RangeError when a number does not fit its column; `out` is as it was
@@ -48,7 +29,7 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
   toOverrideVersion(decision);
   if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
   const { environmentId, link, aKind, bKind, outcome, reason, traceId } = decision;
-  out.reserve(bytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
+  out.reserve(rowBytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
   const target = out.bytes;
   let at = writeString(target, out.length, environmentId);
   at = writeByte(target, at, decision.generation);
@@ -80,7 +61,7 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
 export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
   const version = toOverrideVersion(decision);
   for (const { key, kind, linkedAt } of decision.moved) {
-    out.reserve(bytesMax(decision.environmentId, kind));
+    out.reserve(rowBytesMax(decision.environmentId, kind));
     const target = out.bytes;
     let at = writeString(target, out.length, decision.environmentId);
     at = writeKey(target, at, key);
@@ -90,3 +71,17 @@ export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord
     out.endRow(target.writeBigUInt64LE(version, at));
   }
 }
+
+/** A decision speaks of its two sides and of everybody it moved. */
+export const decisionRows: RecordRows<IdentityDecisionRecord> = {
+  tables: [
+    { table: 'identity_links', addRows: addLinkRow },
+    { table: 'identity_overrides', addRows: addOverrideRows },
+  ],
+  subjectOf: ({ environmentId, aKey, bKey, moved, eventTime, receivedAt }) => ({
+    environmentId,
+    keys: [aKey, bKey, ...moved.map(({ key }) => key)].map((key) => key.toString('hex')),
+    eventTimeMs: eventTime,
+    receivedAtMs: receivedAt,
+  }),
+};

@@ -50,3 +50,34 @@ export function writeString(target: Buffer, at: number, text: string): number {
   const start = writeLength(target, at, Buffer.byteLength(text));
   return start + target.write(text, start);
 }
+
+/** Bytes of a row but for its strings, rounded up. */
+const FIXED_BYTES = 256;
+/** UTF-8 bytes of one UTF-16 unit. */
+const UNIT_BYTES_MAX = 3;
+
+/** Room that a row with these strings needs at most. */
+export function rowBytesMax(...texts: string[]): number {
+  return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
+}
+
+/** Copies sixteen bytes. @throws RangeError when there are more or fewer */
+export function writeKey(target: Buffer, at: number, key: Buffer): number {
+  if (key.length !== 16) throw new RangeError('a key or an id has sixteen bytes');
+  key.copy(target, at);
+  return at + 16;
+}
+
+export function writeByte(target: Buffer, at: number, value: number): number {
+  target[at] = value;
+  return at + 1;
+}
+
+/** Last millisecond that DateTime64 can show: the end of 2299. */
+export const TIME_MS_MAX = 10_413_791_999_999;
+
+/** Epoch milliseconds. @throws RangeError when the column cannot show them */
+export function writeTime(target: Buffer, at: number, timeMs: number): number {
+  if (!Number.isInteger(timeMs) || timeMs < 0 || timeMs > TIME_MS_MAX) throw new RangeError('time does not fit');
+  return writeInt64(target, at, timeMs);
+}

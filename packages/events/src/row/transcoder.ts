@@ -4,7 +4,7 @@ import type { FieldKind } from './fields.ts';
 import { RowHead } from './head.ts';
 import type { RowPlan } from './plan.ts';
 import type { RowBuffer } from './row-buffer.ts';
-import { turnUuid, writeInt64, writeLength, writeUInt16 } from './row-bytes.ts';
+import { TIME_MS_MAX, turnUuid, writeInt64, writeLength, writeUInt16 } from './row-bytes.ts';
 
 /** Where a record stands in the log; the last two columns of a row. */
 export interface LogPosition {
@@ -12,8 +12,6 @@ export interface LogPosition {
   readonly offset: number;
 }
 
-/** Last millisecond that DateTime64 can show: the end of 2299. */
-const TIME_MS_MAX = 10_413_791_999_999;
 /** Both formats are as long but for times (1 to 9 bytes become 8), defaults of absent columns (16 at most) and the position (10). */
 const GROWTH_BYTES_MAX = 1024;
 /** Length bytes to patch in one run: two a string, and no record has as many strings. */

@@ -1,4 +1,4 @@
-import type { OutgoingRecord, StreamRecord } from '../ports.ts';
+import type { OutgoingRecord, RecordPlace, StreamRecord } from '../ports.ts';
 
 const PARTITIONS = 6;
 
@@ -33,10 +33,13 @@ export class MemoryTopics {
     return found;
   }
 
-  append(record: Omit<StreamRecord, 'offset' | 'timestampMs'>): void {
+  append(record: Omit<StreamRecord, 'offset' | 'timestampMs'>): RecordPlace {
     const partition = this.partitionsOf(record.topic)[record.partition]!;
-    partition.push({ ...record, offset: partition.length, timestampMs: Date.now() });
+    const offset = partition.length;
+    const timestampMs = Date.now();
+    partition.push({ ...record, offset, timestampMs });
     for (const listener of this.#listeners) listener();
+    return { partition: record.partition, offset, loggedAtMs: timestampMs };
   }
 
   /** @returns a call that ends it */

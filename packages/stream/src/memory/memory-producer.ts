@@ -1,5 +1,5 @@
 import { toPartition } from '../murmur2.ts';
-import type { OutgoingRecord, Producer } from '../ports.ts';
+import type { OutgoingRecord, Producer, RecordPlace } from '../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
 /** A producer into a memory log; it acknowledges in the next turn of the loop. */
@@ -24,15 +24,27 @@ export class MemoryProducer implements Producer {
   }
 
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
+    this.#store(records, done);
+  }
+
+  sendPlaced(record: OutgoingRecord): Promise<RecordPlace> {
+    return new Promise((resolve, reject) => {
+      const places = this.#store([record], (fault) => (fault === null ? resolve(places[0]!) : reject(fault)));
+    });
+  }
+
+  /** @returns where the records stand; empty when they fail */
+  #store(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): RecordPlace[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + value.length, 0);
     const fault = this.#faultOf(records);
     this.#held += bytes;
     this.#turn++;
-    if (fault === undefined) for (const record of records) this.#append(record);
+    const places = fault === undefined ? records.map((record) => this.#append(record)) : [];
     setImmediate(() => {
       this.#held -= bytes;
       done(fault ?? null);
     });
+    return places;
   }
 
   #faultOf(records: readonly OutgoingRecord[]): Error | undefined {
@@ -41,12 +53,12 @@ export class MemoryProducer implements Producer {
     return this.#faults.shift();
   }
 
-  #append({ topic, key, value, headers = {} }: OutgoingRecord) {
+  #append({ topic, key, value, headers = {} }: OutgoingRecord): RecordPlace {
     const count = this.#topics.partitionsOf(topic).length;
     const partition = key === null ? this.#turn % count : toPartition(key, count);
     // Copies: a caller may use its buffers again after the acknowledgement.
     const copies = Object.entries(headers).map(([name, text]): [string, Buffer] => [name, Buffer.from(text)]);
-    this.#topics.append({
+    return this.#topics.append({
       topic,
       partition,
       key: key === null ? null : Buffer.from(key),

@@ -56,6 +56,7 @@ function openPartition(options: {
   const unused: Producer = {
     bytesHeld: 0,
     send: () => expect.fail('no record is a dead letter here'),
+    sendPlaced: () => expect.fail('no record is a dead letter here'),
     ready: async () => true,
     close: async () => {},
   };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
+import type { OutgoingRecord, Producer, RecordPlace, StreamRecord } from '../ports.ts';
 
 /** What a test needs of the log behind a producer. */
 export interface ProducerHarness {
@@ -116,6 +116,37 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBeGreaterThanOrEqual(5_000);
       await sent;
       expect(harness.producer.bytesHeld).toBe(0);
+    });
+
+    it('tells where a placed record stands, whatever else travels with it', async () => {
+      const topic = await harness.createTopic({ partitions: 3 });
+      const sends: Promise<unknown>[] = [];
+      const placed: { value: string; place: Promise<RecordPlace> }[] = [];
+      for (let i = 0; i < 90; i++) {
+        const record = { topic, key: Buffer.from(`key ${i % 7}`), value: Buffer.from(`placed ${i}`) };
+        sends.push(
+          send(
+            harness.producer,
+            [0, 1, 2].map((n) => ({ ...record, value: Buffer.from(`other ${i} ${n}`) })),
+          ),
+        );
+        placed.push({ value: `placed ${i}`, place: harness.producer.sendPlaced(record) });
+        if (i % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      await Promise.all(sends);
+      const records = await harness.read(topic);
+      for (const { value, place } of placed) {
+        const { partition, offset } = records.find((record) => text(record) === value)!;
+        expect(await place).toMatchObject({ partition, offset });
+      }
+      expect(harness.producer.bytesHeld).toBe(0);
+    });
+
+    it('tells no place of a record that it could not store', async () => {
+      const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
+      const placed = harness.producer.sendPlaced({ topic, key: null, value: randomBytes(40_000) });
+      await expect(placed).rejects.toThrow();
+      expect(await harness.read(topic)).toEqual([]);
     });
 
     it('is ready when its log answers', async () => {

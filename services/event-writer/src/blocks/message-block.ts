@@ -1,23 +1,22 @@
-import { type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
+import { createRowPlan, type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
 import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '@playline/stream';
-import type { SchemaReaders } from '../schema-readers.ts';
-import type { CheckFences } from '../steps/check-fences.ts';
-import type { WriteRows } from '../steps/write-rows.ts';
-import type { BufferPool } from './buffer-pool.ts';
+import { createSchemaReaders, type SchemaReaders } from '../schema-readers.ts';
+import type { BlockParts, BlockStep } from './block-step.ts';
 import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
 
-export interface MessageBlockOptions {
+interface MessageBlockOptions extends BlockParts {
   plans: SchemaReaders<RowPlan>;
-  checkFences: CheckFences;
-  writeRows: WriteRows;
-  pool: BufferPool;
 }
 
-/** Creates blocks of `events` from records of `audience.messages`: transcode, check fences, write. */
-export function createMessageBlocks(options: MessageBlockOptions): (transformVersion: number) => BlockBuilder {
+/** Creates the step of `audience.messages`, read without making objects: transcode, check fences, write `events`. */
+export function createMessageBlocks(parts: BlockParts): BlockStep {
+  const plans = createSchemaReaders({ source: parts.schemas, createReader: createRowPlan });
   // Blocks are filled one record at a time, so one transcoder serves them all.
   const transcoder = new RowTranscoder();
-  return (transformVersion) => new MessageBlock(options, transcoder, transformVersion);
+  return {
+    openBlock: (transformVersion) => new MessageBlock({ ...parts, plans }, transcoder, transformVersion),
+    prefetch: plans.prefetch,
+  };
 }
 
 class MessageBlock implements BlockBuilder {

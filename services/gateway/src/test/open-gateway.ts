@@ -2,13 +2,20 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createKey, createKeyVerifier, type KeyStore } from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
-import { type HttpServer, openHttpServer } from '@playline/http';
-import { createIdentityKeyer } from '@playline/identity';
-import { createLogger, createMetrics } from '@playline/runtime';
-import type { OutgoingRecord } from '@playline/stream';
+import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
+import { createIdentityKeyer, type IdentityKeyer } from '@playline/identity';
+import { openSharedLimiter } from '@playline/rate-limit';
+import { createMemoryBalances } from '@playline/rate-limit/memory';
+import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
+import type { OutgoingRecord, RecordPlace } from '@playline/stream';
 import { afterEach, expect } from 'vitest';
+import { z } from 'zod';
 import { createGatewayApp, type GatewaySettings } from '../app.ts';
+import type { AudiencePorts } from '../audience-ports.ts';
+import { rateLimitSettings } from '../rate-limits/settings.ts';
+import { createPublishRejections } from '../rejections.ts';
 import type { SchemaIds } from '../schema-ids.ts';
+import { type AudienceWorld, openAudienceWorld, toPorts } from './audience-world.ts';
 
 export const KEY_HEADER = 'x-service-publishable-key';
 export const MESSAGES = '/v1/audience/messages';
@@ -20,6 +27,8 @@ export interface TestProducer {
   /** What becomes of the next sends: acknowledged, failed, or left for the test to settle. */
   mode: 'acknowledge' | 'fail' | 'hold';
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
+  /** One partition, offsets counted from 0. */
+  sendPlaced(record: OutgoingRecord): Promise<RecordPlace>;
 }
 
 export interface TestGateway {
@@ -29,7 +38,13 @@ export interface TestGateway {
   readonly secretKey: string;
   readonly store: KeyStore;
   readonly producer: TestProducer;
+  readonly audience: AudienceWorld;
+  readonly keyer: IdentityKeyer;
+  /** Where rejections go. */
+  readonly rejectionProducer: TestProducer;
   readonly server: HttpServer;
+  /** Method and path of every route. */
+  readonly routes: HttpApp['routes'];
   readonly logLines: string[];
   /** Prometheus text. */
   metrics(): Promise<string>;
@@ -41,6 +56,8 @@ export interface TestGateway {
 export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
   find?: KeyStore['find'];
+  /** Ports that stand in the place of those in memory. */
+  audience?: Partial<AudiencePorts>;
 }
 
 let opened: HttpServer[] = [];
@@ -56,14 +73,25 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const { key } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'publishable' });
   const { key: secretKey } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'secret' });
   const producer = createTestProducer();
+  const rejectionProducer = createTestProducer();
   const logLines: string[] = [];
   const metrics = createMetrics('gateway');
   const find = options.find ?? store.find;
+  const audience = await openAudienceWorld();
+  const keyer = createIdentityKeyer(randomBytes(32));
   const app = createGatewayApp({
     config: { ...settings, ...options },
     producer,
+    publishRejections: createPublishRejections({
+      producer: rejectionProducer,
+      topic: 'test.audience.rejections.v1',
+      schemaId: () => 3,
+      metrics,
+    }),
     verifyPublishable: createKeyVerifier({ store: { find }, prefix: PREFIX, kind: 'publishable' }),
-    keyer: createIdentityKeyer(randomBytes(32)),
+    limiter: openSharedLimiter({ balances: createMemoryBalances() }),
+    keyer,
+    audience: toPorts(audience, { find, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
     metrics,
     logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),
@@ -78,7 +106,10 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
       body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
     });
   const { port, close } = server;
-  return { url, port, key, secretKey, store, producer, server, logLines, metrics: metrics.text, post, close };
+  return {
+    ...{ url, port, key, secretKey, store, producer, rejectionProducer, audience, keyer, server },
+    ...{ routes: app.routes, logLines, metrics: metrics.text, post, close },
+  };
 }
 
 const settings: GatewaySettings = {
@@ -88,12 +119,21 @@ const settings: GatewaySettings = {
   PUBLISH_DEADLINE_MS: 2500,
   EVENT_AGE_MAX_MS: 30 * 24 * 60 * 60 * 1000,
   EVENT_AHEAD_MAX_MS: 24 * 60 * 60 * 1000,
+  ERASURE_CLOCK_SKEW_MS: 2000,
   PUBLIC_URL: 'https://docs.test',
+  ...parseConfig(z.object(rateLimitSettings), {}),
 };
 
-function createTestProducer(): TestProducer {
+export function createTestProducer(): TestProducer {
+  let placed = 0;
   const producer: TestProducer = {
     sent: [],
+    sendPlaced: (record) => {
+      const place = { partition: 0, offset: placed++, loggedAtMs: Date.now() };
+      return new Promise((resolve, reject) => {
+        producer.send([record], (fault) => (fault === null ? resolve(place) : reject(fault)));
+      });
+    },
     mode: 'acknowledge',
     send: (records, done) => {
       producer.sent.push({ records, done });

@@ -82,6 +82,8 @@ export interface GatewayProcess {
   readonly url: string;
   readonly adminUrl: string;
   post(key: string, body: unknown): Promise<Response>;
+  /** Everything that it has written to its standard output and error. */
+  output(): string;
   /** Sends SIGTERM, waits for the end of the process and gives its exit code. */
   close(): Promise<number | null>;
 }
@@ -93,7 +95,7 @@ export async function openProcess(
   const stores = testStores();
   const [httpPort, adminPort] = [await freePort(), await freePort()];
   const child = spawn(process.execPath, [MAIN], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       LOG_LEVEL: 'error',
       KAFKA_BROKERS: stores.kafka.join(),
@@ -107,6 +109,12 @@ export async function openProcess(
     },
   });
   const ended = once(child, 'exit') as Promise<[number | null]>;
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  child.stderr?.pipe(process.stderr, { end: false });
   const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
   await until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok);
   await until('it listens', async () => (await fetch(url)).status === 404);
@@ -120,7 +128,7 @@ export async function openProcess(
     if (child.exitCode === null) child.kill('SIGTERM');
     return (await ended)[0];
   };
-  return { child, url, adminUrl, post, close };
+  return { child, url, adminUrl, post, output: () => output, close };
 }
 
 async function freePort(): Promise<number> {

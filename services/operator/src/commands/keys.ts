@@ -1,5 +1,4 @@
-import { createKey, type KeyRecord, type KeyStore, refreshKey } from '@playline/access-keys';
-import { awaitStore } from '../await-store.ts';
+import { createKey, type KeyRecord, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
 import {
   type Command,
   choiceOf,
@@ -10,22 +9,32 @@ import {
   textOf,
   UsageError,
 } from '../command.ts';
+import type { ChangedKey } from '../keys/demo-keys.ts';
+import { changeKeys, type KeySources, readKeys, rebuildView } from '../keys/key-access.ts';
 
-export type OpenKeyStore = () => Promise<KeyStore & { ready(): Promise<boolean>; close(): Promise<void> }>;
-
-export interface KeysContext {
-  readonly openKeyStore: OpenKeyStore;
+export interface KeysContext extends KeySources {
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
+  /** Told of every change, so that the records of a local stack follow. */
+  publish(changed: ChangedKey): Promise<void>;
 }
 
-const HELP = `usage: operator keys create --environment production|development --kind publishable|secret [--project demo] [--replace] [--json]
-       operator keys list [--project demo] [--json]
+const HELP = `usage: operator keys create|refresh|revoke --environment production|development --kind publishable|secret
+       operator keys list [--environment …] [--kind …]
+       operator keys rebuild                                    (npm run keys -- …)
 
-create prints the key once; only its hash is kept. An environment has one live key of each kind:
---replace ends it in the same step.
-list shows live and ended keys, never their text.
-Needs REDIS_URL. The environment's id is <project>-<environment>.`;
+  create    makes a key and prints it, this once; an environment has one live key of each kind
+            --replace ends the live one, if there is one
+  refresh   ends the live key and prints its successor, this once
+  revoke    ends the live key without a successor
+  list      shows live and ended keys, never their text
+  rebuild   makes Redis equal to the key log: after Redis has lost data, or a command died half-way
+
+  --project demo
+  --json    results as JSON, one a line
+
+An ended key stops within a second on every running process. The environment's id is <project>-<environment>.
+Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
 
 const OPTIONS = {
   environment: { type: 'string' },
@@ -34,6 +43,9 @@ const OPTIONS = {
   replace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
+
+const ENVIRONMENTS = { choices: ['production', 'development'] } as const;
+const KINDS = { choices: ['publishable', 'secret'] } as const;
 
 /** Environment ids are `[a-z0-9_-]{1,64}`; the longest suffix, `-development`, takes twelve of them. */
 const PROJECT = /^[a-z0-9_-]{1,52}$/;
@@ -48,68 +60,84 @@ export function toEnvironmentId(project: string, environment: string): string {
   return `${project}-${environment}`;
 }
 
+type Values = ReturnType<typeof parseOptions>['values'];
+type Action = (context: KeysContext, values: Values, terminal: Terminal) => Promise<void>;
+
 export function createKeysCommand(context: KeysContext): Command {
+  const actions: Record<string, Action> = { create: make, refresh: make, revoke, list, rebuild };
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values, words } = parseOptions(args, OPTIONS, 1);
-    const project = projectOf(values);
-    if (words[0] === 'create') return create(context, { values, project }, terminal);
-    if (words[0] === 'list') return list(context, { project, isJson: values.json === true }, terminal);
-    throw new UsageError(words[0] === undefined ? 'expected create or list' : `unknown word '${words[0]}'`);
-  };
-  return { name: 'keys', summary: 'create and list access keys', help: HELP, run };
-}
-
-type Values = ReturnType<typeof parseOptions>['values'];
-
-async function create(
-  context: KeysContext,
-  asked: { values: Values; project: string },
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const { values, project } = asked;
-  const environment = choiceOf(values, 'environment', { choices: ['production', 'development'] });
-  const kind = choiceOf(values, 'kind', { choices: ['publishable', 'secret'] });
-  const environmentId = toEnvironmentId(project, environment);
-  const store = await context.openKeyStore();
-  try {
-    const wanted = { projectId: project, environmentId, environment, kind };
-    await awaitStore('Redis', store.ready);
-    const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
-    const make = isReplaced ? refreshKey : createKey;
-    const { record, key } = await make({ store, prefix: context.prefix }, wanted);
-    const line = { keyId: record.keyId, environmentId, environment, kind, key };
-    terminal.result(
-      values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
-    );
-  } finally {
-    await store.close();
-  }
-  return EXIT.ok;
-}
-
-async function list(
-  context: KeysContext,
-  asked: { project: string; isJson: boolean },
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const store = await context.openKeyStore();
-  try {
-    await awaitStore('Redis', store.ready);
-    for (const record of await store.list(asked.project)) {
-      terminal.result(asked.isJson ? JSON.stringify(toPublicRecord(record)) : toLine(record));
+    const [word] = words;
+    const action = word !== undefined && Object.hasOwn(actions, word) ? actions[word] : undefined;
+    if (action === undefined) {
+      const expected = `expected ${Object.keys(actions).join(', ')}`;
+      throw new UsageError(word === undefined ? expected : `unknown word '${word}': ${expected}`);
     }
-  } finally {
-    await store.close();
+    if (values.replace === true && word !== 'create') throw new UsageError('--replace: only with create');
+    await action(context, { ...values, word }, terminal);
+    return EXIT.ok;
+  };
+  return { name: 'keys', summary: 'create, list, refresh and revoke access keys', help: HELP, run };
+}
+
+function wantedOf(values: Values): NewKey {
+  const projectId = projectOf(values);
+  const environment = choiceOf(values, 'environment', ENVIRONMENTS);
+  const kind = choiceOf(values, 'kind', KINDS);
+  return { projectId, environmentId: toEnvironmentId(projectId, environment), environment, kind };
+}
+
+/** `create` and `refresh`. */
+async function make(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const wanted = wantedOf(values);
+  const { environmentId, environment, kind } = wanted;
+  const { record, key } = await changeKeys(context, async (store) => {
+    const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
+    const act = values.word === 'refresh' || isReplaced ? refreshKey : createKey;
+    return act({ store, prefix: context.prefix }, wanted);
+  });
+  const line = { keyId: record.keyId, environmentId, environment, kind, key };
+  // Printed before anything else can fail: the text cannot be had a second time.
+  terminal.result(
+    values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
+  );
+  await context.publish({ project: wanted.projectId, environment, kind, key });
+}
+
+async function revoke(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const wanted = wantedOf(values);
+  const ended = await changeKeys(context, (store) => revokeKey({ store }, wanted));
+  terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
+  await context.publish({ project: wanted.projectId, environment: wanted.environment, kind: wanted.kind, key: '' });
+}
+
+async function list(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const project = projectOf(values);
+  const environment = values.environment === undefined ? null : choiceOf(values, 'environment', ENVIRONMENTS);
+  const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
+  const records = await readKeys(context, (store) => store.list(project));
+  for (const record of records) {
+    if (environment !== null && record.environment !== environment) continue;
+    if (kind !== null && record.kind !== kind) continue;
+    terminal.result(values.json === true ? JSON.stringify(toPublicRecord(record)) : toLine(record));
   }
-  return EXIT.ok;
+}
+
+async function rebuild(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const done = await rebuildView(context);
+  const { keys, live, removed, ended } = done;
+  const others = `${removed} that the log does not know removed, ${ended} superfluous ended`;
+  terminal.result(
+    values.json === true ? JSON.stringify(done) : `${keys} keys in the log, ${live} of them live; ${others}`,
+  );
 }
 
 /** A record without its hash, which is nobody's business. */
 function toPublicRecord({ hash: _, ...record }: KeyRecord) {
-  return record;
+  return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
 }
 
 function toLine({ keyId, environmentId, kind, first4, last4, createdAt, revokedAt }: KeyRecord): string {
-  const fate = revokedAt === null ? 'live' : `ended ${new Date(revokedAt).toISOString()}`;
-  return `${keyId}  ${environmentId}  ${kind}  ${first4}…${last4}  created ${new Date(createdAt).toISOString()}  ${fate}`;
+  const state = revokedAt === null ? 'live' : `ended ${new Date(revokedAt).toISOString()}`;
+  return `${keyId}  ${environmentId}  ${kind}  ${first4}…${last4}  created ${new Date(createdAt).toISOString()}  ${state}`;
 }

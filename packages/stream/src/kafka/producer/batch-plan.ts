@@ -1,4 +1,4 @@
-import type { OutgoingRecord } from '../../ports.ts';
+import type { OutgoingRecord, RecordPlace } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, recordBytesMax } from './record-batch.ts';
 import type { Wire } from './wire.ts';
 
@@ -17,6 +17,8 @@ export interface Shipment {
   fault: Error | null;
   /** Null once it has been called. */
   done: ((fault: Error | null) => void) | null;
+  /** Told the place of the shipment's only record before it is settled; absent where nobody asks. */
+  readonly onPlace?: (place: RecordPlace) => void;
 }
 
 /** Records of one partition that travel together under one sequence number. */

@@ -29,14 +29,16 @@ export interface KafkaWire extends Wire {
 }
 
 function toVerdicts(batches: readonly EncodedBatch[], answer: ProduceAnswer): Verdict[] {
-  const codes = new Map<string, number>();
+  const verdicts = new Map<string, Verdict>();
   for (const topic of answer.responses)
-    for (const partition of topic.partitionResponses)
-      codes.set(`${topic.name}/${partition.index}`, partition.errorCode);
-  return batches.map(({ topic, partition }) => {
-    const code = codes.get(`${topic}/${partition}`);
-    return code === undefined ? { kind: 'again', ambiguous: true, code: 'NO_ANSWER' } : toVerdict(code);
-  });
+    for (const { index, errorCode, baseOffset, logAppendTimeMs } of topic.partitionResponses) {
+      const base = { offset: Number(baseOffset), loggedAtMs: Number(logAppendTimeMs) };
+      verdicts.set(`${topic.name}/${index}`, toVerdict(errorCode, base));
+    }
+  return batches.map(
+    ({ topic, partition }) =>
+      verdicts.get(`${topic}/${partition}`) ?? { kind: 'again', ambiguous: true, code: 'NO_ANSWER' },
+  );
 }
 
 /** A response with error codes arrives as a fault that carries the response. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
-import type { OutgoingRecord, Producer } from '../../ports.ts';
+import type { OutgoingRecord, Producer, RecordPlace } from '../../ports.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
 import { ProduceFault } from './broker-faults.ts';
 import { type KafkaWire, openKafkaWire } from './kafka-wire.ts';
@@ -75,6 +75,25 @@ class KafkaProducer implements Producer {
   }
 
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
+    this.#accept(records, done);
+  }
+
+  sendPlaced(record: OutgoingRecord): Promise<RecordPlace> {
+    return new Promise((resolve, reject) => {
+      let place: RecordPlace | null = null;
+      const done = (fault: Error | null) => {
+        if (fault !== null) reject(fault);
+        else if (place === null)
+          reject(new ProduceFault('UNKNOWN_PLACE', 'stored, but the broker does not tell where'));
+        else resolve(place);
+      };
+      this.#accept([record], done, (found) => {
+        place = found;
+      });
+    });
+  }
+
+  #accept(records: readonly OutgoingRecord[], done: NonNullable<Shipment['done']>, onPlace?: Shipment['onPlace']) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
     let bytes = 0;
@@ -84,7 +103,7 @@ class KafkaProducer implements Producer {
         this.#missing.set(record.topic, 0);
     }
     const dueAt = Date.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
-    const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done };
+    const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done, onPlace };
     this.#bytesHeld += bytes;
     this.#queue.push(shipment);
     this.#open.push(shipment);

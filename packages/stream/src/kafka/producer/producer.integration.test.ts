@@ -13,6 +13,23 @@ producerContract('kafka', async () => {
   return { ...fixture, producer, close };
 });
 
+it.each([true, false])(
+  'tells the time of the log of a placed record, where the log gives one: %s',
+  async (logAppendTime) => {
+    const fixture = await openKafkaFixture();
+    const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+    const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
+    const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
+    const places = await Promise.all([producer.sendPlaced(record), producer.sendPlaced(record)]);
+    const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
+      return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
+    });
+    expect(places).toEqual(stored);
+    await producer.close();
+    await fixture.close();
+  },
+);
+
 it('fails records for a topic that does not exist, and goes on with others', async () => {
   const fixture = await openKafkaFixture();
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });

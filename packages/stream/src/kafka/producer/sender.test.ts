@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toPartition } from '../../murmur2.ts';
-import type { OutgoingRecord } from '../../ports.ts';
+import type { OutgoingRecord, RecordPlace } from '../../ports.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
 import { toVerdict, type Verdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
@@ -20,7 +20,7 @@ type Fate = 'fine' | 'request lost' | 'answer lost' | 'late' | 'not leader' | 't
 /** A broker that keeps Kafka's rule of sequences, on a bad line. */
 class FakeCluster implements Wire {
   readonly log = new Map<number, { bytes: Buffer; count: number }[]>();
-  readonly #producers = new Map<string, { epoch: number; next: number; recent: Set<string> }>();
+  readonly #producers = new Map<string, { epoch: number; next: number; recent: Map<string, number> }>();
   readonly #fates: Fate[];
   /** Requests that arrive after everything else that is sent later. */
   #late: EncodedBatch[] = [];
@@ -35,24 +35,27 @@ class FakeCluster implements Wire {
   refresh = async () => [];
   newProducerId = async () => ({ producerId: this.#ids++, producerEpoch: 0 });
 
-  /** The broker's side of idempotence: `ProducerAppendInfo.checkSequence`. @returns an error code */
-  #append({ partition, bytes }: EncodedBatch): number {
+  /** The broker's side of idempotence: `ProducerAppendInfo.checkSequence`. A known batch is told its first offset again. */
+  #append({ partition, bytes }: EncodedBatch): Verdict {
     const producerId = bytes.readBigInt64BE(43);
     const epoch = bytes.readInt16BE(51);
     const first = bytes.readInt32BE(53);
     const count = bytes.readInt32BE(57);
-    if (bytes.length > BATCH_BYTES_MAX) return TOO_LARGE;
+    if (bytes.length > BATCH_BYTES_MAX) return toVerdict(TOO_LARGE);
     const name = `${partition}/${producerId}`;
     const state = this.#producers.get(name);
-    if (state !== undefined && epoch < state.epoch) return 47;
-    if (state?.epoch === epoch && state.recent.has(`${first}-${count}`)) return 0;
+    if (state !== undefined && epoch < state.epoch) return toVerdict(47);
+    const known = state?.epoch === epoch ? state.recent.get(`${first}-${count}`) : undefined;
+    if (known !== undefined) return toVerdict(0, { offset: known, loggedAtMs: -1 });
     const expected = state === undefined || state.epoch < epoch ? 0 : state.next;
-    if (first !== expected && state !== undefined) return OUT_OF_ORDER;
-    this.log.set(partition, [...(this.log.get(partition) ?? []), { bytes: Buffer.from(bytes), count }]);
-    const recent = state?.epoch === epoch ? state.recent : new Set<string>();
-    recent.add(`${first}-${count}`);
-    this.#producers.set(name, { epoch, next: first + count, recent: new Set([...recent].slice(-5)) });
-    return 0;
+    if (first !== expected && state !== undefined) return toVerdict(OUT_OF_ORDER);
+    const log = this.log.get(partition) ?? [];
+    const baseOffset = log.reduce((sum, each) => sum + each.count, 0);
+    this.log.set(partition, [...log, { bytes: Buffer.from(bytes), count }]);
+    const recent = state?.epoch === epoch ? state.recent : new Map<string, number>();
+    recent.set(`${first}-${count}`, baseOffset);
+    this.#producers.set(name, { epoch, next: first + count, recent: new Map([...recent].slice(-5)) });
+    return toVerdict(0, { offset: baseOffset, loggedAtMs: -1 });
   }
 
   async produce(_node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
@@ -65,7 +68,7 @@ class FakeCluster implements Wire {
     }
     if (fate === 'not leader') return batches.map(() => toVerdict(NOT_LEADER));
     if (fate === 'state lost') this.#producers.clear();
-    const verdicts = batches.map((batch) => toVerdict(this.#append(batch)));
+    const verdicts = batches.map((batch) => this.#append(batch));
     if (fate === 'timed out') return batches.map(() => toVerdict(TIMED_OUT));
     return fate === 'answer lost' ? lost : verdicts;
   }
@@ -82,6 +85,7 @@ class FakeCluster implements Wire {
 
 function createShipments(sizes: readonly number[], pad: number) {
   const results = new Map<string, 'acknowledged' | 'failed'>();
+  const places = new Map<string, RecordPlace>();
   let next = 0;
   const shipments = sizes.map((size): Shipment => {
     const texts = Array.from({ length: size }, () => `#${next++}#`);
@@ -92,9 +96,10 @@ function createShipments(sizes: readonly number[], pad: number) {
     const done = (fault: Error | null) => {
       for (const text of texts) results.set(text, fault === null ? 'acknowledged' : 'failed');
     };
-    return { records, bytes: 0, dueAt: 0, taken: 0, open: size, fault: null, done };
+    const onPlace = (place: RecordPlace) => void places.set(texts[0]!, place);
+    return { records, bytes: 0, dueAt: 0, taken: 0, open: size, fault: null, done, onPlace };
   });
-  return { shipments, results };
+  return { shipments, results, places };
 }
 
 function settle(shipment: Shipment, count: number, fault: Error | null) {
@@ -108,7 +113,7 @@ function settle(shipment: Shipment, count: number, fault: Error | null) {
 async function run(fates: Fate[], sizes: readonly number[], pad = 10) {
   const cluster = new FakeCluster(fates);
   const sender = new Sender(cluster, settle, 1);
-  const { shipments, results } = createShipments(sizes, pad);
+  const { shipments, results, places } = createShipments(sizes, pad);
   const partitionOf = createPartitioner(cluster, toPartition);
   for (const shipment of shipments) {
     const queue = [shipment];
@@ -116,7 +121,7 @@ async function run(fates: Fate[], sizes: readonly number[], pad = 10) {
     cluster.deliverLate();
   }
   const stored = [0, 1].flatMap((partition) => cluster.values(partition));
-  return { cluster, results, stored };
+  return { cluster, results, stored, places };
 }
 
 const fate = fc.constantFrom<Fate>('fine', 'fine', 'request lost', 'answer lost', 'late', 'not leader', 'timed out');
@@ -134,6 +139,26 @@ describe('the sender', () => {
       }
     });
     await fc.assert(property, { numRuns: 300 });
+  });
+
+  it('tells the place at which each lone record stands, also when only a repetition was answered', async () => {
+    const lone = fc.array(fc.constant(1), { minLength: 1, maxLength: 6 });
+    const property = fc.asyncProperty(fc.array(fate, { maxLength: 6 }), lone, async (fates, counts) => {
+      const { cluster, results, places } = await run(fates, counts);
+      expect([...places.keys()]).toEqual([...results.keys()]);
+      for (const [text, { partition, offset }] of places) expect(cluster.values(partition)[offset]).toBe(text);
+    });
+    await fc.assert(property, { numRuns: 200 });
+  });
+
+  it('tells the places of lone records that travel in one batch, also when it is split', async () => {
+    const cluster = new FakeCluster([]);
+    const { shipments, places } = createShipments(Array(8).fill(1), 90);
+    await new Sender(cluster, settle, 1).deliver(takeBatches([...shipments], () => 0));
+    expect(cluster.log.get(0)!.length).toBeGreaterThan(1);
+    expect([...places]).toEqual(
+      cluster.values(0).map((text, offset) => [text, { partition: 0, offset, loggedAtMs: null }]),
+    );
   });
 
   it('goes on under a new identity when the broker has forgotten it', async () => {

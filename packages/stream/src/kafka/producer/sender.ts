@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Batch, Shipment } from './batch-plan.ts';
-import { ProduceFault, type Verdict } from './broker-faults.ts';
+import { type BatchBase, ProduceFault, type Verdict } from './broker-faults.ts';
 import { encodeBatch, stampBatch } from './record-batch.ts';
 import type { EncodedBatch, Wire } from './wire.ts';
 
@@ -153,6 +153,7 @@ export class Sender {
     }
     if (verdict.kind === 'stored') {
       this.#sequences.set(nameOf(flight.batch), (flight.sequence! + flight.batch.records.length) % SEQUENCE_END);
+      if (verdict.base !== null) tellPlaces(flight.batch, verdict.base);
       this.#land(flights, flight, null);
       return true;
     }
@@ -195,6 +196,15 @@ export class Sender {
 
 function nameOf({ topic, partition }: Batch): string {
   return `${topic}/${partition}`;
+}
+
+/** Records of a batch stand one behind the other from its base offset on, in the order of its owners. */
+function tellPlaces({ partition, owners }: Batch, base: BatchBase): void {
+  let { offset } = base;
+  for (const { shipment, count } of owners) {
+    shipment.onPlace?.({ partition, offset, loggedAtMs: base.loggedAtMs });
+    offset += count;
+  }
 }
 
 function createFlight(batch: Batch, bytes: Buffer): Flight {

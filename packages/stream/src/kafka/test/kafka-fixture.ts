@@ -7,7 +7,7 @@ process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
 
 export interface KafkaFixture {
   brokers: string[];
-  createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
+  createTopic(options: { partitions: number; recordBytesMax?: number; logAppendTime?: boolean }): Promise<string>;
   /** Everything from the start of the topic to its present end. */
   read(topic: string): Promise<StreamRecord[]>;
   /** Committed offsets of a group by partition, with their metadata. */
@@ -23,11 +23,13 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
   await admin.connect();
   const prefix = `test-${randomBytes(4).toString('hex')}`;
   const topics: string[] = [];
-  const createTopic: KafkaFixture['createTopic'] = async ({ partitions, recordBytesMax }) => {
+  const createTopic: KafkaFixture['createTopic'] = async ({ partitions, recordBytesMax, logAppendTime = false }) => {
     const topic = `${prefix}-${topics.length}`;
     topics.push(topic);
-    const configEntries =
-      recordBytesMax === undefined ? [] : [{ name: 'max.message.bytes', value: String(recordBytesMax) }];
+    const configEntries = [
+      ...(recordBytesMax === undefined ? [] : [{ name: 'max.message.bytes', value: String(recordBytesMax) }]),
+      ...(logAppendTime ? [{ name: 'message.timestamp.type', value: 'LogAppendTime' }] : []),
+    ];
     const dead = { topic: `${topic}.dead`, numPartitions: 1 };
     const asked = [{ topic, numPartitions: partitions, configEntries }, dead];
     await admin.createTopics({ topics: asked, waitForLeaders: false });

@@ -1,7 +1,16 @@
 import { connect } from 'node:net';
+import { createKey, type KeyStore } from '@playline/access-keys';
+import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { expectEnvelope, KEY_HEADER, MESSAGES, message, openGateway } from '../../test/open-gateway.ts';
+import {
+  expectEnvelope,
+  KEY_HEADER,
+  MESSAGES,
+  message,
+  openGateway,
+  type TestGateway,
+} from '../../test/open-gateway.ts';
 
 const KIB = 1024;
 /** A batch of about 20 KiB. */
@@ -22,7 +31,155 @@ async function firstAnswer(port: number, lines: string[]): Promise<string> {
   return answer;
 }
 
-describe('429', () => {
+const POLICY = '"messages";q=10;w=2';
+/** A second's worth is 5 messages, far more than pass while a test runs, and a batch of 10 empties the bucket. */
+const small = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 10 };
+const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
+const limitOf = (answer: Response) => /^"messages";r=(\d+);t=(\d+)$/.exec(answer.headers.get('ratelimit') ?? '');
+const leftOf = (answer: Response) => Number(limitOf(answer)?.[1]);
+
+describe('429 under the limit of a key', () => {
+  it('answers while the bucket is empty, with whole seconds to wait, and 200 again after them', async () => {
+    const { post, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 40, RATE_LIMIT_BURST: 40 });
+    expect((await post(batch(100))).status).toBe(200);
+    const answer = await post(batch(1));
+    expect(answer.status).toBe(429);
+    expect(answer.headers.get('retry-after')).toBe('2');
+    expect(answer.headers.get('ratelimit-policy')).toBe('"messages";q=40;w=1');
+    expect(answer.headers.get('ratelimit')).toBe('"messages";r=0;t=2');
+    await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
+    expect(producer.sent).toHaveLength(1);
+    await until('the bucket is no longer empty', async () => (await post(batch(1))).status === 200, 2500);
+  });
+
+  it('comes before a byte of the body is sent', async () => {
+    const { post, port, key } = await openGateway(small);
+    await post(batch(100));
+    const answer = await firstAnswer(port, [...headOf(key), `content-length: ${20 * KIB}`, '', '']);
+    expect(answer).toMatch(/^HTTP\/1\.1 429 /);
+  });
+
+  it('reaches a caller that sends its whole body first, and leaves the connection to it', async () => {
+    const { post } = await openGateway(small);
+    await post(batch(100));
+    for (let times = 0; times < 3; times++) expect((await post(Buffer.alloc(4 * KIB * KIB, ' '))).status).toBe(429);
+  });
+
+  it('counts rejected messages too, and a body without any as one', async () => {
+    const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
+    const answers = [
+      await post({ messages: [message(), {}, 7] }),
+      await post({ messages: [{}, {}] }),
+      await post('no json'),
+      await post({ messages: [] }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 400, 400]);
+    expect(answers.map(leftOf)).toEqual([997, 995, 994, 993]);
+  });
+
+  it('is of the environment: one with a rate of its own has that', async () => {
+    const own = new Map([['demo-test', { perSecond: 5, burst: 10 }]]);
+    const { post } = await openGateway({ RATE_LIMITS_BY_ENVIRONMENT: own });
+    const answer = await post(batch(4));
+    expect(answer.headers.get('ratelimit-policy')).toBe(POLICY);
+    expect(leftOf(answer)).toBe(6);
+  });
+
+  it('is counted by its limit', async () => {
+    const { post, metrics } = await openGateway(small);
+    await post(batch(100));
+    await post(batch(1));
+    expect(await metrics()).toContain('gateway_rate_limited_total{limit="messages",service="gateway"} 1');
+  });
+});
+
+describe('RateLimit and RateLimit-Policy', () => {
+  it('stand on every answer under a good key: 200, 400, 429 of either kind, 500', async () => {
+    const { post, producer } = await openGateway({ ...small, BYTES_IN_FLIGHT_MAX: 25 * KIB });
+    const answers = [
+      await post(batch(1)),
+      await post('no json'),
+      await post(batch(1), { 'content-type': 'text/plain' }),
+    ];
+    producer.mode = 'fail';
+    answers.push(await post(batch(1)));
+    producer.mode = 'hold';
+    const inFlight = post(large());
+    await until('a batch is in flight', () => producer.sent.length === 3);
+    answers.push(await post(large()));
+    producer.sent[2]?.done(null);
+    answers.push(await inFlight);
+    producer.mode = 'acknowledge';
+    answers.push(await post(batch(50)), await post(batch(1)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 400, 500, 429, 200, 200, 429]);
+    for (const answer of answers) {
+      expect(answer.headers.get('ratelimit-policy')).toBe(POLICY);
+      expect(limitOf(answer)).not.toBeNull();
+    }
+  });
+
+  it('stand on answers without a good key too, and speak of failed keys then', async () => {
+    const { url, post } = await openGateway();
+    const headers = { 'content-type': 'application/json' };
+    const missing = await fetch(url + MESSAGES, { method: 'POST', headers, body: '{}' });
+    const wrong = await post(batch(1), { [KEY_HEADER]: 'nonsense' });
+    expect([missing.status, wrong.status]).toEqual([400, 401]);
+    expect(missing.headers.get('ratelimit')).toBe('"failed-keys";r=60;t=0');
+    expect(wrong.headers.get('ratelimit')).toBe('"failed-keys";r=59;t=1');
+    expect(wrong.headers.get('ratelimit-policy')).toBe('"failed-keys";q=60;w=60');
+  });
+
+  it('may be read by a page of any origin', async () => {
+    const { post } = await openGateway();
+    const answer = await post(batch(1), { origin: 'https://game.test' });
+    expect(answer.headers.get('access-control-expose-headers')).toContain('RateLimit, RateLimit-Policy');
+  });
+});
+
+describe('429 for keys that fail', () => {
+  const RATE_LIMIT_FAILED_KEYS_PER_MINUTE = 3;
+  const tryWrong = (gateway: TestGateway, headers: Record<string, string> = {}) =>
+    gateway.post(batch(1), { [KEY_HEADER]: 'nonsense', ...headers });
+
+  it('answers an address that has used up its tries, before any look-up, and not its good keys', async () => {
+    let lookUps = 0;
+    const store = createMemoryKeyStore();
+    const find: KeyStore['find'] = (hash) => {
+      lookUps++;
+      return store.find(hash);
+    };
+    const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE, find });
+    const owner = { projectId: 'p', environmentId: 'e', environment: 'production', kind: 'publishable' } as const;
+    const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
+    const good = () => gateway.post(batch(1), { [KEY_HEADER]: key });
+    expect((await good()).status).toBe(200);
+    for (let times = 0; times < 3; times++) expect((await tryWrong(gateway)).status).toBe(401);
+
+    const before = lookUps;
+    // The gateway's own key is in another store here: well-formed, and unknown.
+    const answer = await gateway.post(batch(1));
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(20);
+    expect(answer.headers.get('ratelimit')).toMatch(/^"failed-keys";r=0;t=\d+$/);
+    await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
+    expect(lookUps).toBe(before);
+    expect((await good()).status).toBe(200);
+    expect(await gateway.metrics()).toContain('gateway_rate_limited_total{limit="failed-keys",service="gateway"} 1');
+  });
+
+  it('tells addresses apart by what trusted proxies say, and only by that', async () => {
+    const behind = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE, TRUSTED_PROXIES: 1 });
+    const from = (gateway: TestGateway, address: string) => tryWrong(gateway, { 'x-forwarded-for': address });
+    for (let times = 0; times < 3; times++) await from(behind, '192.0.2.1');
+    expect((await from(behind, '192.0.2.2, 192.0.2.1')).status).toBe(429);
+    expect((await from(behind, '192.0.2.1, 192.0.2.2')).status).toBe(401);
+    const open = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE });
+    for (let times = 0; times < 3; times++) await from(open, '192.0.2.1');
+    expect((await from(open, '192.0.2.2')).status).toBe(429);
+  });
+});
+
+describe('429 for want of room', () => {
   it('answers past the bound on bytes in flight, with whole seconds to wait', async () => {
     const { post, producer } = await openGateway({ BYTES_IN_FLIGHT_MAX: 50 * KIB });
     producer.mode = 'hold';

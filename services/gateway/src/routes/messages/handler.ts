@@ -6,14 +6,18 @@ import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
+import type { Allowance, LimitMessages } from '../../rate-limits/index.ts';
+import type { PublishRejections } from '../../rejections.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 import { bytesOf, toOutgoing } from './outgoing.ts';
 import { createBatchReader, type ReadBatch } from './read-batch.ts';
 
 export interface MessagesRouteParts {
   authorise: Authorise;
+  limit: LimitMessages;
   bytesInFlight: BytesInFlight;
   publish: Publish;
+  publishRejections: PublishRejections;
   keyer: IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   topicPrefix: string;
@@ -23,14 +27,14 @@ export interface MessagesRouteParts {
   metrics: GatewayMetrics;
 }
 
-/** Typical batches in JSON compress six- to tenfold. A wrong guess is put right as soon as the body is here. */
+/** Typical batches in JSON compress six- to tenfold. What is held is what comes, not what was guessed. */
 const COMPRESSION_GUESS = 8;
 /** A body without a length is guessed at a few dozen messages, and counted as it comes. */
 const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: specification 1, "Ingest messages". In this order: key, headers of the body, room for
- * its bytes, body, messages, brokers, answer.
+ * POST /v1/audience/messages: specification 1, "Ingest messages". In this order: key, limit of the key, headers of
+ * the body, room for its bytes, body, messages, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
   const receive = createReceive(parts);
@@ -41,32 +45,48 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
     cors: true,
     handle: async (exchange) => {
       const authorised = parts.authorise(exchange);
-      const { environmentId } = authorised instanceof Promise ? await authorised : authorised;
+      const key = authorised instanceof Promise ? await authorised : authorised;
+      const limited = parts.limit(exchange, key);
+      const allowance = limited instanceof Promise ? await limited : limited;
       const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
-      const hold = parts.bytesInFlight.reserve(guessBytes(plan));
-      const { batch, outgoing } = await receive(exchange, environmentId, { plan, hold });
+      const hold = parts.bytesInFlight.admit(guessBytes(plan));
+      const { batch, outgoing } = await receive(exchange, key.environmentId, { plan, hold, allowance });
       countBatch(parts.metrics, batch);
       // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
       if (outgoing.length > 0) await parts.publish(outgoing, hold);
       parts.metrics.onAccepted(batch.response.accepted);
       exchange.answer(batch.response.accepted > 0 ? 200 : 400, JSON.stringify(batch.response));
+      // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
+      if (batch.response.rejected > 0) parts.publishRejections(batch.rejections, exchange.traceparent);
     },
   };
 }
 
-/** Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. */
+/** What a body is read with. */
+interface Reception {
+  plan: BodyPlan;
+  hold: Hold;
+  allowance: Allowance;
+}
+
+/**
+ * Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. The
+ * allowance is charged with every message, rejected ones too, and with one for a body that holds none.
+ */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
-  return async (exchange: Exchange, environmentId: string, { plan, hold }: { plan: BodyPlan; hold: Hold }) => {
+  return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
     try {
       const body = await readBody(exchange.request, plan, { onBytes: hold.grow });
       hold.grow(body.length);
       const messages = readMessages(exchange, environmentId, body);
+      allowance.charge(messages.batch.response.accepted + messages.batch.response.rejected);
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));
       return messages;
     } catch (error) {
       hold.release();
+      if (error instanceof PublicError && error.code === 'VALIDATION_ERROR') allowance.charge(1);
       throw error;
     }
   };

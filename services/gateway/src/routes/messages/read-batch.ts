@@ -9,7 +9,9 @@ import {
   type RecordEnvelope,
   textOf,
 } from '@playline/events';
+import type { BatchRejections } from '../../rejections.ts';
 import { createScanner, readDocument, UNDECIDED } from '../../scan/index.ts';
+import { NO_REJECTIONS, toBatchRejections } from './rejected.ts';
 
 /** A body turned into records and the answer to give once they are stored. */
 export interface ReadBatch {
@@ -17,6 +19,8 @@ export interface ReadBatch {
   /** Places in `records` of messages that may link two identities. */
   readonly linking: number[];
   readonly response: MessagesResponse;
+  /** For the log, once the batch is answered. */
+  readonly rejections: BatchRejections;
   readonly way: 'scan' | 'parse';
 }
 
@@ -43,6 +47,7 @@ export function createBatchReader(): BatchReader {
       records: encodeScanned(batch, context.envelope, context.keyOf),
       linking,
       response: { success: true, accepted: count, rejected: 0, rejections: [] },
+      rejections: NO_REJECTIONS,
       way: 'scan',
     };
   };
@@ -56,10 +61,12 @@ function parseBatch(body: Buffer, { window, envelope, keyOf }: BatchContext): Re
   if (verdict.kind === 'fault')
     throw new PublicError('VALIDATION_ERROR', { message: verdict.message, details: verdict.details });
   const messages = verdict.accepted.map(({ index, message }) => ({ ...sources[index], message }));
+  const { messages: sent } = read.document as { messages: unknown[] };
   return {
     records: encodeMessages(messages, envelope, keyOf),
     linking: messages.flatMap(({ message }, place) => (mayLink(message.type) ? [place] : [])),
     response: verdict.response,
+    rejections: toBatchRejections(sent, verdict.rejected, envelope),
     way: 'parse',
   };
 }

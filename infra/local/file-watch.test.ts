@@ -1,0 +1,24 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '@playline/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { openFileWatch } from './file-watch.ts';
+import { writePrivateFile } from './private-file.ts';
+import { testPlaces } from './test/places.ts';
+
+test('a replaced file is told of, also one replaced before the first look and one that appears later', async () => {
+  const path = join(testPlaces().state, 'keys.json');
+  let told = 0;
+  const watch = openFileWatch(path, () => {
+    told++;
+  });
+  onTestFinished(() => watch.close());
+  writePrivateFile(path, 'one');
+  await until('the first file is told of', () => told === 1);
+  writePrivateFile(path, 'two');
+  await until('its successor is told of', () => told === 2);
+  writeFileSync(path, 'three');
+  await until('a change in place is told of', () => told === 3);
+  watch.close();
+  expect(told).toBe(3);
+});

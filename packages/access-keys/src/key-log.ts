@@ -1,0 +1,65 @@
+import { accessKeyCodec, FRAME_BYTES, frameRecord, schemaIdOf } from '@playline/contracts';
+import type { KeyRecord } from './key-store.ts';
+
+/** The truth about keys: every change of every key, compacted to the last record of each. */
+export interface KeyLog {
+  /** Appends all in one send. Resolves when every in-sync replica has them. @throws when that is not certain */
+  append(records: readonly KeyRecord[]): Promise<void>;
+  /** The present record of every key, in no order. @throws when the log cannot be read to its end */
+  readAll(): Promise<KeyRecord[]>;
+}
+
+/** A record of the topic as bytes. */
+export interface KeyBytes {
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+}
+
+/** What carries the bytes, and where the schemas are. */
+export interface KeyLogParts {
+  /** Id under which `accessKeyCodec.schema` is registered. */
+  schemaId: number;
+  /** Text of a registered schema: records may be of another release. */
+  schemaOf(id: number): Promise<string>;
+  /** Publishes with acks=all; one call is one send. */
+  send(records: readonly { key: Buffer; value: Buffer }[]): Promise<void>;
+  /** The topic from its first record to its present end; of one partition in the order of the log. */
+  read(): Promise<readonly KeyBytes[]>;
+}
+
+/** The log in `access.keys.v1`: keyed by key id, values in the Confluent frame. */
+export function createKeyLog({ schemaId, schemaOf, send, read }: KeyLogParts): KeyLog {
+  const decoders = new Map<number, (bytes: Buffer) => KeyRecord>();
+  const decode = async (value: Buffer): Promise<KeyRecord> => {
+    const id = schemaIdOf(value);
+    if (id === null) throw new Error('a record of the key log has no schema id');
+    const decoder = decoders.get(id) ?? accessKeyCodec.decoderOf(await schemaOf(id));
+    decoders.set(id, decoder);
+    return toKeyRecord(decoder(value.subarray(FRAME_BYTES)));
+  };
+  return {
+    append: (records) =>
+      send(
+        records.map((record) => ({
+          key: Buffer.from(record.keyId),
+          value: frameRecord(schemaId, accessKeyCodec.encode(record)),
+        })),
+      ),
+    readAll: async () => {
+      const byKeyId = new Map<string, KeyRecord>();
+      for (const { value } of await read()) {
+        if (value === null) continue;
+        const record = await decode(value);
+        const standing = byKeyId.get(record.keyId);
+        // A key that has ended never lives again, whoever wrote what afterwards.
+        if (standing === undefined || standing.revokedAt === null) byKeyId.set(record.keyId, record);
+      }
+      return [...byKeyId.values()];
+    },
+  };
+}
+
+/** A plain object: the codec's own class would not equal a record from elsewhere. */
+function toKeyRecord({ ...record }: KeyRecord): KeyRecord {
+  return record;
+}

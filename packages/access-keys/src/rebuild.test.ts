@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { KeyLog } from './key-log.ts';
+import type { KeyRecord, KeyView } from './key-store.ts';
+import { hashKey } from './key-text.ts';
+import { createLoggedKeyStore, KeyViewFault } from './logged-key-store.ts';
+import { createMemoryKeyLog, createMemoryKeyStore } from './memory/index.ts';
+import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
+import { KeyLogLost, rebuildKeys } from './rebuild.ts';
+
+const prefix = 'svcapik';
+const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'secret' };
+
+function setUp() {
+  const [view, log] = [createMemoryKeyStore(), createMemoryKeyLog()];
+  return { view, log, context: { store: createLoggedKeyStore(view, log), prefix } };
+}
+
+/** The view of a process that dies before it reaches the view. */
+const dying = (view: KeyView): KeyView => ({ ...view, replace: () => Promise.reject(new Error('killed')) });
+
+describe('createLoggedKeyStore', () => {
+  it('has a change in the log before the view has it', async () => {
+    const { view, log } = setUp();
+    const seen: number[] = [];
+    const watched: KeyView = {
+      ...view,
+      replace: (ended, added) => {
+        seen.push(log.appended.length);
+        return view.replace(ended, added);
+      },
+    };
+    const context = { store: createLoggedKeyStore(watched, log), prefix };
+    await createKey(context, wanted);
+    await refreshKey(context, wanted);
+    await revokeKey(context, wanted);
+    expect(seen).toEqual([1, 3, 4]);
+  });
+
+  it('puts the end of a key and its successor into one append', async () => {
+    const { view } = setUp();
+    const appends: (readonly KeyRecord[])[] = [];
+    const log: KeyLog = { append: async (records) => void appends.push(records), readAll: async () => [] };
+    const context = { store: createLoggedKeyStore(view, log), prefix };
+    const first = await createKey(context, wanted);
+    const second = await refreshKey(context, wanted);
+    expect(appends[1]).toEqual([{ ...first.record, revokedAt: expect.any(Number) }, second.record]);
+  });
+
+  it('leaves the view as it was when the log does not confirm', async () => {
+    const { view, log } = setUp();
+    const { record } = await createKey({ store: createLoggedKeyStore(view, log), prefix }, wanted);
+    const deaf: KeyLog = { ...log, append: () => Promise.reject(new Error('no brokers')) };
+    await expect(refreshKey({ store: createLoggedKeyStore(view, deaf), prefix }, wanted)).rejects.toThrow('no brokers');
+    expect(await view.findLive(wanted.environmentId, wanted.kind)).toEqual(record);
+  });
+
+  it('writes nothing to the log for a change that is refused', async () => {
+    const { log, context } = setUp();
+    await createKey(context, wanted);
+    await expect(createKey(context, wanted)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(log.appended).toHaveLength(1);
+  });
+
+  it('rebuilds a view that has lost its keys before it decides by it', async () => {
+    const { log, context } = setUp();
+    const { record } = await createKey(context, wanted);
+    const empty = createMemoryKeyStore();
+    const lost: KeyView = { ...empty, isComplete: async () => (await empty.hashes()).length > 0 };
+    const store = createLoggedKeyStore(lost, log);
+    expect(await store.list('p')).toEqual([record]);
+    await expect(createKey({ store, prefix }, wanted)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+  });
+});
+
+describe('rebuildKeys', () => {
+  it('mends a refresh that died between log and view: the old key ends', async () => {
+    const { view, log, context } = setUp();
+    const { record } = await createKey(context, wanted);
+    const killed = { store: createLoggedKeyStore(dying(view), log), prefix };
+    await expect(refreshKey(killed, wanted)).rejects.toThrow(KeyViewFault);
+    expect((await view.find(record.hash))?.revokedAt).toBeNull();
+    expect(await rebuildKeys(view, log)).toEqual({ keys: 2, live: 1, removed: 0, ended: 0 });
+    expect((await view.find(record.hash))?.revokedAt).not.toBeNull();
+    expect(await view.findLive(wanted.environmentId, wanted.kind)).toMatchObject({ keyId: log.appended.at(-1)?.keyId });
+  });
+
+  it('keeps the key that was shown when the refresh was repeated after a death, and ends the other in the log', async () => {
+    const { view, log, context } = setUp();
+    await createKey(context, wanted);
+    const killed = { store: createLoggedKeyStore(dying(view), log), prefix };
+    await expect(refreshKey(killed, wanted)).rejects.toThrow(KeyViewFault);
+    const shown = await refreshKey(context, wanted);
+    expect(await rebuildKeys(view, log)).toEqual({ keys: 3, live: 1, removed: 0, ended: 1 });
+    expect(await view.findLive(wanted.environmentId, wanted.kind)).toEqual(shown.record);
+    const fresh = createMemoryKeyStore();
+    expect(await rebuildKeys(fresh, log)).toMatchObject({ live: 1, ended: 0 });
+    expect(await fresh.findLive(wanted.environmentId, wanted.kind)).toEqual(shown.record);
+  });
+
+  it('takes out a key that the log does not know', async () => {
+    const { view, log, context } = setUp();
+    await createKey(context, wanted);
+    const { record } = await createKey({ store: view, prefix }, { ...wanted, kind: 'publishable' });
+    expect(await rebuildKeys(view, log)).toMatchObject({ removed: 1 });
+    expect(await view.find(record.hash)).toBeNull();
+  });
+
+  it('changes nothing when the log is empty and the view is not: the log was lost', async () => {
+    const { view, log } = setUp();
+    const { record } = await createKey({ store: view, prefix }, wanted);
+    await expect(rebuildKeys(view, log)).rejects.toThrow(KeyLogLost);
+    expect(await view.find(record.hash)).toEqual(record);
+  });
+
+  it('gives the same verdict on every key from an empty view, whatever was done and wherever commands died', async () => {
+    const step = fc.record({
+      act: fc.constantFrom(createKey, refreshKey, revokeKey),
+      environmentId: fc.constantFrom('a', 'b'),
+      kind: fc.constantFrom('publishable' as const, 'secret' as const),
+      dies: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+        const { view, log } = setUp();
+        const shown: string[] = [];
+        for (const { act, environmentId, kind, dies } of steps) {
+          const store = createLoggedKeyStore(dies ? dying(view) : view, log);
+          const made = await act({ store, prefix }, { ...wanted, environmentId, kind }).catch(() => null);
+          if (made !== null && 'key' in made) shown.push(made.key);
+        }
+        await rebuildKeys(view, log);
+        const fresh = createMemoryKeyStore();
+        await rebuildKeys(fresh, log);
+        for (const key of shown) expect(await fresh.find(hashKey(key))).toEqual(await view.find(hashKey(key)));
+        const live = (await log.readAll()).filter(({ revokedAt }) => revokedAt === null);
+        const slots = live.map(({ environmentId, kind }) => `${environmentId} ${kind}`);
+        expect(new Set(slots).size).toBe(slots.length);
+        for (const record of live) expect(await fresh.findLive(record.environmentId, record.kind)).toEqual(record);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,71 @@
+import type { KeyLog } from './key-log.ts';
+import type { KeyRecord, KeyView } from './key-store.ts';
+
+/** What a rebuild found and did. */
+export interface KeyRebuild {
+  /** Keys in the log, ended ones included. */
+  readonly keys: number;
+  readonly live: number;
+  /** Live keys in the view that the log does not know: taken out of the view. */
+  readonly removed: number;
+  /** Second live keys of one environment and kind: ended in the log. They come of a command that died half-way. */
+  readonly ended: number;
+}
+
+/** The log holds nothing and the view holds keys: more likely a lost log than keys that nobody made. */
+export class KeyLogLost extends Error {
+  override readonly name = 'KeyLogLost';
+}
+
+/**
+ * Makes the view equal to the log. Safe at any time: it takes its turn with changes, and no key that is good in both is
+ * ever absent meanwhile.
+ * @throws KeyLogLost, and changes nothing, when the log is empty and the view is not
+ */
+export function rebuildKeys(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
+  return view.exclusive(() => rebuildInTurn(view, log));
+}
+
+/** `rebuildKeys` for whoever has the turn already. */
+export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
+  // Before the log: every change is in the log first, so a key seen here and missing there is nobody's.
+  const seen = await view.hashes();
+  const logged = await log.readAll();
+  if (logged.length === 0 && seen.length > 0)
+    throw new KeyLogLost(`the key log is empty and the view holds ${seen.length} keys: nothing was changed`);
+  const surplus = await findSurplus(view, logged);
+  const endedAt = Date.now();
+  const records = logged.map((record) => (surplus.has(record) ? { ...record, revokedAt: endedAt } : record));
+  const ended = records.filter((_, index) => surplus.has(logged[index]!));
+  if (ended.length > 0) await log.append(ended);
+  const known = new Set(logged.map(({ hash }) => hash));
+  const strangers = seen.filter((hash) => !known.has(hash));
+  await view.restore(records, strangers);
+  const live = records.filter(({ revokedAt }) => revokedAt === null).length;
+  return { keys: records.length, live, removed: strangers.length, ended: ended.length };
+}
+
+/**
+ * Live keys beyond the one that an environment may have of a kind. The one that the view calls live stays, else the
+ * newest: a command that died before it reached the view showed its key to nobody.
+ */
+async function findSurplus(view: KeyView, logged: readonly KeyRecord[]): Promise<Set<KeyRecord>> {
+  const slots = Map.groupBy(
+    logged.filter(({ revokedAt }) => revokedAt === null),
+    ({ environmentId, kind }) => `${kind} ${environmentId}`,
+  );
+  const surplus = new Set<KeyRecord>();
+  for (const slot of slots.values()) {
+    if (slot.length === 1) continue;
+    const [first] = slot;
+    const inView = await view.findLive(first!.environmentId, first!.kind);
+    const kept = slot.find(({ hash }) => hash === inView?.hash) ?? slot.toSorted(byAge).at(-1);
+    for (const record of slot) if (record !== kept) surplus.add(record);
+  }
+  return surplus;
+}
+
+/** Oldest first; the id decides between keys of one millisecond, so that every rebuild decides alike. */
+function byAge(a: KeyRecord, b: KeyRecord): number {
+  return a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1);
+}

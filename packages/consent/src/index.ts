@@ -1,0 +1,2 @@
+export * from './rebuild.ts';
+export * from './store.ts';

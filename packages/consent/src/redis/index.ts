@@ -1,0 +1,1 @@
+export { openRedisConsentStore, type RedisConsentStoreOptions } from './store.ts';

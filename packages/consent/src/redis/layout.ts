@@ -1,0 +1,16 @@
+/** 16,384 buckets, as the identity graph has: a bucket stays a listpack up to some millions of consents. */
+const BUCKET_BITS = 14;
+
+/** Names of what the store reads and writes: design page "Identity", table "Redis layout". */
+export function createLayout(namespace: string) {
+  const nameIn = (family: string, environmentId: string, key: Buffer) =>
+    `${namespace}${family}:{${environmentId}}:${key.readUInt16BE(0) >> (16 - BUCKET_BITS)}`;
+  return {
+    /** STRING of the identity graph: one epoch guards all that stands in this Redis. */
+    epoch: `${namespace}identity:epoch`,
+    /** HASH identity key -> status, partition, offset, logged at. */
+    consentsOf: (environmentId: string, key: Buffer) => nameIn('c', environmentId, key),
+    /** HASH of the identity graph: identity key -> cut-off in ms, as text. */
+    fencesOf: (environmentId: string, key: Buffer) => nameIn('f', environmentId, key),
+  } as const;
+}

@@ -1,0 +1,41 @@
+import type { ApplyOutcome, ChosenStatus, PlacedConsent, StoredConsent } from '../store.ts';
+
+// Letters that stand in Redis: they stay what they are when a list is reordered.
+const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
+const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
+const STATUSES = new Map(
+  (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
+);
+
+/** Offsets and times: six bytes reach the year 10,889. */
+const NUMBER_BYTES = 6;
+/** Status letter, partition, offset, logged at: 15 bytes, which `put.lua` unpacks too. */
+const AT = { status: 0, partition: 1, offset: 3, loggedAt: 3 + NUMBER_BYTES, end: 3 + 2 * NUMBER_BYTES } as const;
+
+export function toValue({ status, place }: PlacedConsent): Buffer {
+  const value = Buffer.alloc(AT.end);
+  value.write(STATUS_LETTERS[status], AT.status, 'latin1');
+  value.writeUInt16BE(place.partition, AT.partition);
+  value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
+  value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
+  return value;
+}
+
+/** @throws Error when the value is not one of ours */
+export function fromValue(value: Buffer): StoredConsent {
+  const status = STATUSES.get(value.toString('latin1', AT.status, AT.partition));
+  if (status === undefined || value.length !== AT.end) throw new Error('a stored consent cannot be read');
+  const place = {
+    partition: value.readUInt16BE(AT.partition),
+    offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
+    loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
+  };
+  return { status, place };
+}
+
+/** @throws Error when the script replied something else */
+export function fromReply(reply: unknown): ApplyOutcome {
+  const outcome = OUTCOMES[String(reply)];
+  if (outcome === undefined) throw new Error('the consent script replied something unknown');
+  return outcome;
+}

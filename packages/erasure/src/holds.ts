@@ -1,0 +1,33 @@
+/** A hold of one erasure: links newer than its cut-off that touch one of its keys wait until the erasure is done. */
+export interface ErasureHold {
+  readonly environmentId: string;
+  /** 16 bytes, a UUID. */
+  readonly erasureId: Buffer;
+  /** Identity keys, 16 bytes each. */
+  readonly keys: readonly Buffer[];
+  /** Epoch milliseconds: T of the erasure. */
+  readonly cutoffMs: number;
+  /** Epoch milliseconds from which it may be dropped; null for an erasure whose request stands on the topic. */
+  readonly lapsesAtMs: number | null;
+}
+
+export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
+
+/**
+ * Holds by erasure. Several erasures may hold one identity: each lets go of its own hold only, and the identity waits
+ * for the latest cut-off of those that are left.
+ */
+export interface ErasureHolds {
+  /** Holds every key, or the same again. In force when it resolves. */
+  place(hold: ErasureHold): Promise<void>;
+  /**
+   * The request stands on the topic: the hold does not lapse any more.
+   * @returns false when there is no such hold (any more); nothing is made then, since the erasure may be done already
+   */
+  confirm(name: HoldName): Promise<boolean>;
+  /** Lets go; nothing happens when there is no such hold (any more). */
+  release(name: HoldName): Promise<void>;
+  /** Lets go of every hold whose request never came to stand on the topic. @returns how many */
+  dropLapsed(nowMs: number): Promise<number>;
+  close(): Promise<void>;
+}

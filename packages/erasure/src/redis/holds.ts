@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import type { ErasureHolds, HoldName } from '../holds.ts';
+import { createLayout, type Layout } from './layout.ts';
+import { fromMember, toLease, toMember } from './wire.ts';
+
+export interface RedisErasureHoldsOptions {
+  /** With its password: `redis://:password@host:port/database` */
+  url: string;
+  /** Put before every key; '' in a deployment, tests keep apart with it. The identity graph's must be the same. */
+  namespace?: string;
+  /** Told of every fault of the connection; it reconnects by itself. */
+  onFault?: (fault: Error) => void;
+}
+
+/** Shorter than the deadline of a request, so that a caller still gets its 500. */
+const COMMAND_TIMEOUT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 1_000;
+/** An outage ends within this time of Redis being back. */
+const RECONNECT_DELAY_MAX_MS = 500;
+/** Far more than gateways leave behind between two sweeps; what is left comes with the next. */
+const LAPSED_A_SWEEP_MAX = 1_000;
+
+const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const scripts = {
+  placeHold: { lua: read('place.lua'), numberOfKeys: 2 },
+  confirmHold: { lua: read('confirm.lua'), numberOfKeys: 1 },
+  releaseHold: { lua: read('release.lua'), numberOfKeys: 2 },
+};
+type Call = (...args: (string | Buffer | number)[]) => Promise<unknown>;
+/** The scripts as ioredis adds them: by their hash, and by their text where the server does not know them yet. */
+type Connection = Redis & Readonly<Record<keyof typeof scripts, Call>>;
+
+/** Opens the holds in Redis; resolves also while Redis is away. */
+export async function openRedisErasureHolds(options: RedisErasureHoldsOptions): Promise<ErasureHolds> {
+  const redis = connect(options);
+  await redis.connect().catch(() => {});
+  const layout = createLayout(options.namespace ?? '');
+  return {
+    async place(hold) {
+      // The list first: a hold that is not on it would never lapse; an entry without a hold does no harm.
+      if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
+      const keys = [layout.leasesOf(hold.environmentId), layout.holdsOf(hold.environmentId)];
+      await redis.placeHold(...keys, hold.erasureId, toLease(hold), hold.cutoffMs, ...hold.keys);
+    },
+    async confirm({ environmentId, erasureId }) {
+      return (await redis.confirmHold(layout.leasesOf(environmentId), erasureId)) === 1;
+    },
+    release: async (name) => void (await release(redis, layout, { ...name, lapsedAtMs: '' })),
+    async dropLapsed(nowMs) {
+      const range = [layout.lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX] as const;
+      let dropped = 0;
+      for (const member of await redis.zrangebyscoreBuffer(...range)) {
+        if (await release(redis, layout, { ...fromMember(member), lapsedAtMs: nowMs })) dropped++;
+        await redis.zrem(layout.lapsing, member);
+      }
+      return dropped;
+    },
+    close: async () => redis.disconnect(),
+  };
+}
+
+async function release(
+  redis: Connection,
+  layout: Layout,
+  { environmentId, erasureId, lapsedAtMs }: HoldName & { lapsedAtMs: number | '' },
+): Promise<boolean> {
+  const keys = [layout.leasesOf(environmentId), layout.holdsOf(environmentId)];
+  return (await redis.releaseHold(...keys, erasureId, lapsedAtMs)) === 1;
+}
+
+function connect({ url, onFault }: RedisErasureHoldsOptions): Connection {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    // A command whose connection broke fails: whether to try again is the caller's business.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_DELAY_MAX_MS),
+    scripts,
+  });
+  redis.on('error', (fault) => onFault?.(fault));
+  return redis as Connection;
+}

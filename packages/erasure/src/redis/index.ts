@@ -1,0 +1,1 @@
+export { openRedisErasureHolds, type RedisErasureHoldsOptions } from './holds.ts';

@@ -1,0 +1,35 @@
+import type { ConsentRecord } from '@playline/contracts';
+import type { LoggedPlace, RecordRows } from '../record-rows.ts';
+import type { RowBuffer } from '../row/row-buffer.ts';
+import { rowBytesMax, writeInt64, writeKey, writeString, writeTime, writeUInt16 } from '../row/row-bytes.ts';
+
+/**
+ * Adds the row of `consent_log` for a change of a consent; `logged_at` is the record's own time, which the topic takes
+ * from the broker.
+ * @throws RangeError when a value does not fit its column; `out` is as it was
+ */
+export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: LoggedPlace): void {
+  const { environmentId, status, source, traceId } = consent;
+  out.reserve(rowBytesMax(environmentId, status, source, traceId));
+  const target = out.bytes;
+  let at = writeString(target, out.length, environmentId);
+  at = writeKey(target, at, consent.identityKey);
+  at = writeString(target, at, status);
+  at = writeString(target, at, source);
+  at = writeTime(target, at, consent.receivedAt);
+  at = writeTime(target, at, place.timestampMs);
+  at = writeString(target, at, traceId);
+  at = writeUInt16(target, at, place.partition);
+  out.endRow(writeInt64(target, at, place.offset));
+}
+
+/** A consent speaks of one identity, and happened when the gateway accepted it. */
+export const consentRows: RecordRows<ConsentRecord> = {
+  tables: [{ table: 'consent_log', addRows: addConsentRow }],
+  subjectOf: ({ environmentId, identityKey, receivedAt }) => ({
+    environmentId,
+    keys: [identityKey.toString('hex')],
+    eventTimeMs: receivedAt,
+    receivedAtMs: receivedAt,
+  }),
+};

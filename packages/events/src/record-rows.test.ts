@@ -1,0 +1,170 @@
+import type { ConsentRecord, IdentityDecisionRecord, IdentityKind, RejectionRecord } from '@playline/contracts';
+import { consentCodec, IDENTITY_KINDS, identityDecisionCodec, rejectionCodec } from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { EVENT_TABLE_COLUMNS } from './columns.ts';
+import { consentRows } from './consents/rows.ts';
+import { decisionRows } from './decisions/rows.ts';
+import type { LoggedPlace, RecordRows } from './record-rows.ts';
+import { rejectionRows } from './rejections/rows.ts';
+import { RowBuffer } from './row/row-buffer.ts';
+import { readRows } from './row/test/read-columns.ts';
+
+const TIME_MS_LAST = 10_413_791_999_999;
+const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes));
+const text = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 40 }),
+  fc.constantFrom(0, 127, 128, 16_384).map((length) => 'x'.repeat(length)),
+);
+const time = fc.oneof(fc.integer({ min: 1_700_000_000_000, max: 1_900_000_000_000 }), fc.constantFrom(0, TIME_MS_LAST));
+const kind = fc.constantFrom<IdentityKind>(...IDENTITY_KINDS);
+const place: fc.Arbitrary<LoggedPlace> = fc.record({
+  partition: fc.integer({ min: 0, max: 65_535 }),
+  offset: fc.oneof(fc.nat(), fc.constantFrom(0, 2 ** 32, Number.MAX_SAFE_INTEGER)),
+  timestampMs: time,
+});
+
+const consent: fc.Arbitrary<ConsentRecord> = fc.record({
+  environmentId: text,
+  identityKey: key,
+  status: fc.constantFrom('none', 'anonymous', 'full'),
+  source: text,
+  receivedAt: time,
+  traceId: text,
+});
+const rejection: fc.Arbitrary<RejectionRecord> = fc.record({
+  environmentId: text,
+  code: text,
+  field: text,
+  surface: text,
+  library: text,
+  libraryVersion: text,
+  receivedAt: time,
+  traceId: text,
+});
+const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
+  environmentId: text,
+  generation: fc.integer({ min: 0, max: 255 }),
+  partition: fc.integer({ min: 0, max: 65_535 }),
+  offset: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+  step: fc.integer({ min: 0, max: 255 }),
+  messageId: key,
+  link: fc.constantFrom('identify', 'alias', 'same_id'),
+  aKey: key,
+  aKind: kind,
+  bKey: key,
+  bKind: kind,
+  outcome: fc.constantFrom('linked', 'unchanged', 'refused', 'ambiguous'),
+  reason: text,
+  root: key,
+  moved: fc.array(fc.record({ key, kind, linkedAt: time }), { maxLength: 5 }),
+  eventTime: time,
+  receivedAt: time,
+  traceId: text,
+});
+
+/** The rows of one record by table, read back by the columns that the store is told. */
+function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPlace): Record<string, unknown>[][] {
+  return tables.map(({ table, addRows }) => {
+    // Smaller than any row, so that it grows.
+    const out = new RowBuffer(16);
+    addRows(out, record, at);
+    return readRows(out.toBytes(), EVENT_TABLE_COLUMNS[table]);
+  });
+}
+
+describe('the rows of a record', () => {
+  it('say of a consent what the record says, and when the log took it', () => {
+    fc.assert(
+      fc.property(consent, place, (record, at) => {
+        const decoded = consentCodec.decode(consentCodec.encode(record));
+        const row = {
+          environment_id: record.environmentId,
+          identity_key: record.identityKey.toString('hex'),
+          status: record.status,
+          source: record.source,
+          received_at: record.receivedAt,
+          logged_at: at.timestampMs,
+          trace_id: record.traceId,
+          kafka_partition: at.partition,
+          kafka_offset: at.offset,
+        };
+        expect(rowsOf(consentRows, decoded, at)).toEqual([[row]]);
+      }),
+    );
+  });
+
+  it('say of a rejection what the record says', () => {
+    fc.assert(
+      fc.property(rejection, place, (record, at) => {
+        const decoded = rejectionCodec.decode(rejectionCodec.encode(record));
+        const row = {
+          environment_id: record.environmentId,
+          code: record.code,
+          field: record.field,
+          surface: record.surface,
+          library: record.library,
+          library_version: record.libraryVersion,
+          received_at: record.receivedAt,
+          trace_id: record.traceId,
+          kafka_partition: at.partition,
+          kafka_offset: at.offset,
+        };
+        expect(rowsOf(rejectionRows, decoded, at)).toEqual([[row]]);
+      }),
+    );
+  });
+
+  it('say of a decision what the record says, and one person for each identity it moved', () => {
+    fc.assert(
+      fc.property(decision, place, (record, at) => {
+        const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
+        const [links, overrides] = rowsOf(decisionRows, decoded, at);
+        expect(links).toMatchObject([
+          {
+            environment_id: record.environmentId,
+            link_generation: record.generation,
+            link_partition: record.partition,
+            link_offset: record.offset,
+            step: record.step,
+            message_id: record.messageId.toString('hex'),
+            person_key: record.root.toString('hex'),
+            moved_count: record.moved.length,
+            trace_id: record.traceId,
+            kafka_offset: at.offset,
+          },
+        ]);
+        expect(overrides?.map((row) => [row.identity_key, row.person_key, row.kind, row.linked_at])).toEqual(
+          record.moved.map((one) => [one.key.toString('hex'), record.root.toString('hex'), one.kind, one.linkedAt]),
+        );
+      }),
+    );
+  });
+
+  it('are refused, and the buffer left as it was, when a time does not fit its column', () => {
+    const late = { ...fc.sample(consent, 1)[0]!, receivedAt: TIME_MS_LAST + 1 };
+    const at = { partition: 0, offset: 0, timestampMs: 0 };
+    const out = new RowBuffer(16);
+    const { addRows } = consentRows.tables[0]!;
+    expect(() => addRows(out, late, at)).toThrow(RangeError);
+    // A broker without a clock says -1.
+    expect(() => addRows(out, { ...late, receivedAt: 0 }, { ...at, timestampMs: -1 })).toThrow(RangeError);
+    expect([out.rows, out.length]).toEqual([0, 0]);
+  });
+});
+
+describe('what a record speaks of', () => {
+  it('is the identity of a consent, at the time the gateway accepted it', () => {
+    const record = { ...fc.sample(consent, 1)[0]!, identityKey: Buffer.alloc(16, 0xab), receivedAt: 5 };
+    expect(consentRows.subjectOf(record)).toEqual({
+      environmentId: record.environmentId,
+      keys: ['ab'.repeat(16)],
+      eventTimeMs: 5,
+      receivedAtMs: 5,
+    });
+  });
+
+  it('is nobody for a rejection', () => {
+    expect(rejectionRows.subjectOf(fc.sample(rejection, 1)[0]!)).toBeNull();
+  });
+});

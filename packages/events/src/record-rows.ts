@@ -1,0 +1,32 @@
+import type { RowBuffer } from './row/row-buffer.ts';
+import type { LogPosition } from './row/transcoder.ts';
+import type { EventTable } from './store.ts';
+
+/** Where a record stands in the log, and when it came there. */
+export interface LoggedPlace extends LogPosition {
+  /** Epoch milliseconds: the broker's clock where the topic keeps log-append time. */
+  readonly timestampMs: number;
+}
+
+/** Whom a record speaks of and when: what an erasure fence is asked about. */
+export interface RecordSubject {
+  readonly environmentId: string;
+  /** Hexadecimal identity keys. */
+  readonly keys: readonly string[];
+  readonly eventTimeMs: number;
+  readonly receivedAtMs: number;
+}
+
+/** How records of one type become rows. Pure: the same record in the same place gives the same rows, always. */
+export interface RecordRows<R> {
+  /** In the order in which they are written. */
+  readonly tables: readonly TableRows<R>[];
+  /** Null for records that carry no identity: no fence concerns them. */
+  subjectOf(record: R): RecordSubject | null;
+}
+
+export interface TableRows<R> {
+  readonly table: EventTable;
+  /** @throws RangeError when a value does not fit its column; rows added before stay, the caller takes them back */
+  readonly addRows: (out: RowBuffer, record: R, place: LoggedPlace) => void;
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Bucket } from './bucket.ts';
+import { limitField, policyField } from './fields.ts';
+import type { RatePolicy } from './policy.ts';
+
+/** The plain token bucket, in exact thousandths of a unit. */
+class Model {
+  readonly policy: RatePolicy;
+  thousandths: number;
+  constructor(policy: RatePolicy) {
+    this.policy = policy;
+    this.thousandths = policy.burst * 1000;
+  }
+  pass(ms: number) {
+    this.thousandths = Math.min(this.policy.burst * 1000, this.thousandths + ms * this.policy.perSecond);
+  }
+  get units() {
+    return Math.max(0, Math.floor(this.thousandths / 1000));
+  }
+  /** Whole seconds until `thousandths` are there. */
+  secondsUntil(thousandths: number) {
+    return Math.ceil((thousandths - this.thousandths) / (this.policy.perSecond * 1000));
+  }
+}
+
+const policies = fc.record({
+  name: fc.constant('messages'),
+  perSecond: fc.integer({ min: 1, max: 20_000 }),
+  burst: fc.integer({ min: 1, max: 50_000 }),
+});
+const steps = fc.array(
+  fc.record({ waitMs: fc.nat(3000), units: fc.oneof(fc.nat(100), fc.nat(20_000)), obeys: fc.boolean() }),
+  { maxLength: 100 },
+);
+
+describe('a bucket', () => {
+  it('holds at each moment what a plain token bucket holds, in debt too', () => {
+    fc.assert(
+      fc.property(policies, steps, (policy, run) => {
+        let now = 1000;
+        const bucket = new Bucket(policy, () => now);
+        const model = new Model(policy);
+        for (const { waitMs, units, obeys } of run) {
+          now += waitMs;
+          model.pass(waitMs);
+          const standing = bucket.standing();
+          expect(standing.remaining).toBe(model.units);
+          expect(standing.allowed).toBe(model.units >= 1);
+          if (standing.allowed) expect(standing.waitS).toBe(model.secondsUntil(policy.burst * 1000));
+          else expect(standing.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
+          if (obeys && !standing.allowed) continue;
+          bucket.charge(units);
+          model.thousandths -= units * 1000;
+        }
+      }),
+    );
+  });
+
+  it('takes back what it gave, and never more than its burst', () => {
+    const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
+    bucket.charge(3);
+    bucket.charge(-1);
+    expect(bucket.standing().remaining).toBe(3);
+    bucket.charge(-10);
+    expect(bucket.standing().remaining).toBe(5);
+  });
+});
+
+describe('the header fields', () => {
+  const policy = { name: 'messages', perSecond: 5000, burst: 10_000 };
+
+  it('name quota and window of the policy, in whole seconds', () => {
+    expect(policyField(policy)).toBe('"messages";q=10000;w=2');
+    expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
+  });
+
+  it('say what is left and when all of it is back', () => {
+    const bucket = new Bucket(policy, () => 0);
+    expect(limitField(policy, bucket.standing())).toBe('"messages";r=10000;t=0');
+    bucket.charge(6000);
+    expect(limitField(policy, bucket.standing())).toBe('"messages";r=4000;t=2');
+  });
+
+  it('never say less than nothing, and on a refusal when there is something again', () => {
+    const bucket = new Bucket(policy, () => 0);
+    bucket.charge(25_000);
+    expect(limitField(policy, bucket.standing())).toBe('"messages";r=0;t=4');
+    expect(bucket.standing().waitS).toBe(4);
+  });
+
+  it('are structured fields: a string with integer parameters', () => {
+    fc.assert(
+      fc.property(policies, fc.nat(100_000), (any, units) => {
+        const bucket = new Bucket(any, () => 0);
+        bucket.charge(units);
+        expect(policyField(any)).toMatch(/^"[a-z-]+";q=[0-9]{1,15};w=[1-9][0-9]{0,14}$/);
+        expect(limitField(any, bucket.standing())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
+      }),
+    );
+  });
+});

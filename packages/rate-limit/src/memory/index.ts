@@ -1,0 +1,16 @@
+import type { SharedBalances } from '../balances.ts';
+
+/** Shared buckets in this process, for tests and for trying things out. */
+export function createMemoryBalances(now: () => number = () => performance.now()): SharedBalances {
+  const fullAt = new Map<string, number>();
+  return {
+    charge: async (charges) => {
+      const at = now();
+      return charges.map(({ id, costMs }) => {
+        const due = Math.max(fullAt.get(id) ?? 0, at) + costMs;
+        fullAt.set(id, due);
+        return due - at;
+      });
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { testStores, until } from '@playline/testkit';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { openSharedLimiter, unsettledMax } from './index.ts';
+import { openRedisBalances, type RedisBalances } from './redis/index.ts';
+import type { Greed } from './test/greedy-process.ts';
+import { type OwnRedis, openOwnRedis } from './test/own-redis.ts';
+
+const PROCESS = fileURLToPath(new URL('test/greedy-process.ts', import.meta.url));
+const url = testStores().redis;
+const namespace = `test-${randomBytes(4).toString('hex')}:`;
+
+const opened: { close(): Promise<void> }[] = [];
+function use<T extends { close(): Promise<void> }>(part: T): T {
+  opened.push(part);
+  return part;
+}
+afterEach(async () => {
+  for (const part of opened.splice(0).reverse()) await part.close();
+});
+afterAll(async () => {
+  const redis = new Redis(url);
+  const keys = await redis.keys(`${namespace}*`);
+  if (keys.length > 0) await redis.del(keys);
+  redis.disconnect();
+});
+
+async function openConnected(address = url): Promise<RedisBalances> {
+  const balances = use(openRedisBalances({ url: address, namespace }));
+  await until('Redis answers', async () => (await balances.charge([])).length === 0);
+  return balances;
+}
+
+describe('processes on one Redis', () => {
+  it('let in no more than burst, rate and the stated bound, in no window, and not much less either', async () => {
+    const policy = { name: 'messages', perSecond: 2000, burst: 4000 };
+    const [processes, cost, seconds] = [3, 20, 2];
+    const startAt = Date.now() + 1000;
+    const greed: Greed = { url, namespace, policy, cost, startAt, endAt: startAt + 1000 * seconds };
+    const run = async () => {
+      const { stdout } = await promisify(execFile)(process.execPath, [PROCESS, JSON.stringify(greed)], {
+        maxBuffer: 2 ** 24,
+      });
+      return JSON.parse(stdout) as { charges: [number, number][]; changes: boolean[] };
+    };
+    const outcomes = await Promise.all(Array.from({ length: processes }, run));
+    expect(outcomes.flatMap(({ changes }) => changes)).toEqual([]);
+    const charges = outcomes.flatMap((outcome) => outcome.charges).sort(([one], [other]) => one - other);
+    const bound = policy.burst + processes * (unsettledMax(policy) + cost);
+    for (const [from, [first]] of charges.entries()) {
+      let sum = 0;
+      for (const [at, units] of charges.slice(from)) {
+        sum += units;
+        // A millisecond more: the moments are whole ones.
+        expect(sum).toBeLessThanOrEqual(bound + ((at - first + 1) * policy.perSecond) / 1000);
+      }
+    }
+    const all = charges.reduce((sum, [, units]) => sum + units, 0);
+    expect(all).toBeGreaterThan(policy.burst);
+  });
+});
+
+describe('buckets in Redis', () => {
+  it('hold what was charged to the microsecond, each for itself', async () => {
+    const balances = await openConnected();
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
+        const tag = randomBytes(6).toString('hex');
+        // Far in the future, so that what passes meanwhile is small against it.
+        const charges = us.map((one, place) => ({ id: `${tag}-${place}`, costMs: 10 ** 7 + one / 1000 }));
+        const first = await balances.charge(charges);
+        const inUs = (ms: number) => Math.round(ms * 1000);
+        expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
+        const asked = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
+        // One script runs at one moment: all buckets have lost the same time since.
+        const passed = first.map((one, place) => inUs(one) - inUs(asked[place] ?? 0));
+        expect(new Set(passed).size).toBe(1);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('are gone once they are full, and are not written by asking', async () => {
+    const balances = await openConnected();
+    const redis = new Redis(url);
+    await balances.charge([{ id: 'brief', costMs: 30 }]);
+    expect(await redis.pttl(`${namespace}rate:brief`)).toBeLessThanOrEqual(30);
+    await until('it is gone', async () => (await redis.exists(`${namespace}rate:brief`)) === 0);
+    expect(await balances.charge([{ id: 'brief', costMs: 0 }])).toEqual([0]);
+    expect(await redis.exists(`${namespace}rate:brief`)).toBe(0);
+    redis.disconnect();
+  });
+});
+
+describe('a Redis that goes away', () => {
+  const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
+
+  it.each(['stopped', 'frozen'] as const)(
+    '(%s) leaves the limit to the process, and has it back within a second of its return',
+    async (how) => {
+      const own: OwnRedis = use(await openOwnRedis());
+      const limiter = use(openSharedLimiter({ balances: await openConnected(own.url) }));
+      const bucket = limiter.bucket('key', policy);
+      await own.leave(how);
+      await until('the limit is local', async () => {
+        if ((await bucket.admit()).allowed) bucket.charge(1);
+        return !limiter.shared;
+      });
+      bucket.charge(5000);
+      expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0 });
+      await own.comeBack();
+      await until(
+        'the limit is shared',
+        () => {
+          bucket.charge(0.001);
+          return limiter.shared;
+        },
+        1000,
+      );
+    },
+  );
+
+  it('is not waited for at the start', async () => {
+    const limiter = use(openSharedLimiter({ balances: use(openRedisBalances({ url: 'redis://127.0.0.1:1' })) }));
+    const bucket = limiter.bucket('key', policy);
+    expect(bucket.admit()).toMatchObject({ allowed: true });
+    bucket.charge(1);
+    await until('the limit is local', () => !limiter.shared);
+    expect(bucket.admit()).toMatchObject({ allowed: true });
+  });
+});

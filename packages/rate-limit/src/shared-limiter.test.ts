@@ -1,0 +1,216 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SharedBalances } from './balances.ts';
+import { openSharedLimiter, unsettledMax } from './index.ts';
+import { createMemoryBalances } from './memory/index.ts';
+import { COST_MAX, type Request, World } from './test/world.ts';
+
+beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => vi.useRealTimers());
+
+const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
+
+/** Shared buckets that can go away. */
+function setUp() {
+  const memory = createMemoryBalances();
+  const world = { mode: 'there' as 'there' | 'away' | 'hangs', calls: 0, changes: [] as boolean[] };
+  const balances: SharedBalances = {
+    charge: (charges) => {
+      world.calls++;
+      if (world.mode === 'away') return Promise.reject(new Error('connect ECONNREFUSED'));
+      return world.mode === 'hangs' ? new Promise(() => {}) : memory.charge(charges);
+    },
+  };
+  const open = () => openSharedLimiter({ balances, onShared: (shared) => world.changes.push(shared) });
+  return { world, balances, open };
+}
+
+describe('several processes together', () => {
+  const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
+  const steps = fc.array(
+    fc.oneof(
+      // Many at once, as a burst comes, and most of them read at once.
+      fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), atOnce: fc.boolean() }),
+      fc.record({ passMs: fc.nat(150) }),
+    ),
+    { minLength: 5, maxLength: 60 },
+  );
+
+  it('never exceed burst, rate and the stated bound, in no window, whatever the order and the latency', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          policy: fc.record({
+            name: fc.constant('messages'),
+            perSecond: fc.integer({ min: 1, max: 400 }),
+            burst: fc.integer({ min: 1, max: 1500 }),
+          }),
+          processes: fc.integer({ min: 1, max: 4 }),
+          latencies: fc.array(fc.nat(100), { minLength: 1, maxLength: 8 }),
+        }),
+        steps,
+        async ({ policy, processes, latencies }, run) => {
+          const world = new World(policy, processes, latencies);
+          for (const step of run) {
+            if ('passMs' in step) await vi.advanceTimersByTimeAsync(step.passMs);
+            else {
+              const request: Request = step.atOnce ? { ...step.request, readMs: 0 } : step.request;
+              for (let time = 0; time < step.times; time++) {
+                void world.request(request);
+                // Sooner or later: each of the requests is whole before the next, or all of them wait together.
+                if (step.atOnce) await vi.advanceTimersByTimeAsync(0);
+              }
+            }
+          }
+          await vi.advanceTimersByTimeAsync(1000);
+          expect(world.worstExcess()).toBeLessThanOrEqual(world.bound + 1e-6);
+          await world.close();
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('leave room to a caller that stays below its rate, on whichever process', async () => {
+    const world = new World(policy, 3, [1, 2]);
+    for (let round = 0; round < 2000; round++) {
+      void world.request({ process: round, cost: 10, readMs: 0 });
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    expect(world.refused).toBe(0);
+    await world.close();
+  });
+
+  it('let in the whole rate of a caller that wants more', async () => {
+    const world = new World(policy, 3, [1, 2]);
+    for (let round = 0; round < 500; round++) {
+      for (let process = 0; process < 3; process++) void world.request({ process, cost: 10, readMs: 0 });
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    const sum = world.charges.reduce((units, { cost }) => units + cost, 0);
+    // 5 s: the burst, and the rate less what one request may fall short of.
+    expect(sum).toBeGreaterThan(policy.burst + 5 * policy.perSecond - 3 * COST_MAX);
+    expect(world.refused).toBeGreaterThan(0);
+    await world.close();
+  });
+});
+
+describe('one process', () => {
+  it('decides without a promise, and settles many requests in one call', async () => {
+    const { world, open } = setUp();
+    const bucket = open().bucket('key', policy);
+    for (let request = 0; request < 4; request++) {
+      expect(bucket.admit()).toMatchObject({ allowed: true });
+      bucket.charge(10);
+    }
+    expect(world.calls).toBe(0);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(world.calls).toBe(1);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(world.calls).toBe(1);
+  });
+
+  it('waits for the others once it has let in as much as it may', async () => {
+    const { open } = setUp();
+    const bucket = open().bucket('key', policy);
+    bucket.charge(unsettledMax(policy));
+    const admitted = bucket.admit();
+    expect(admitted).toBeInstanceOf(Promise);
+    expect(await admitted).toMatchObject({ allowed: true, remaining: 1900 });
+  });
+
+  it('keeps what it lets in while an answer is on its way', async () => {
+    const memory = createMemoryBalances();
+    const answers: (() => void)[] = [];
+    const charge: SharedBalances['charge'] = async (charges) => {
+      const backlogs = await memory.charge(charges);
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return backlogs;
+    };
+    const bucket = openSharedLimiter({ balances: { charge } }).bucket('key', policy);
+    bucket.charge(60);
+    await vi.advanceTimersByTimeAsync(0);
+    bucket.charge(30);
+    answers[0]?.();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(bucket.standing().remaining).toBe(policy.burst - 90);
+  });
+
+  it('learns within its interval what the others have used up', async () => {
+    const { open } = setUp();
+    const [one, other] = [open(), open()];
+    one.bucket('key', policy).charge(5000);
+    other.bucket('key', policy).charge(1);
+    await vi.advanceTimersByTimeAsync(60);
+    expect(other.bucket('key', policy).standing().allowed).toBe(false);
+  });
+
+  it('keeps the charges of a bucket that its cache has pushed out', async () => {
+    const { balances } = setUp();
+    const limiter = openSharedLimiter({ balances, entriesMax: 1 });
+    limiter.bucket('first', policy).charge(1500);
+    limiter.bucket('second', policy).charge(1);
+    await limiter.close();
+    expect(await balances.charge([{ id: 'first', costMs: 0 }])).toEqual([1500]);
+  });
+
+  it('tells the others at its end what it let in last', async () => {
+    const { open, balances } = setUp();
+    const limiter = open();
+    limiter.bucket('key', policy).charge(30);
+    await limiter.close();
+    expect(await balances.charge([{ id: 'key', costMs: 0 }])).toEqual([30]);
+  });
+});
+
+describe('while the shared buckets are away', () => {
+  it.each(['away', 'hangs'] as const)(
+    '(%s) goes on under the same limit by itself, and makes nobody wait',
+    async (mode) => {
+      const { world, open } = setUp();
+      const limiter = open();
+      const bucket = limiter.bucket('key', policy);
+      world.mode = mode;
+      bucket.charge(1);
+      await vi.advanceTimersByTimeAsync(300);
+      expect(limiter.shared).toBe(false);
+      bucket.charge(1000);
+      expect(await bucket.admit()).toMatchObject({ allowed: true, remaining: 1000 });
+      bucket.charge(1000);
+      expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0, waitS: 1 });
+      await vi.advanceTimersByTimeAsync(500);
+      expect(await bucket.admit()).toMatchObject({ allowed: true, remaining: 500 });
+      expect(world.changes).toEqual([false]);
+    },
+  );
+
+  it.each(['away', 'hangs'] as const)('(%s) shares again with the first settlement after it', async (mode) => {
+    const { world, open, balances } = setUp();
+    const limiter = open();
+    world.mode = mode;
+    const bucket = limiter.bucket('key', policy);
+    bucket.charge(1);
+    await vi.advanceTimersByTimeAsync(300);
+    world.mode = 'there';
+    await balances.charge([{ id: 'key', costMs: 5000 }]);
+    bucket.charge(1);
+    await vi.advanceTimersByTimeAsync(350);
+    expect(world.changes).toEqual([false, true]);
+    expect(bucket.standing().allowed).toBe(false);
+  });
+
+  it('keeps nothing of what it could not tell', async () => {
+    const { world, open, balances } = setUp();
+    const limiter = open();
+    world.mode = 'away';
+    const bucket = limiter.bucket('key', policy);
+    for (let round = 0; round < 100; round++) {
+      bucket.charge(1000);
+      await vi.advanceTimersByTimeAsync(60);
+    }
+    world.mode = 'there';
+    bucket.charge(1);
+    await vi.advanceTimersByTimeAsync(60);
+    expect((await balances.charge([{ id: 'key', costMs: 0 }]))[0]).toBeLessThan(10);
+  });
+});

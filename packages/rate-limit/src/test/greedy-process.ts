@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { openSharedLimiter, type RatePolicy } from '../index.ts';
+import { openRedisBalances } from '../redis/index.ts';
+
+/** What a greedy process is told, as its last argument. */
+export interface Greed {
+  url: string;
+  namespace: string;
+  policy: RatePolicy;
+  cost: number;
+  /** Epoch milliseconds. */
+  startAt: number;
+  endAt: number;
+}
+
+/** Lets in whatever it may, all the time, and prints the moments and units of what it let in. */
+const { url, namespace, policy, cost, startAt, endAt } = JSON.parse(process.argv.at(-1) ?? '') as Greed;
+const balances = openRedisBalances({ url, namespace });
+const changes: boolean[] = [];
+// A busy machine may stall all of its processes; what is tested here is not how soon that counts as an outage.
+const limiter = openSharedLimiter({ balances, settleMaxMs: 10_000, onShared: (shared) => changes.push(shared) });
+const charges: [at: number, units: number][] = [];
+while (
+  !(await balances.charge([]).then(
+    () => true,
+    () => false,
+  ))
+)
+  await delay(10);
+await delay(startAt - Date.now());
+while (Date.now() < endAt) {
+  const bucket = limiter.bucket('greedy', policy);
+  for (let times = 0; times < 50; times++) {
+    if (!(await bucket.admit()).allowed) break;
+    bucket.charge(cost);
+    charges.push([Date.now(), cost]);
+  }
+  await delay(1);
+}
+await limiter.close();
+await balances.close();
+process.stdout.write(JSON.stringify({ charges, changes }));

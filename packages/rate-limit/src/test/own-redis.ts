@@ -1,0 +1,65 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+
+/** A Redis of the test's own, which may leave and come back. */
+export interface OwnRedis {
+  readonly url: string;
+  /** Stopped: the process ends, and its data with it. Frozen: it stays, and says nothing. */
+  leave(how: 'stopped' | 'frozen'): Promise<void>;
+  comeBack(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openOwnRedis(): Promise<OwnRedis> {
+  const port = await freePort();
+  const url = `redis://127.0.0.1:${port}`;
+  let child: ChildProcess;
+  const start = async () => {
+    const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+    child = spawn('redis-server', options, { stdio: 'ignore' });
+    await until('Redis answers', () => answers(url));
+  };
+  const end = async () => {
+    if (child.exitCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+  await start();
+  let left: 'stopped' | 'frozen' | null = null;
+  return {
+    url,
+    leave: async (how) => {
+      left = how;
+      if (how === 'frozen') child.kill('SIGSTOP');
+      else await end();
+    },
+    comeBack: async () => {
+      if (left === 'frozen') child.kill('SIGCONT');
+      else await start();
+    },
+    close: end,
+  };
+}
+
+async function answers(url: string): Promise<boolean> {
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  redis.on('error', () => {});
+  try {
+    await redis.connect();
+    return (await redis.ping()) === 'PONG';
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

@@ -1,0 +1,64 @@
+import type { fetchV17 } from '@platformatic/kafka';
+import type { StreamRecord } from '../../ports.ts';
+
+type FetchAnswer = ReturnType<typeof fetchV17.parseResponse>;
+type FetchedPartition = FetchAnswer['responses'][number]['partitions'][number];
+type RecordBatch = NonNullable<FetchedPartition['records']>[number];
+
+/** Bits of a batch's attributes: the batch belongs to a transaction; it holds a marker and no records. */
+const IS_TRANSACTIONAL = 16;
+const IS_CONTROL = 32;
+/** The time of every record is the broker's, and stands in the batch. */
+const IS_LOG_APPEND = 8;
+/** Second half of a marker's key: what became of the transaction. */
+const ABORT = 0;
+
+function toHeaders(pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] {
+  const entries = pairs.flatMap(([name, value]) => (name === null || value === null ? [] : [[String(name), value]]));
+  return Object.fromEntries(entries);
+}
+
+function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }): Generator<StreamRecord> {
+  const isLogAppend = (batch.attributes & IS_LOG_APPEND) !== 0;
+  for (const record of batch.records)
+    yield {
+      ...at,
+      offset: Number(batch.firstOffset) + record.offsetDelta,
+      timestampMs: Number(isLogAppend ? batch.maxTimestamp : batch.firstTimestamp + record.timestampDelta),
+      key: record.key,
+      value: record.value,
+      headers: toHeaders(record.headers),
+    };
+}
+
+function isAbortMarker(batch: RecordBatch): boolean {
+  const key = batch.records[0]?.key;
+  return key != null && key.length >= 4 && key.readInt16BE(2) === ABORT;
+}
+
+/**
+ * The records of one answer that count: no markers, none of a transaction that was aborted. The broker names aborted
+ * transactions by producer and first offset; each ends at its marker.
+ * @returns the records, and the offset behind the last batch; null when the answer held no batch
+ */
+export function readCommitted(
+  topic: string,
+  partition: Pick<FetchedPartition, 'partitionIndex' | 'abortedTransactions' | 'records'>,
+): { records: StreamRecord[]; next: number | null } {
+  const aborted = [...(partition.abortedTransactions ?? [])].sort((a, b) => Number(a.firstOffset - b.firstOffset));
+  const undone = new Set<bigint>();
+  const records: StreamRecord[] = [];
+  let next: number | null = null;
+  for (const batch of partition.records ?? []) {
+    const last = batch.firstOffset + BigInt(batch.lastOffsetDelta);
+    next = Number(last) + 1;
+    while (aborted[0] !== undefined && aborted[0].firstOffset <= last) undone.add(aborted.shift()!.producerId);
+    if ((batch.attributes & IS_CONTROL) !== 0) {
+      if (isAbortMarker(batch)) undone.delete(batch.producerId);
+      continue;
+    }
+    if ((batch.attributes & IS_TRANSACTIONAL) !== 0 && undone.has(batch.producerId)) continue;
+    records.push(...toRecords(batch, { topic, partition: partition.partitionIndex }));
+  }
+  return { records, next };
+}

@@ -1,0 +1,99 @@
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { LogReader, PlacedRecord } from '../../log.ts';
+import type { StreamRecord } from '../../ports.ts';
+import { send } from '../../test/producer-contract.ts';
+import { openProducer } from '../producer/open-producer.ts';
+import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { openAtomicPublisher } from './open-atomic-publisher.ts';
+import { openLogReader } from './open-log-reader.ts';
+
+let fixture: KafkaFixture;
+let reader: LogReader;
+
+beforeAll(async () => {
+  fixture = await openKafkaFixture();
+  reader = openLogReader({ brokers: fixture.brokers, clientId: 'test' });
+});
+afterAll(async () => {
+  await reader.close();
+  await fixture.close();
+});
+
+async function readAll(range: { topic: string; partition: number; start: number; end: number }) {
+  const records: StreamRecord[] = [];
+  for await (const record of reader.read(range)) records.push(record);
+  return records;
+}
+const textsOf = async (topic: string, partition = 0) =>
+  (await readAll({ topic, partition, start: 0, end: Number.MAX_SAFE_INTEGER })).map(({ value }) => String(value));
+const placed = (topic: string, text: string, partition = 0): PlacedRecord => ({
+  topic,
+  partition,
+  key: null,
+  value: Buffer.from(text),
+  headers: { of: 'test' },
+});
+
+it('reads exactly the asked offsets of a partition, with key, value, headers and time', async () => {
+  const topic = await fixture.createTopic({ partitions: 2 });
+  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  const value = Buffer.alloc(30_000, 'x');
+  const before = Date.now();
+  for (let batch = 0; batch < 6; batch++)
+    await send(
+      producer,
+      Array.from({ length: 20 }, (_, i) => ({ topic, key: Buffer.from('k'), value, headers: { n: `${batch}/${i}` } })),
+    );
+  await producer.close();
+  const [partition] = (await reader.bounds(topic)).filter(({ end }) => end > 0);
+  expect(partition).toMatchObject({ start: 0, end: 120 });
+  const found = await readAll({ topic, partition: partition!.partition, start: 7, end: 113 });
+  expect(found.map(({ offset }) => offset)).toEqual(Array.from({ length: 106 }, (_, i) => 7 + i));
+  expect(found[0]).toMatchObject({ topic, partition: partition!.partition, key: Buffer.from('k'), value });
+  expect(String(found[13]!.headers.n)).toBe('1/0');
+  for (const { timestampMs } of found) expect(timestampMs).toBeGreaterThanOrEqual(before);
+});
+
+it('ends at the end of the log, and knows nothing of a topic that does not exist', async () => {
+  const topic = await fixture.createTopic({ partitions: 1 });
+  expect(await readAll({ topic, partition: 0, start: 0, end: 10 })).toEqual([]);
+  expect(await reader.bounds(`${topic}-absent`)).toEqual([]);
+  expect((await reader.committed(`${topic}-nobody`, topic)).size).toBe(0);
+});
+
+it('publishes to several topics in one step, and leaves out what was not published whole', async () => {
+  const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
+  const name = `${one}-publisher`;
+  const { brokers } = fixture;
+  const stuck = Promise.withResolvers<void>();
+  const sent = Promise.withResolvers<void>();
+  const zombie = await openAtomicPublisher({
+    brokers,
+    name,
+    beforeCommit: () => {
+      sent.resolve();
+      return stuck.promise;
+    },
+  });
+  const lost = zombie.publish([placed(one, 'zombie', 1), placed(other, 'zombie')]);
+  lost.catch(() => {});
+  await sent.promise;
+  expect((await reader.bounds(one))[1]).toMatchObject({ end: 0 });
+
+  const heir = await openAtomicPublisher({ brokers, name });
+  // Opened is enough: what the heir reads from now on cannot change behind its back.
+  stuck.resolve();
+  await expect(lost).rejects.toThrow();
+  await expect(zombie.publish([placed(other, 'zombie')])).rejects.toThrow();
+  await heir.publish([placed(one, 'heir', 1), placed(other, 'heir')]);
+  await heir.publish([placed(one, 'again', 1)]);
+
+  // two records of the zombie and of the heir, and the markers of three transactions
+  await until('the last marker', async () => (await reader.bounds(one))[1]!.end === 6);
+  await until('the other topic', async () => (await textsOf(other)).length > 0);
+  expect(await textsOf(one, 1)).toEqual(['heir', 'again']);
+  expect(await textsOf(other)).toEqual(['heir']);
+  await zombie.close();
+  await heir.close();
+});

@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Kafka, logLevel, type Producer, type TopicMessages, type Transaction } from 'kafkajs';
+import type { AtomicPublisher, PlacedRecord } from '../../log.ts';
+import { toPartition } from '../../murmur2.ts';
+import '../consumer/kafkajs-overrides.ts';
+
+/**
+ * A publisher that dies within a transaction holds consumers of its partitions up for this long and for the ten seconds
+ * after which brokers look for such transactions, or until the next one of its name opens. A transaction takes
+ * milliseconds.
+ */
+const TRANSACTION_MAX_MS = 10_000;
+/** A command is waited for by a person: brokers that do not answer are reported within seconds. */
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
+/** The transaction before is still being completed by the brokers. */
+const CONCURRENT = 'CONCURRENT_TRANSACTIONS';
+const CONCURRENT_ATTEMPTS = 100;
+const CONCURRENT_WAIT_MS = 50;
+
+export interface AtomicPublisherOptions {
+  brokers: readonly string[];
+  /** Whoever opens the same name ends the one before. */
+  name: string;
+  /** Tests only: awaited when every record is sent and nothing is decided yet. */
+  beforeCommit?: () => Promise<void>;
+}
+
+/** A message goes where it is told, else where its key belongs. */
+const createPartitioner =
+  () =>
+  ({ message, partitionMetadata }: Parameters<ReturnType<import('kafkajs').ICustomPartitioner>>[0]): number => {
+    if (message.partition !== undefined) return message.partition;
+    return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
+  };
+
+function toTopicMessages(records: readonly PlacedRecord[]): TopicMessages[] {
+  const topics = new Map<string, TopicMessages>();
+  for (const { topic, partition, key, value, headers } of records) {
+    const found = topics.get(topic) ?? { topic, messages: [] };
+    found.messages.push({ key, value, headers, ...(partition === undefined ? {} : { partition }) });
+    topics.set(topic, found);
+  }
+  return [...topics.values()];
+}
+
+const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
+
+/** Sends within a transaction; the brokers may still be busy with the one before. */
+async function openTransaction(producer: Producer, topicMessages: TopicMessages[]): Promise<Transaction> {
+  for (let attempt = 1; ; attempt++) {
+    const transaction = await producer.transaction();
+    try {
+      await transaction.sendBatch({ topicMessages, acks: -1 });
+      return transaction;
+    } catch (error) {
+      await transaction.abort().catch(() => {});
+      if (!isConcurrent(error) || attempt === CONCURRENT_ATTEMPTS) throw error;
+      await delay(CONCURRENT_WAIT_MS);
+    }
+  }
+}
+
+/**
+ * Opens the publisher of a name: when this resolves, whatever an earlier one of the name had begun is either published
+ * whole or undone, and the brokers refuse anything more of it.
+ * @throws Error when the brokers do not answer
+ */
+export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
+  const kafka = new Kafka({
+    clientId: options.name,
+    brokers: [...options.brokers],
+    logLevel: logLevel.NOTHING,
+    retry: RETRY,
+  });
+  const producer = kafka.producer({
+    transactionalId: options.name,
+    idempotent: true,
+    maxInFlightRequests: 1,
+    transactionTimeout: TRANSACTION_MAX_MS,
+    allowAutoTopicCreation: false,
+    createPartitioner,
+  });
+  await producer.connect();
+  try {
+    // Beginning is what takes the name over; nothing has been sent, so nothing is decided.
+    await (await producer.transaction()).abort();
+  } catch (error) {
+    await producer.disconnect();
+    throw error;
+  }
+  return {
+    async publish(records) {
+      const transaction = await openTransaction(producer, toTopicMessages(records));
+      await options.beforeCommit?.();
+      // Whether a commit without an answer took place only the log can tell: it is never undone here.
+      await transaction.commit();
+    },
+    close: () => producer.disconnect(),
+  };
+}

@@ -1,0 +1,157 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Admin, type Connection, fetchV17, kGetConnection } from '@platformatic/kafka';
+import type { LogBounds, LogReader } from '../../log.ts';
+import type { StreamRecord } from '../../ports.ts';
+import { readCommitted } from './committed-records.ts';
+
+const REQUEST_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Offsets to ask for: the log's first, and its end. */
+const EARLIEST = -2n;
+const LATEST = -1n;
+/** Only records whose transaction is decided. */
+const READ_COMMITTED = 1;
+/** Not a session: every question says all it wants. */
+const NO_SESSION = { id: 0, epoch: -1 };
+const NO_EPOCH = -1;
+/** Nothing is waited for: what is asked for stands already. */
+const FETCH_WAIT_MS = 100;
+/** About a thousand records of usual size an answer; one record larger than that is sent all the same. */
+const FETCH_BYTES_MAX = 1024 * 1024;
+/** A partition without a leader has one again within seconds; thirty times half a second is an outage. */
+const ATTEMPTS = 30;
+const ATTEMPT_WAIT_MS = 500;
+const OFFSET_OUT_OF_RANGE = 1;
+
+class Reader {
+  readonly #admin: Admin;
+
+  constructor(options: { brokers: readonly string[]; clientId: string }) {
+    this.#admin = new Admin({
+      clientId: options.clientId,
+      bootstrapBrokers: [...options.brokers],
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      retries: 2,
+      retryDelay: 200,
+    });
+  }
+
+  async bounds(topic: string): Promise<LogBounds[]> {
+    if (!(await this.#admin.listTopics()).includes(topic)) return [];
+    const count = await this.#partitionCount(topic);
+    const ask = async (timestamp: bigint) => {
+      const partitions = Array.from({ length: count }, (_, partitionIndex) => ({ partitionIndex, timestamp }));
+      const found = await this.#admin.listOffsets({
+        topics: [{ name: topic, partitions }],
+        isolationLevel: READ_COMMITTED,
+      });
+      return new Map(found[0]?.partitions.map(({ partitionIndex, offset }) => [partitionIndex, Number(offset)]));
+    };
+    const [starts, ends] = [await ask(EARLIEST), await ask(LATEST)];
+    return Array.from({ length: count }, (_, partition) => ({
+      partition,
+      start: starts.get(partition) ?? 0,
+      end: ends.get(partition) ?? 0,
+    }));
+  }
+
+  async #partitionCount(topic: string): Promise<number> {
+    const metadata = await this.#admin.metadata({ topics: [topic], forceUpdate: true });
+    return metadata.topics.get(topic)?.partitions.length ?? 0;
+  }
+
+  async committed(groupId: string, topic: string): Promise<Map<number, number>> {
+    const groups = await this.#admin.listConsumerGroupOffsets({ groups: [groupId] });
+    const partitions = groups[0]?.topics.find(({ name }) => name === topic)?.partitions ?? [];
+    const known = partitions.filter(({ committedOffset }) => committedOffset >= 0n);
+    return new Map(known.map(({ partitionIndex, committedOffset }) => [partitionIndex, Number(committedOffset)]));
+  }
+
+  async *read(range: Parameters<LogReader['read']>[0]): AsyncGenerator<StreamRecord> {
+    let at = range.start;
+    while (at < range.end) {
+      const { records, next, start } = await this.#fetch({ ...range, start: at });
+      for (const record of records) if (record.offset >= at && record.offset < range.end) yield record;
+      if (start !== null && start > at) at = start;
+      else if (next === null || next <= at) return;
+      else at = next;
+    }
+  }
+
+  /** Asks the leader until it answers. */
+  async #fetch(range: Parameters<LogReader['read']>[0]) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#ask(range);
+      } catch (error) {
+        if (attempt === ATTEMPTS) throw error;
+        await delay(ATTEMPT_WAIT_MS);
+      }
+    }
+  }
+
+  async #ask({ topic, partition, start }: Parameters<LogReader['read']>[0]) {
+    const metadata = await this.#admin.metadata({ topics: [topic] });
+    const found = metadata.topics.get(topic);
+    const broker = metadata.brokers.get(found?.partitions[partition]?.leader ?? -1);
+    if (found === undefined || broker === undefined) {
+      await this.#admin.metadata({ topics: [topic], forceUpdate: true });
+      throw new Error(`${topic}/${partition} has no leader`);
+    }
+    const connection = await new Promise<Connection>((resolve, reject) => {
+      this.#admin[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
+    });
+    const wanted = {
+      partition,
+      currentLeaderEpoch: NO_EPOCH,
+      fetchOffset: BigInt(start),
+      lastFetchedEpoch: NO_EPOCH,
+      partitionMaxBytes: FETCH_BYTES_MAX,
+    };
+    const answer = await askFetch(connection, { topicId: found.id, partitions: [wanted] });
+    const given = answer.responses[0]?.partitions[0];
+    if (given === undefined) throw new Error(`no answer for ${topic}/${partition}`);
+    // Retention took it meanwhile: what is left begins later.
+    if (given.errorCode === OFFSET_OUT_OF_RANGE) {
+      const now = (await this.bounds(topic)).find((each) => each.partition === partition);
+      return { records: [], next: null, start: now === undefined || now.start <= start ? null : now.start };
+    }
+    return { ...readCommitted(topic, given), start: null };
+  }
+
+  close(): Promise<void> {
+    return this.#admin.close();
+  }
+}
+
+type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
+type FetchAnswer = Awaited<ReturnType<typeof fetchV17.api.async>>;
+
+/** An answer with an error code arrives as a fault that carries the answer. */
+async function askFetch(connection: Connection, topic: FetchTopic): Promise<FetchAnswer> {
+  try {
+    return await fetchV17.api.async(
+      connection,
+      FETCH_WAIT_MS,
+      1,
+      FETCH_BYTES_MAX,
+      READ_COMMITTED,
+      NO_SESSION.id,
+      NO_SESSION.epoch,
+      [topic],
+      [],
+      '',
+    );
+  } catch (fault) {
+    const answer = (fault as { response?: FetchAnswer }).response;
+    const code = answer?.responses?.[0]?.partitions[0]?.errorCode;
+    if (answer !== undefined && code === OFFSET_OUT_OF_RANGE) return answer;
+    throw fault;
+  }
+}
+
+/** Opens a reader of the log on real brokers; connects with the first question. */
+export function openLogReader(options: { brokers: readonly string[]; clientId: string }): LogReader {
+  return new Reader(options);
+}

@@ -1,0 +1,45 @@
+import type { StreamRecord } from './ports.ts';
+
+/** What a partition holds now: offsets from `start` to before `end`, not all of which need to be records. */
+export interface LogBounds {
+  readonly partition: number;
+  readonly start: number;
+  /** End of what is decided: records of a transaction that is still open stand behind it. */
+  readonly end: number;
+}
+
+/** Reads the log at chosen places, as part of no group and without leaving a trace. */
+export interface LogReader {
+  /** In the order of partitions; empty when the topic does not exist. */
+  bounds(topic: string): Promise<LogBounds[]>;
+  /** Committed offsets of a group by partition; partitions without one are absent. */
+  committed(groupId: string, topic: string): Promise<ReadonlyMap<number, number>>;
+  /**
+   * Records of one partition from `start` to before `end`, in order; ends early at the end of the log. Offsets that hold
+   * no record (markers of transactions, records of aborted ones, what retention took) are passed over.
+   */
+  read(range: { topic: string; partition: number; start: number; end: number }): AsyncGenerator<StreamRecord>;
+  close(): Promise<void>;
+}
+
+/** A record on its way, with a partition where it matters; without one its key chooses. */
+export interface PlacedRecord {
+  readonly topic: string;
+  readonly partition?: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer;
+  readonly headers: Readonly<Record<string, string | Buffer>>;
+}
+
+/**
+ * Publishes records to several topics in one step: consumers see all of them or none. Whoever opens a publisher of the
+ * same name takes over: what the one before had not finished is undone, and nothing of it can arrive later.
+ */
+export interface AtomicPublisher {
+  /**
+   * Resolves when it is decided that the records are published; readers see them milliseconds later.
+   * @throws Error when the records are not published, or when nobody knows: look into the log before trying again
+   */
+  publish(records: readonly PlacedRecord[]): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,70 @@
+import { FRAME_BYTES, type RecordCodec } from '@playline/contracts';
+import type { RecordRows, RowBuffer } from '@playline/events';
+import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '@playline/stream';
+import { createSchemaReaders, type SchemaReaders } from '../schema-readers.ts';
+import type { BlockParts, BlockStep } from './block-step.ts';
+import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
+
+interface RecordBlockOptions<R> extends BlockParts {
+  decoders: SchemaReaders<(bytes: Buffer) => R>;
+  rows: RecordRows<R>;
+}
+
+/** Creates the step of records that are few enough to be read as objects: decode, check fences, write their rows. */
+export function createRecordBlocks<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
+  const decoders = createSchemaReaders({ source: parts.schemas, createReader: codec.decoderOf });
+  return {
+    openBlock: (transformVersion) => new RecordBlock({ ...parts, decoders, rows }, transformVersion),
+    prefetch: decoders.prefetch,
+  };
+}
+
+class RecordBlock<R> implements BlockBuilder {
+  readonly #options: RecordBlockOptions<R>;
+  readonly #transformVersion: number;
+  /** One a table, in the order of the tables. */
+  readonly #buffers: RowBuffer[];
+
+  constructor(options: RecordBlockOptions<R>, transformVersion: number) {
+    this.#options = options;
+    this.#transformVersion = transformVersion;
+    this.#buffers = options.rows.tables.map(() => options.pool.take());
+  }
+
+  get rows(): number {
+    return this.#buffers.reduce((sum, { rows }) => sum + rows, 0);
+  }
+
+  get bytes(): number {
+    return this.#buffers.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  add(record: StreamRecord): Outcome {
+    const schemaId = framedSchemaIdOf(record);
+    if (schemaId === null) return UNFRAMED;
+    const { decoders, rows, checkFences } = this.#options;
+    const decoded = decoders.readerOf(schemaId)((record as FramedRecord).value.subarray(FRAME_BYTES));
+    const subject = rows.subjectOf(decoded);
+    if (subject !== null && checkFences(subject)) return { kind: 'drop', reason: 'fenced' };
+    const before = this.#buffers.map((buffer) => buffer.rows);
+    try {
+      for (const [index, { addRows }] of rows.tables.entries()) addRows(this.#buffers[index]!, decoded, record);
+    } catch (error) {
+      for (const [index, buffer] of this.#buffers.entries()) buffer.truncate(before[index]!);
+      throw error;
+    }
+    return { kind: 'ok' };
+  }
+
+  /** A token for each table; the offsets are committed only when all of them have their rows. */
+  async write(block: BlockName, signal: AbortSignal): Promise<void> {
+    const { rows, writeRows } = this.#options;
+    const transformVersion = this.#transformVersion;
+    for (const [index, { table }] of rows.tables.entries())
+      await writeRows({ table, rows: this.#buffers[index]!, block, transformVersion, signal });
+  }
+
+  release(): void {
+    for (const buffer of this.#buffers) this.#options.pool.give(buffer);
+  }
+}

@@ -1,0 +1,65 @@
+import { createKeyVerifier, type KeyStore, type KeyVerifier } from '@playline/access-keys';
+import type { ConsentStore } from '@playline/consent';
+import { TOPICS } from '@playline/contracts';
+import type { ErasureHolds } from '@playline/erasure';
+import type { IdentityGraph } from '@playline/identity';
+import type { Closable, Logger } from '@playline/runtime';
+import type { Config } from './config.ts';
+import { openHoldSweep } from './hold-sweep.ts';
+import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+
+/** Ports of the operations on one identity: its consent and its erasure. */
+export interface AudiencePorts {
+  consents: Pick<ConsentStore, 'apply' | 'read'>;
+  holds: Pick<ErasureHolds, 'place' | 'confirm' | 'release'>;
+  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch'>;
+  /** Verifies secret keys. */
+  verifySecret: KeyVerifier;
+  /** Ids of the schemas of consents and erasures; null while the registry has not told them. */
+  schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
+}
+
+type OpenStore<T> = (options: { url: string; onFault: (fault: Error) => void }) => Promise<T>;
+
+export interface OpenAudiencePortsParts {
+  /** What opens the stores: the composition root knows it. */
+  open: {
+    openRedisConsentStore: OpenStore<ConsentStore>;
+    openRedisErasureHolds: OpenStore<ErasureHolds>;
+    openRedisIdentityGraph: OpenStore<IdentityGraph>;
+  };
+  /** Records of the secret keys. */
+  store: Pick<KeyStore, 'find'>;
+  registry: SchemaIdSource;
+  config: Pick<Config, 'REDIS_URL' | 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
+  logger: Logger;
+}
+
+/**
+ * Opens the ports and the sweep of holds that were left behind. Their schema ids are asked for apart from those of
+ * messages, so a registry that lacks one of these keeps no message out.
+ */
+export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<AudiencePorts & Closable> {
+  const { config, logger } = parts;
+  const onFault = (error: Error) => logger.debug({ error }, 'the connection to Redis broke');
+  const at = { url: config.REDIS_URL, onFault };
+  const [consents, holds, identities] = await Promise.all([
+    parts.open.openRedisConsentStore(at),
+    parts.open.openRedisErasureHolds(at),
+    parts.open.openRedisIdentityGraph(at),
+  ]);
+  const subjectOf = (topic: { name: string }) => `${config.TOPIC_PREFIX}${topic.name}-value`;
+  const subjects = { consents: subjectOf(TOPICS.consents), erasures: subjectOf(TOPICS.erasures) };
+  const schemas = openSchemaIds(parts.registry, subjects, logger);
+  const sweep = openHoldSweep(holds, logger);
+  return {
+    consents,
+    holds,
+    identities,
+    verifySecret: createKeyVerifier({ store: parts.store, prefix: config.ACCESS_KEY_PREFIX, kind: 'secret' }),
+    schemaIds: schemas.current,
+    close: async () => {
+      await Promise.all([sweep, schemas, consents, holds, identities].map((part) => part.close()));
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import { PublicError } from '@playline/errors';
+import type { Route } from '@playline/http';
+import type { IdentityKeyer } from '@playline/identity';
+import type { Producer } from '@playline/stream';
+import type { AudiencePorts } from './audience-ports.ts';
+import { type Authorise, createAuthorise } from './authorise.ts';
+import type { BytesInFlight } from './bytes-in-flight.ts';
+import type { Config } from './config.ts';
+import type { GatewayMetrics } from './metrics.ts';
+import type { RateLimits } from './rate-limits/index.ts';
+import { createEraseRoute } from './routes/audience-data/handler.ts';
+import { createRequestErasure } from './routes/audience-data/request-erasure.ts';
+import { createConsentAuthorise } from './routes/tracking-consent/authorise.ts';
+import { createReadConsentRoute } from './routes/tracking-consent/read.ts';
+import { createStoreChange } from './routes/tracking-consent/store-change.ts';
+import { createWriteConsentRoute } from './routes/tracking-consent/write.ts';
+
+export interface AudienceRoutesParts {
+  config: Pick<Config, 'HTTP_HEADER_PREFIX' | 'TOPIC_PREFIX' | 'PUBLISH_DEADLINE_MS' | 'ERASURE_CLOCK_SKEW_MS'>;
+  audience: AudiencePorts;
+  producer: Pick<Producer, 'send' | 'sendPlaced'>;
+  keyer: IdentityKeyer;
+  /** The check of the publishable key. */
+  authorise: Authorise;
+  limits: Pick<RateLimits, 'failedKeys' | 'consents'>;
+  bytesInFlight: BytesInFlight;
+  metrics: GatewayMetrics;
+  /** Told of faults that change no answer. */
+  onFault: (fault: unknown, words: string) => void;
+}
+
+/** Assembles the operations on one identity: its consent (publishable key) and its erasure (secret key). */
+export function createAudienceRoutes(parts: AudienceRoutesParts): Route[] {
+  return [...createConsentRoutes(parts), createErasureRoute(parts)];
+}
+
+function createConsentRoutes({ config, audience, limits, ...parts }: AudienceRoutesParts): Route[] {
+  const { producer, keyer, bytesInFlight, metrics } = parts;
+  const { consents } = audience;
+  const authorise = createConsentAuthorise(parts.authorise);
+  const deadlineMs = config.PUBLISH_DEADLINE_MS;
+  const schemaId = schemaIdOf(audience, 'consents');
+  const storeChange = createStoreChange({ producer, consents, schemaId, topicPrefix: config.TOPIC_PREFIX });
+  const onStored = metrics.onConsent;
+  return [
+    limits.consents(createReadConsentRoute({ authorise, consents, keyer, deadlineMs })),
+    limits.consents(createWriteConsentRoute({ authorise, bytesInFlight, storeChange, keyer, deadlineMs, onStored })),
+  ];
+}
+
+function createErasureRoute({ config, audience, limits, ...parts }: AudienceRoutesParts): Route {
+  const { producer, keyer, onFault } = parts;
+  const { holds, identities } = audience;
+  const authorise = createAuthorise(
+    `${config.HTTP_HEADER_PREFIX}-api-key`,
+    limits.failedKeys.guard(audience.verifySecret),
+  );
+  const schemaId = schemaIdOf(audience, 'erasures');
+  const settings = { topicPrefix: config.TOPIC_PREFIX, clockSkewMs: config.ERASURE_CLOCK_SKEW_MS };
+  const requestErasure = createRequestErasure({ producer, holds, identities, schemaId, ...settings, onFault });
+  const deadlineMs = config.PUBLISH_DEADLINE_MS;
+  return limits.failedKeys.show(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs }));
+}
+
+function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): () => number {
+  return () => {
+    const ids = schemaIds();
+    if (ids !== null) return ids[name];
+    throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error('the schema ids are not known yet') });
+  };
+}

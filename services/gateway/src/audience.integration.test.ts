@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import { createKey } from '@playline/access-keys';
+import { consentCodec, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
+import { createIdentityKeyer, type IdentityGraph } from '@playline/identity';
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { readTopic } from '@playline/stream/kafka';
+import { testStores, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { erase, getConsent, putConsent, wanted } from './test/audience-calls.ts';
+import { type GatewayProcess, openProcess, openRealStores, openWire, type RealStores } from './test/open-process.ts';
+
+const pepper = randomBytes(32);
+const keyOf = createIdentityKeyer(pepper);
+let stores: RealStores;
+let gateways: GatewayProcess[];
+let secretKey: string;
+let graph: IdentityGraph;
+let redis: Redis;
+const environmentId = () => stores.owner.environmentId;
+
+async function open(environment: Record<string, string> = {}): Promise<GatewayProcess> {
+  const opened = await openProcess(stores.topicPrefix, { IDENTITY_PEPPER: pepper.toString('hex'), ...environment });
+  await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
+  return opened;
+}
+
+beforeAll(async () => {
+  stores = await openRealStores();
+  redis = new Redis(testStores().redis);
+  graph = await openRedisIdentityGraph({ url: testStores().redis });
+  await graph.mintEpoch();
+  const context = { store: stores.store, prefix: 'svcapik' };
+  secretKey = (await createKey(context, { ...stores.owner, kind: 'secret' })).key;
+  gateways = await Promise.all([open(), open()]);
+  const known = async (gateway: GatewayProcess) => (await getConsent({ url: gateway.url, key: stores.key })).ok;
+  for (const gateway of gateways) await until('consents are answered', () => known(gateway));
+});
+afterAll(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.close()));
+  await graph.close();
+  for await (const names of redis.scanBufferStream({ match: `*{${environmentId()}}*`, count: 10_000 }))
+    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
+  for (const member of await redis.zrangeBuffer('erasure:lapsing', '0', '-1'))
+    if (member.toString('latin1').startsWith(`${environmentId()}\0`)) await redis.zrem('erasure:lapsing', member);
+  await redis.del(`identity:applied:${environmentId()}-links`);
+  redis.disconnect();
+  await stores.close();
+});
+
+const callerOf = ({ url }: GatewayProcess) => ({ url, key: stores.key });
+const statusAt = async (gateway: GatewayProcess, anonymousId: string) =>
+  ((await (await getConsent(callerOf(gateway), `?anonymousId=${anonymousId}`)).json()) as { status: string }).status;
+const read = (topic: { name: string }) =>
+  readTopic({ brokers: testStores().kafka, topic: stores.topicPrefix + topic.name });
+
+/** The status at the latest offset, by identity key. */
+async function latestInLog(): Promise<Map<string, string>> {
+  const latest = new Map<string, { offset: number; status: string }>();
+  for (const { offset, value } of await read(TOPICS.consents)) {
+    const { identityKey, status } = consentCodec.decode(value!.subarray(FRAME_BYTES));
+    const name = identityKey.toString('hex');
+    if ((latest.get(name)?.offset ?? -1) < offset) latest.set(name, { offset, status });
+  }
+  return new Map([...latest].map(([name, { status }]) => [name, status]));
+}
+
+describe('consent on two gateways', () => {
+  it('is what any of them answered 204 to, on both, at once', async () => {
+    for (const [turn, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
+      const gateway = gateways[turn % 2]!;
+      expect((await putConsent(callerOf(gateway), wanted({ anonymousId: 'seen', status }))).status).toBe(204);
+      for (const other of gateways) expect(await statusAt(other, 'seen')).toBe(status);
+    }
+  });
+
+  it('ends as the log does, however changes of one identity race on both', async () => {
+    const ids = Array.from({ length: 40 }, (_, at) => `racing-${at}`);
+    const race = ids.flatMap((anonymousId) =>
+      (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
+        gateway: gateways[at % 2]!,
+        change: wanted({ anonymousId, status }),
+      })),
+    );
+    const answers = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
+    const latest = await latestInLog();
+    for (const id of ids) {
+      const last = latest.get(keyOf(environmentId(), 'anonymous', id).toString('hex'));
+      for (const gateway of gateways) expect(await statusAt(gateway, id)).toBe(last);
+    }
+  });
+
+  it('answers 500 without Redis after the change is on the log; sent again it is taken', async () => {
+    const url = new URL(testStores().redis);
+    const wire = await openWire(Number(url.port));
+    url.port = String(wire.port);
+    const gateway = await open({ REDIS_URL: url.href });
+    const change = wanted({ anonymousId: 'unlucky', status: 'none' });
+    await until('consents are answered', async () => (await getConsent(callerOf(gateway))).ok);
+    wire.mode = 'cut';
+    expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
+    expect((await getConsent(callerOf(gateway))).status).toBe(500);
+    const name = keyOf(environmentId(), 'anonymous', 'unlucky').toString('hex');
+    expect((await latestInLog()).get(name)).toBe('none');
+    wire.mode = 'open';
+    await until('the change is taken', async () => (await putConsent(callerOf(gateway), change)).status === 204);
+    expect(await statusAt(gateways[0]!, 'unlucky')).toBe('none');
+    expect(await gateway.close()).toBe(0);
+    await wire.close();
+  });
+});
+
+describe('erasure', () => {
+  it('holds links newer than the request, which stands on the log with everybody who was linked', async () => {
+    const [subject, member] = [
+      keyOf(environmentId(), 'steam', 'player'),
+      keyOf(environmentId(), 'anonymous', 'device'),
+    ];
+    await linkDirectly(subject, member);
+    const before = Date.now();
+    const answer = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
+    expect(answer.status).toBe(202);
+    const id = answer.headers.get('x-erasure-id')!.replaceAll('-', '');
+    const requests = (await read(TOPICS.erasures)).map(({ value }) =>
+      erasureRequestCodec.decode(value!.subarray(FRAME_BYTES)),
+    );
+    const request = requests.find(({ erasureId }) => erasureId.toString('hex') === id)!;
+    expect(request.memberKeys).toEqual([member]);
+    expect(request.subjectKeys).toHaveLength(9);
+    expect(request.cutoffAt).toBeGreaterThanOrEqual(before + 2000);
+    const held = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
+    expect(new Set(held)).toEqual(new Set([String(request.cutoffAt)]));
+  });
+
+  it('is seen by the identity graph: a newer link of the subject waits, that of another does not', async () => {
+    expect((await erase({ url: gateways[1]!.url, secretKey }, '?anonymousId=held')).status).toBe(202);
+    const later = Date.now() + 60_000;
+    const keys = (id: string) =>
+      [keyOf(environmentId(), 'anonymous', id), keyOf(environmentId(), 'steam', id)] as const;
+    expect(await applyLink(keys('held'), later)).toBe('parked');
+    expect(await applyLink(keys('free'), later)).toBe('decided');
+  });
+
+  it('of an identity ends what its consent was: a change up to the cut-off is not taken any more', async () => {
+    const key = keyOf(environmentId(), 'anonymous', 'erased');
+    await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
+    await graph.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
+    await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
+    expect((await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }))).status).toBe(204);
+    expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
+  });
+});
+
+/** A source of facts of its own each time, so that tests need not know what was applied before. */
+async function applyLink([a, b]: readonly [Buffer, Buffer], receivedAt: number): Promise<string> {
+  const own = await openRedisIdentityGraph({ url: testStores().redis, linkTopic: `${environmentId()}-links` });
+  const source = { generation: 0, partition: 0 };
+  const after = await own.lastApplied(source);
+  const step = {
+    link: 'identify',
+    blocked: false,
+    otherKeys: [],
+    aKey: a,
+    aKind: 'anonymous',
+    bKey: b,
+    bKind: 'steam',
+  } as const;
+  const fact = { environmentId: environmentId(), offset: after + 1, receivedAt, eventTime: receivedAt, steps: [step] };
+  const [applied] = await own.apply({ ...source, after, through: after + 1, facts: [fact] });
+  await own.close();
+  return applied!.kind;
+}
+
+async function linkDirectly(user: Buffer, anonymous: Buffer): Promise<void> {
+  expect(await applyLink([anonymous, user], Date.now() - 60_000)).toBe('decided');
+}

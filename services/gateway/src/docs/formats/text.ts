@@ -1,0 +1,34 @@
+import { type Example, type ExampleAnswer, KEY_OF } from '../operation.ts';
+
+/** Shell variables that a reader sets before trying a command. */
+export const KEY_VARIABLES: Readonly<Record<string, string>> = {
+  [KEY_OF.publishable]: '$PUBLISHABLE_KEY',
+  [KEY_OF.secret]: '$SECRET_KEY',
+};
+
+/** The request as a command that can be pasted into a shell. */
+export function toCommand({ request }: Example, publicUrl: string): string {
+  const { method, target, headers, body } = request;
+  const lines = [
+    `curl -i -X ${method} ${quote(publicUrl + target)}`,
+    ...Object.entries(headers).map(([name, value]) => `-H ${toHeader(name, value)}`),
+    ...(body === null ? [] : [`--data-binary ${quote(body)}`]),
+  ];
+  return lines.join(' \\\n  ');
+}
+
+/** The answer as it comes over the wire, its body indented. */
+export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
+  return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
+}
+
+function toHeader(name: string, value: string): string {
+  const variable = KEY_VARIABLES[value];
+  return variable === undefined ? quote(`${name}: ${value}`) : `"${name}: ${variable}"`;
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,2 @@
+export * from './documents.ts';
+export { type DocsSettings, errorPath } from './operation.ts';

@@ -1,0 +1,175 @@
+import {
+  BATCH_BYTES_MAX,
+  BATCH_MESSAGES_MAX,
+  MESSAGE_BYTES_MAX,
+  messagesRequestSchema,
+  messagesResponseSchema,
+} from '@playline/contracts';
+import { createEraseExamples } from './examples/audience-data.ts';
+import type { ExampleContext } from './examples/example.ts';
+import { createMessagesExamples } from './examples/messages.ts';
+import { createReadConsentExamples, createWriteConsentExamples } from './examples/tracking-consent.ts';
+import type { AnswerSpec, HeaderSpec, Operation } from './operation.ts';
+import { identifierSchema, trackingConsentSchema, updateTrackingConsentSchema } from './schemas.ts';
+
+const TRACE: HeaderSpec = {
+  name: 'x-trace-id',
+  description: 'Trace id of the request: that of a valid `traceparent`, else a new one. Tell it to the operator.',
+  schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
+};
+const RETRY_AFTER: HeaderSpec = {
+  name: 'Retry-After',
+  description: 'Whole seconds until the same request may be sent again.',
+  schema: { type: 'integer', minimum: 1 },
+};
+const ERASURE_ID: HeaderSpec = {
+  name: 'x-erasure-id',
+  description: 'Finds the receipt of the erasure.',
+  schema: { type: 'string', pattern: '^[0-9a-f-]{36}$' },
+};
+
+/** Structured fields of the IETF draft "RateLimit header fields for HTTP". */
+const RATE_LIMIT: readonly HeaderSpec[] = [
+  {
+    name: 'RateLimit-Policy',
+    description: 'The limit that applies: `q` units in `w` seconds. A batch counts as many units as it has messages.',
+    schema: { type: 'string', pattern: ';q=\\d+;w=\\d+' },
+  },
+  {
+    name: 'RateLimit',
+    description: 'What is left of it: `r` units; all of them again in `t` seconds.',
+    schema: { type: 'string', pattern: ';r=\\d+' },
+  },
+];
+
+type Rest = Partial<Pick<AnswerSpec, 'schema' | 'codes' | 'headers'>>;
+
+const answer = (status: number, description: string, rest: Rest = {}): AnswerSpec => ({
+  status,
+  description,
+  schema: rest.schema ?? null,
+  codes: rest.codes ?? [],
+  headers: [TRACE, ...(rest.headers ?? [])],
+});
+
+const INVALID = answer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
+const INVALID_OR_KEY = answer(400, 'The request is not valid, or its key is not.', { codes: ['VALIDATION_ERROR'] });
+const UNAUTHORISED = answer(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
+const TOO_MANY = answer(429, 'Too many requests at the moment; send the same request again later.', {
+  codes: ['TOO_MANY_REQUESTS_ERROR'],
+  headers: [RETRY_AFTER],
+});
+const FAILED = answer(500, 'The service failed; send the same request again, with the same message ids.', {
+  codes: ['INTERNAL_SERVER_ERROR'],
+});
+
+/** Every answer of every operation says where its caller stands. */
+const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
+  answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
+
+const CONSENT_PATH = '/v1/audience/tracking-consent';
+
+/** Every operation that the gateway offers to callers, as data: specification 1, "Endpoints". */
+export function createOperations(context: ExampleContext): Operation[] {
+  return [
+    createIngest(context),
+    {
+      id: 'getTrackingConsent',
+      method: 'GET',
+      path: CONSENT_PATH,
+      summary: 'Get tracking consent',
+      description: ['Gives the consent of an anonymous identity; `not_set` when none was ever written.'],
+      key: 'publishable',
+      query: [
+        { name: 'anonymousId', required: true, description: 'Whose consent is asked for.', schema: identifierSchema },
+      ],
+      body: null,
+      answers: limited([
+        answer(200, 'The consent of this identity.', { schema: trackingConsentSchema }),
+        INVALID_OR_KEY,
+        TOO_MANY,
+        FAILED,
+      ]),
+      examples: createReadConsentExamples(context),
+    },
+    {
+      id: 'updateTrackingConsent',
+      method: 'PUT',
+      path: CONSENT_PATH,
+      summary: 'Update tracking consent',
+      description: ['Sets the consent of an anonymous identity. A read that begins after the 204 sees it.'],
+      key: 'publishable',
+      query: [],
+      body: {
+        description: 'Whose consent, what it is now, and where it was given.',
+        schema: updateTrackingConsentSchema,
+      },
+      answers: limited([answer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
+      examples: createWriteConsentExamples(context),
+    },
+    createErase(context),
+  ];
+}
+
+function createIngest(context: ExampleContext): Operation {
+  return {
+    id: 'ingestMessages',
+    method: 'POST',
+    path: '/v1/audience/messages',
+    summary: 'Ingest messages',
+    description: [
+      `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and judges each on its own. The answer comes after every accepted message is on the log.`,
+      'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never send it again after another 4xx.',
+      `A batch may have ${BATCH_BYTES_MAX} bytes after decompression, a message ${MESSAGE_BYTES_MAX}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
+    ],
+    key: 'publishable',
+    query: [],
+    body: {
+      description:
+        'Messages that break a rule of `Message` are refused one by one and do not fail the batch. Unknown members are ignored; null in an optional member means that it is absent.',
+      schema: messagesRequestSchema,
+    },
+    answers: limited([
+      answer(200, 'At least one message was accepted; `rejections` names the others.', {
+        schema: messagesResponseSchema,
+      }),
+      answer(400, 'The request is not valid (envelope), or every message was refused (MessagesResponse).', {
+        schema: messagesResponseSchema,
+        codes: ['VALIDATION_ERROR'],
+      }),
+      UNAUTHORISED,
+      TOO_MANY,
+      FAILED,
+    ]),
+    examples: createMessagesExamples(context),
+  };
+}
+
+function createErase(context: ExampleContext): Operation {
+  const identifier = (name: string, description: string) =>
+    ({ name, required: false, description, schema: identifierSchema }) as const;
+  return {
+    id: 'eraseData',
+    method: 'DELETE',
+    path: '/v1/audience/data',
+    summary: 'Erase data for an identity',
+    description: [
+      'Takes a request to erase one person: the identity given and every identity linked to it. It is carried out afterwards.',
+      'Give exactly one of the two identifiers. The operation needs the secret key, which belongs on servers alone.',
+    ],
+    key: 'secret',
+    query: [
+      identifier('anonymousId', 'The anonymous identity to erase. Not together with userId.'),
+      identifier('userId', 'The user to erase, in every identity type. Not together with anonymousId.'),
+    ],
+    body: null,
+    answers: limited([
+      answer(202, 'The request is recorded; erasure follows.', { headers: [ERASURE_ID] }),
+      INVALID,
+      UNAUTHORISED,
+      TOO_MANY,
+      FAILED,
+    ]),
+    examples: createEraseExamples(context),
+  };
+}

@@ -1,0 +1,29 @@
+/** Markup made by `html`: everything in it that came as a value is escaped. */
+export class Markup {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+export type HtmlValue = string | number | Markup | readonly HtmlValue[];
+
+/** Writes markup. Values are escaped for text and for attributes in double quotes; markup and lists of it stay. */
+export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Markup {
+  return new Markup(parts.map((part, index) => part + toMarkupText(values[index] ?? '')).join(''));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function toMarkupText(value: HtmlValue): string {
+  if (value instanceof Markup) return value.text;
+  if (typeof value === 'object') return value.map(toMarkupText).join('');
+  return String(value).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}

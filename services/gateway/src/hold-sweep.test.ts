@@ -1,0 +1,35 @@
+import { openMemoryErasureHolds } from '@playline/erasure/memory';
+import { createLogger } from '@playline/runtime';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { openHoldSweep } from './hold-sweep.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const logger = createLogger({ service: 'gateway', level: 'error' }, { write: () => {} });
+const key = Buffer.alloc(16, 1);
+
+it('drops a hold that was left behind within 75 s of its request, also when sweeps before failed', async () => {
+  const holds = openMemoryErasureHolds();
+  let faults = 3;
+  const dropLapsed = async (nowMs: number) => {
+    if (faults-- > 0) throw new Error('ECONNREFUSED');
+    return await holds.dropLapsed(nowMs);
+  };
+  const sweep = openHoldSweep({ dropLapsed }, logger);
+  const hold = { environmentId: 'demo-test', erasureId: Buffer.alloc(16), keys: [key], cutoffMs: 1 };
+  await holds.place({ ...hold, lapsesAtMs: Date.now() + 60_000 });
+  await vi.advanceTimersByTimeAsync(59_999);
+  expect(holds.cutoffOf('demo-test', key)).toBe(1);
+  await vi.advanceTimersByTimeAsync(15_001);
+  expect(holds.cutoffOf('demo-test', key)).toBeNull();
+  await sweep.close();
+});
+
+it('ends with the service', async () => {
+  let sweeps = 0;
+  const sweep = openHoldSweep({ dropLapsed: async () => sweeps++ }, logger);
+  await sweep.close();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(sweeps).toBe(0);
+});

@@ -1,0 +1,60 @@
+import { createHttpApp, type HttpServer, openHttpServer, type Route } from '@playline/http';
+import { openSharedLimiter } from '@playline/rate-limit';
+import { createMemoryBalances } from '@playline/rate-limit/memory';
+import { createMetrics, parseConfig } from '@playline/runtime';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createRateLimits } from './index.ts';
+import { rateLimitSettings } from './settings.ts';
+
+let server: HttpServer | undefined;
+afterEach(() => server?.close());
+
+/** A server with one limited route, which counts how often it was reached. */
+async function open() {
+  const settings = parseConfig(z.object(rateLimitSettings), {
+    RATE_LIMIT_CONSENTS_PER_S: '1',
+    RATE_LIMIT_CONSENTS_BURST: '3',
+    TRUSTED_PROXIES: '1',
+  });
+  const limiter = openSharedLimiter({ balances: createMemoryBalances() });
+  const limits = createRateLimits({ settings, limiter, metrics: createMetrics('test') });
+  const reached = { times: 0 };
+  const route: Route = {
+    method: 'GET',
+    path: '/consent',
+    cors: true,
+    handle: (exchange) => {
+      reached.times++;
+      exchange.answer(200, '{}');
+    },
+  };
+  const app = createHttpApp({
+    routes: [limits.consents(route)],
+    publishableKeyHeader: 'x-key',
+    link: (code) => code,
+  });
+  server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${server.port}/consent`;
+  const get = (address: string) => fetch(url, { headers: { 'x-forwarded-for': address } });
+  return { get, reached };
+}
+
+describe('the limit of the consent operations', () => {
+  it('answers 429 to an address that asks too often, before the route, and 200 to any other', async () => {
+    const { get, reached } = await open();
+    for (const left of [2, 1, 0]) {
+      const answer = await get('192.0.2.1');
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('ratelimit-policy')).toBe('"consents";q=3;w=3');
+      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${left};t=[123]$`));
+    }
+    const refused = await get('192.0.2.1');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(refused.headers.get('ratelimit')).toBe('"consents";r=0;t=1');
+    expect(await refused.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', details: null });
+    expect(reached.times).toBe(3);
+    expect((await get('192.0.2.2')).status).toBe(200);
+  });
+});

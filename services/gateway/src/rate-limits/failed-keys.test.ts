@@ -1,0 +1,63 @@
+import type { KeyRecord } from '@playline/access-keys';
+import type { Exchange } from '@playline/http';
+import { createLocalLimiter } from '@playline/rate-limit';
+import { describe, expect, it } from 'vitest';
+import { createFailedKeyLimit } from './failed-keys.ts';
+
+const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
+
+/** Keys by what a look-up says of them; everything else is unknown. */
+function setUp() {
+  const keys = new Map<string, KeyRecord>([['good', { keyId: 'k' } as KeyRecord]]);
+  const world = { keys, lookUps: 0, away: false };
+  const limit = createFailedKeyLimit({
+    limiter: createLocalLimiter({ policy: { name: 'failed-keys', perSecond: 1, burst: 3 }, now: () => 0 }),
+    addressOf: (request) => (request as unknown as { address: string }).address,
+    onRefused: () => {},
+  });
+  const verify = limit.guard(async (key) => {
+    world.lookUps++;
+    if (world.away) throw new Error('away');
+    return keys.get(key) ?? null;
+  });
+  const ask = async (key: string, address = '192.0.2.1') => verify(key, exchangeOf(address));
+  return { world, ask };
+}
+
+describe('the limit on failed keys', () => {
+  it('holds for tries at once as for tries one by one', async () => {
+    const { world, ask } = setUp();
+    const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, place) => ask(`wrong-${place}`)));
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+    expect(world.lookUps).toBe(3);
+  });
+
+  it('charges a good key nothing, however often it is asked for', async () => {
+    const { ask } = setUp();
+    for (let times = 0; times < 10; times++) expect(await ask('good')).not.toBeNull();
+    for (let times = 0; times < 3; times++) expect(await ask('wrong')).toBeNull();
+    await expect(ask('wrong')).rejects.toThrow('Too many requests');
+  });
+
+  it('lets a key that was good through from an address that is refused, and from no other moment on than its end', async () => {
+    const { world, ask } = setUp();
+    await ask('good', '192.0.2.2');
+    for (let times = 0; times < 3; times++) await ask('wrong');
+    expect(await ask('good')).not.toBeNull();
+    world.keys.delete('good');
+    expect(await ask('good')).toBeNull();
+    await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 2 });
+  });
+
+  it('counts a store that is away against nobody', async () => {
+    const { world, ask } = setUp();
+    world.away = true;
+    for (let times = 0; times < 10; times++) await expect(ask('any')).rejects.toThrow('away');
+  });
+
+  it('counts each address for itself', async () => {
+    const { ask } = setUp();
+    for (let times = 0; times < 3; times++) await ask('wrong');
+    expect(await ask('wrong', '192.0.2.2')).toBeNull();
+  });
+});

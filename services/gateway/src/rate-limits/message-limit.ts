@@ -1,0 +1,47 @@
+import type { KeyRecord } from '@playline/access-keys';
+import type { Exchange } from '@playline/http';
+import type { RatePolicy, SharedLimiter, Standing } from '@playline/rate-limit';
+import { type OnRefused, refusal, showLimit } from './refuse.ts';
+import type { RateLimitSettings } from './settings.ts';
+
+/** A request's account with the limit of its key. */
+export interface Allowance {
+  /** Takes what the request turned out to hold, accepted or not. */
+  charge(messages: number): void;
+}
+
+/**
+ * Lets a request in under the limit of its key, before its body is read; a promise only while this process has let in
+ * more than the others know. @throws PublicError TOO_MANY_REQUESTS_ERROR while the bucket is empty
+ */
+export type LimitMessages = (exchange: Exchange, key: KeyRecord) => Allowance | Promise<Allowance>;
+
+export interface MessageLimitParts {
+  settings: RateLimitSettings;
+  limiter: Pick<SharedLimiter, 'bucket'>;
+  onRefused: OnRefused;
+}
+
+/** Builds the limit of decided points A, "Rate limit": messages under one publishable key, on all processes together. */
+export function createMessageLimit({ settings, limiter, onRefused }: MessageLimitParts): LimitMessages {
+  const policyOf = createPolicies(settings);
+  return (exchange, { keyId, environmentId }) => {
+    const bucket = limiter.bucket(keyId, policyOf(environmentId));
+    showLimit(exchange, () => bucket);
+    const decide = (standing: Standing): Allowance => {
+      if (standing.allowed) return bucket;
+      onRefused(bucket.policy.name);
+      throw refusal(standing);
+    };
+    const admitted = bucket.admit();
+    return admitted instanceof Promise ? admitted.then(decide) : decide(admitted);
+  };
+}
+
+/** Builds the choice of an environment's policy: its own, or that of all others. */
+export function createPolicies(settings: RateLimitSettings): (environmentId: string) => RatePolicy {
+  const name = 'messages';
+  const usual = { name, perSecond: settings.RATE_LIMIT_MESSAGES_PER_S, burst: settings.RATE_LIMIT_BURST };
+  const own = new Map([...settings.RATE_LIMITS_BY_ENVIRONMENT].map(([id, rate]) => [id, { name, ...rate }]));
+  return (environmentId) => own.get(environmentId) ?? usual;
+}

@@ -1,0 +1,70 @@
+import { testStores, until } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { message } from '../test/open-gateway.ts';
+import {
+  type GatewayProcess,
+  openProcess,
+  openRealStores,
+  openWire,
+  type RealStores,
+  type Wire,
+} from '../test/open-process.ts';
+
+let stores: RealStores;
+let wire: Wire | undefined;
+const gateways: GatewayProcess[] = [];
+beforeAll(async () => {
+  stores = await openRealStores();
+});
+afterAll(() => stores.close());
+afterEach(async () => {
+  for (const gateway of gateways.splice(0)) await gateway.close();
+  await wire?.close();
+});
+
+/** So slow that nothing comes back while a test runs. */
+const RATE = { RATE_LIMIT_MESSAGES_PER_S: '1', RATE_LIMIT_BURST: '300' };
+const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
+const leftOf = (answer: Response) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+
+async function openReady(environment: Record<string, string> = {}): Promise<GatewayProcess> {
+  const gateway = await openProcess(stores.topicPrefix, { ...RATE, ...environment });
+  gateways.push(gateway);
+  await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
+  return gateway;
+}
+
+async function metricOf({ adminUrl }: GatewayProcess): Promise<string> {
+  const text = await (await fetch(`${adminUrl}/metrics`)).text();
+  return /^gateway_rate_limit_shared\{.*\} (\d)$/m.exec(text)?.[1] ?? '';
+}
+
+describe('gateways on one Redis', () => {
+  it('count the messages of a key together, and go on alone while Redis is away', async () => {
+    const redis = new URL(testStores().redis);
+    wire = await openWire(Number(redis.port));
+    redis.port = String(wire.port);
+    const [one, other] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
+    expect((await one.post(stores.key, batch(100))).status).toBe(200);
+    expect((await one.post(stores.key, batch(100))).status).toBe(200);
+    await until('the other has heard of it', async () => {
+      const answer = await other.post(stores.key, batch(1));
+      return answer.status === 200 && leftOf(answer) < 105;
+    });
+
+    wire.mode = 'cut';
+    await until('the limit is local', async () => {
+      await other.post(stores.key, batch(1));
+      return (await metricOf(other)) === '0';
+    });
+    const alone = await other.post(stores.key, batch(1));
+    expect(alone.status).toBe(200);
+    expect(alone.headers.get('ratelimit-policy')).toBe('"messages";q=300;w=300');
+    expect((await one.post(stores.key, batch(100))).status).toBe(200);
+    expect((await one.post(stores.key, batch(100))).status).toBe(429);
+
+    wire.mode = 'open';
+    await until('the limit is shared again', async () => (await other.post(stores.key, batch(1))).status === 429, 1000);
+    expect(await metricOf(other)).toBe('1');
+  });
+});

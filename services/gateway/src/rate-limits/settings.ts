@@ -1,0 +1,62 @@
+import { settings } from '@playline/runtime';
+import { z } from 'zod';
+
+/** Decided points A, "Rate limit": messages a second under one key. */
+const MESSAGES_PER_S = 5000;
+/** Two seconds' worth: a client that was offline sends what it kept. */
+const MESSAGES_BURST = 10_000;
+/** Ten times what one gateway process can take; a unit still lasts several microseconds, the clock's own. */
+const PER_SECOND_MAX = 200_000;
+const BURST_MAX = 10_000_000;
+/** A person who tries keys needs a handful; a machine that guesses would need 2^178. */
+const FAILED_KEYS_PER_MINUTE = 60;
+/** A shop full of players behind one address, each changing their mind now and then. */
+const CONSENTS_PER_S = 100;
+const CONSENTS_BURST = 200;
+/** More proxies in a row than anybody runs. */
+const PROXIES_MAX = 10;
+
+/** How many messages a second, and how many at once. */
+export interface MessageRate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+const perSecond = () => settings.integer(1, PER_SECOND_MAX);
+const burst = () => settings.integer(1, BURST_MAX);
+const rate = z.object({ perSecond: perSecond(), burst: burst() });
+const ENTRY = /^([a-z0-9_-]{1,64})=(\d+)\/(\d+)$/;
+
+/** `environment=perSecond/burst`, comma-separated, such as `demo-development=500/1000`. */
+const ratesByEnvironment = () =>
+  z
+    .string()
+    .default('')
+    .transform((text, context): ReadonlyMap<string, MessageRate> => {
+      const rates = new Map<string, MessageRate>();
+      for (const entry of text.split(',').map((part) => part.trim())) {
+        if (entry === '') continue;
+        const [, environmentId = '', perSecond, burst] = ENTRY.exec(entry) ?? [];
+        const parsed = rate.safeParse({ perSecond, burst });
+        if (parsed.success && !rates.has(environmentId)) rates.set(environmentId, parsed.data);
+        else context.addIssue('expected environment=perSecond/burst, comma-separated, each environment once');
+      }
+      return rates;
+    });
+
+/** The limits' part of the settings, by the names of their environment variables. */
+export const rateLimitSettings = {
+  RATE_LIMIT_MESSAGES_PER_S: perSecond().default(MESSAGES_PER_S),
+  RATE_LIMIT_BURST: burst().default(MESSAGES_BURST),
+  /** Environments with a rate of their own: `demo-development=500/1000,demo-production=20000/40000`. */
+  RATE_LIMITS_BY_ENVIRONMENT: ratesByEnvironment(),
+  /** Keys that turn out wrong, a client address. */
+  RATE_LIMIT_FAILED_KEYS_PER_MINUTE: settings.integer(1, 1_000_000).default(FAILED_KEYS_PER_MINUTE),
+  /** Consent operations, a client address. */
+  RATE_LIMIT_CONSENTS_PER_S: perSecond().default(CONSENTS_PER_S),
+  RATE_LIMIT_CONSENTS_BURST: burst().default(CONSENTS_BURST),
+  /** Proxies in front whose `X-Forwarded-For` entries are true; 0 takes the address of the connection. */
+  TRUSTED_PROXIES: settings.integer(0, PROXIES_MAX).default(0),
+};
+
+export type RateLimitSettings = z.infer<z.ZodObject<typeof rateLimitSettings>>;

@@ -1,0 +1,77 @@
+import { FRAME_BYTES, type RejectionRecord, rejectionCodec, TOPICS } from '@playline/contracts';
+import { openRecordConsumer } from '@playline/stream/kafka';
+import { testStores, until } from '@playline/testkit';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { message } from './test/open-gateway.ts';
+import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
+
+describe('the gateway and the topic of rejections', () => {
+  let stores: RealStores;
+  let topic: string;
+  let gateway: GatewayProcess | undefined;
+
+  beforeAll(async () => {
+    stores = await openRealStores();
+    topic = stores.topicPrefix + TOPICS.rejections.name;
+  });
+  afterEach(async () => {
+    await gateway?.close();
+    gateway = undefined;
+  });
+  afterAll(() => stores.close());
+
+  const openReady = async () => {
+    const opened = await openProcess(stores.topicPrefix);
+    gateway = opened;
+    await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
+    return opened;
+  };
+  const metricsOf = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminUrl}/metrics`)).text();
+  const post = ({ post: send }: GatewayProcess) =>
+    send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
+
+  it('puts on the log what was wrong, also what it was told just before SIGTERM', async () => {
+    const opened = await openReady();
+    const told: RejectionRecord[] = [];
+    const consumer = await openRecordConsumer({
+      brokers: testStores().kafka,
+      groupId: `${stores.topicPrefix}rejections`,
+      topics: [topic],
+      sessionTimeoutMs: 10_000,
+      onBatch: async (records) => {
+        for (const { value } of records) told.push(rejectionCodec.decode(value!.subarray(FRAME_BYTES)));
+      },
+    });
+    try {
+      // Until the registry has told the schema's id, rejections are dropped; readiness does not wait for it.
+      await until('a rejection is told', async () => (await post(opened)).ok && told.length > 0);
+      const answer = await post(opened);
+      expect(await opened.close()).toBe(0);
+      const traceId = answer.headers.get('x-trace-id');
+      const record = await until('the last one', () => told.find((one) => one.traceId === traceId));
+      expect(record).toMatchObject({
+        environmentId: stores.owner.environmentId,
+        code: 'UNSUPPORTED_TYPE',
+        field: 'type',
+        surface: 'unreal',
+      });
+    } finally {
+      await consumer.close();
+    }
+  });
+
+  it('takes messages as before when the topic is gone', async () => {
+    const admin = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    await admin.deleteTopics({ topics: [topic] });
+    await admin.disconnect();
+    const opened = await openReady();
+    await until('a rejection is lost', async () => {
+      expect((await post(opened)).status).toBe(200);
+      return /gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
+    });
+    expect((await post(opened)).status).toBe(200);
+    expect(await opened.close()).toBe(0);
+  });
+});

@@ -1,0 +1,146 @@
+import { FRAME_BYTES, type RejectionRecord, rejectionCodec, schemaIdOf } from '@playline/contracts';
+import { createMetrics } from '@playline/runtime';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type BatchRejections, createPublishRejections, type PublishRejectionsOptions } from './rejections.ts';
+import { createTestProducer } from './test/open-gateway.ts';
+
+const TOPIC = 'test.audience.rejections.v1';
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+const BYTES_MAX = 10_000;
+const rejection: RejectionRecord = {
+  environmentId: 'demo-test',
+  code: 'INVALID_ENUM',
+  field: 'surface',
+  surface: '',
+  library: 'web',
+  libraryVersion: '1',
+  receivedAt: 1_790_000_000_000,
+  traceId: 'a'.repeat(32),
+};
+const batchOf = (errors: number, omitted = 0): BatchRejections => ({
+  records: Array.from({ length: errors }, () => rejection),
+  omitted,
+});
+
+function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
+  const producer = createTestProducer();
+  producer.mode = 'hold';
+  const metrics = createMetrics('test');
+  const publish = createPublishRejections({
+    producer,
+    topic: TOPIC,
+    schemaId: () => 3,
+    metrics,
+    bytesMax: BYTES_MAX,
+    ...options,
+  });
+  const sumOf = async (pattern: RegExp) =>
+    [...(await metrics.text()).matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0);
+  return {
+    producer,
+    publish: (batch: BatchRejections) => publish(batch, TRACEPARENT),
+    heldBytes: () => sumOf(/^gateway_rejections_bytes_held\S* (\S+)$/gm),
+    dropped: (reason = '') => sumOf(new RegExp(`^gateway_rejections_dropped_total\\S*${reason}\\S* (\\S+)$`, 'gm')),
+    sentCount: () => producer.sent.reduce((sum, { records }) => sum + records.length, 0),
+  };
+}
+
+describe('the way of rejections to the log', () => {
+  it('tells one record an error, under the environment, with its trace', () => {
+    const { publish, producer } = openPublisher();
+    publish({ records: [rejection, { ...rejection, field: 'type' }], omitted: 0 });
+    const records = producer.sent[0]?.records ?? [];
+    expect(records.map(({ topic, key, headers }) => [topic, key?.toString(), headers])).toEqual([
+      [TOPIC, 'demo-test', { traceparent: TRACEPARENT }],
+      [TOPIC, 'demo-test', { traceparent: TRACEPARENT }],
+    ]);
+    expect(records.map(({ value }) => schemaIdOf(value))).toEqual([3, 3]);
+    expect(records.map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)))).toEqual([
+      rejection,
+      { ...rejection, field: 'type' },
+    ]);
+  });
+
+  it('holds no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {
+    const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+    for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
+    expect(sentCount()).toBeGreaterThan(0);
+    expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+    expect(await dropped('budget')).toBe(500 - sentCount());
+    // As soon as the producer has caught up, there is room again.
+    for (const { done } of producer.sent) done(null);
+    expect(await heldBytes()).toBe(0);
+    const before = sentCount();
+    publish(batchOf(5));
+    expect(sentCount()).toBe(before + 5);
+  });
+
+  it('keeps within its bound and counts every error once, in any order of batches and settlements', async () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('publish' as const), errors: fc.nat(40), omitted: fc.nat(3) }),
+      fc.record({ kind: fc.constant('settle' as const), fails: fc.boolean() }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+        let [total, failed, settled] = [0, 0, 0];
+        for (const each of steps) {
+          if (each.kind === 'publish') {
+            publish(batchOf(each.errors, each.omitted));
+            total += each.errors + each.omitted;
+          } else if (settled < producer.sent.length) {
+            const { records, done } = producer.sent[settled++]!;
+            done(each.fails ? new Error('NOT_LEADER') : null);
+            failed += each.fails ? records.length : 0;
+          }
+          expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+        }
+        expect(await dropped('fault')).toBe(failed);
+        expect(sentCount() + (await dropped()) - failed).toBe(total);
+        for (const { done } of producer.sent.slice(settled)) done(null);
+        expect(await heldBytes()).toBe(0);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('counts what the brokers refuse and what the producer throws, and gives its room back', async () => {
+    const refused = openPublisher();
+    refused.publish(batchOf(2));
+    refused.producer.sent[0]?.done(new Error('refused'));
+    // A producer that settles twice must not open more room than there is.
+    refused.producer.sent[0]?.done(new Error('refused'));
+    expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
+
+    const throwing = openPublisher({
+      producer: {
+        send: () => {
+          throw new Error('closed');
+        },
+      },
+    });
+    throwing.publish(batchOf(3));
+    expect([await throwing.dropped('fault'), await throwing.heldBytes()]).toEqual([3, 0]);
+
+    const broken = openPublisher();
+    broken.publish({ records: [{ ...rejection, field: undefined as unknown as string }], omitted: 0 });
+    expect([await broken.dropped('fault'), await broken.heldBytes()]).toEqual([1, 0]);
+  });
+
+  it('sends nothing before the registry has told the schema id, and counts it', async () => {
+    const { publish, producer, dropped } = openPublisher({ schemaId: () => null });
+    publish(batchOf(4, 2));
+    expect(producer.sent).toEqual([]);
+    expect([await dropped('schema'), await dropped('batch')]).toEqual([4, 2]);
+  });
+
+  it('keeps no part of a buffer that others share', () => {
+    const { publish, producer } = openPublisher();
+    publish(batchOf(3));
+    const records = producer.sent[0]?.records ?? [];
+    const buffers = records.flatMap(({ key, value }) => [key!, value]);
+    const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
+    for (const { buffer } of buffers) expect(buffer.byteLength).toBe(bytes);
+  });
+});

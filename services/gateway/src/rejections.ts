@@ -1,0 +1,141 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec, TOPICS } from '@playline/contracts';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { OutgoingRecord, Producer } from '@playline/stream';
+import type { Config } from './config.ts';
+import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+
+/** What one batch has to tell about its rejected messages. */
+export interface BatchRejections {
+  readonly records: readonly RejectionRecord[];
+  /** Errors beyond the bound of a batch, told of by nobody. */
+  readonly omitted: number;
+}
+
+/** Tells of a batch that has been answered. Returns at once and never throws: ingest does not depend on it. */
+export type PublishRejections = (rejections: BatchRejections, traceparent: string) => void;
+
+export interface PublishRejectionsOptions {
+  /** Not the producer of accepted messages: a topic of rejections without a leader must not hold those up. */
+  producer: Pick<Producer, 'send'>;
+  topic: string;
+  /** Null until the registry has told it. */
+  schemaId: () => number | null;
+  metrics: Metrics;
+  bytesMax?: number;
+}
+
+/** As much as one large batch: a sixteenth of the room for accepted messages, and over a thousand errors. */
+const BYTES_MAX = BATCH_BYTES_MAX;
+/** What a waiting record costs besides its bytes: its objects here and in the producer, rounded up. */
+const RECORD_OVERHEAD_BYTES = 512;
+
+/**
+ * Builds the way of rejections to the log, best effort: what finds no room, or is not acknowledged, is dropped and
+ * counted. A record counts against the bound until the producer settles it, so brokers that are away cost `bytesMax`.
+ */
+export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
+  const { producer, topic, schemaId, metrics, bytesMax = BYTES_MAX } = options;
+  const dropped = metrics.counter('gateway_rejections_dropped_total', 'Rejection errors not published', ['reason']);
+  const waiting = metrics.gauge('gateway_rejections_bytes_held', 'Bytes of rejections not yet acknowledged');
+  let held = 0;
+  const hold = (bytes: number) => {
+    held += bytes;
+    waiting.set(held);
+  };
+  const drop = (reason: 'batch' | 'budget' | 'schema' | 'fault', count: number) => {
+    if (count > 0) dropped.inc({ reason }, count);
+  };
+
+  /** Hands records to the producer; they are held until it settles them, whatever becomes of them. */
+  const send = (records: readonly OutgoingRecord[], bytes: number) => {
+    let open = true;
+    const settle = (fault: unknown) => {
+      if (!open) return;
+      open = false;
+      hold(-bytes);
+      if (fault !== null) drop('fault', records.length);
+    };
+    hold(bytes);
+    try {
+      producer.send(records, settle);
+    } catch (error) {
+      settle(error);
+    }
+  };
+
+  const publish: PublishRejections = ({ records, omitted }, traceparent) => {
+    drop('batch', omitted);
+    const id = schemaId();
+    if (id === null) return drop('schema', records.length);
+    const taken = encodeWithin(bytesMax - held, records, { topic, schemaId: id, traceparent });
+    drop('budget', records.length - taken.records.length);
+    if (taken.records.length > 0) send(taken.records, taken.bytes);
+  };
+  return (batch, traceparent) => {
+    try {
+      publish(batch, traceparent);
+    } catch {
+      // A record that cannot be encoded is a mistake of ours; the batch has been answered.
+      drop('fault', batch.records.length);
+    }
+  };
+}
+
+/** Encodes the first records that fit into `room` bytes, and one more at most: under a flood a drop must cost little. */
+function encodeWithin(
+  room: number,
+  records: readonly RejectionRecord[],
+  { topic, schemaId, traceparent }: { topic: string; schemaId: number; traceparent: string },
+): { records: OutgoingRecord[]; bytes: number } {
+  const headers = { traceparent };
+  const taken: OutgoingRecord[] = [];
+  let bytes = 0;
+  for (const record of records) {
+    const key = Buffer.from(record.environmentId);
+    const value = frameRecord(schemaId, rejectionCodec.encode(record));
+    const size = value.length + key.length + RECORD_OVERHEAD_BYTES;
+    if (bytes + size > room) break;
+    taken.push({ topic, key, value, headers });
+    bytes += size;
+  }
+  return { records: moveOut(taken), bytes };
+}
+
+/** Moves the bytes into one buffer of their own: slices of the pool that Node shares keep kilobytes alive each. */
+function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
+  const own = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
+  let end = 0;
+  const move = (bytes: Buffer) => {
+    const start = end;
+    end += bytes.copy(own, start);
+    return own.subarray(start, end);
+  };
+  return records.map((record) => ({ ...record, key: move(record.key!), value: move(record.value) }));
+}
+
+/** A healthy flush takes milliseconds, and the drain's time belongs to what was accepted. */
+const CLOSE_MAX_MS = 1_000;
+
+/** Opens the way of rejections with a producer and a schema id of its own; the gateway is ready without either. */
+export async function openRejections(options: {
+  openProducer(options: { brokers: string[]; clientId: string; topics: string[]; logger: Logger }): Promise<Producer>;
+  registry: SchemaIdSource;
+  config: Pick<Config, 'KAFKA_BROKERS' | 'TOPIC_PREFIX'>;
+  metrics: Metrics;
+  logger: Logger;
+}): Promise<Closable & { readonly publish: PublishRejections }> {
+  const { config, logger } = options;
+  const topic = config.TOPIC_PREFIX + TOPICS.rejections.name;
+  const brokers = config.KAFKA_BROKERS;
+  const producer = await options.openProducer({ brokers, clientId: 'gateway-rejections', topics: [topic], logger });
+  const schema = openSchemaIds(options.registry, { rejections: `${topic}-value` }, logger);
+  const schemaId = () => schema.current()?.rejections ?? null;
+  return {
+    publish: createPublishRejections({ producer, topic, schemaId, metrics: options.metrics }),
+    close: async () => {
+      await schema.close();
+      await Promise.race([producer.close(), delay(CLOSE_MAX_MS, undefined, { ref: false })]);
+    },
+  };
+}

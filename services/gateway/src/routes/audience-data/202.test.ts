@@ -1,0 +1,139 @@
+import { IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
+import type { IdentityGraph } from '@playline/identity';
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { erase, sentErasures } from '../../test/audience-calls.ts';
+import { openGateway, type TestGateway } from '../../test/open-gateway.ts';
+
+const ENVIRONMENT = 'demo-test';
+const hex = (keys: readonly Buffer[]) => keys.map((key) => key.toString('hex')).sort();
+const keyOf = ({ keyer }: TestGateway, kind: IdentityKind, id: string) => keyer(ENVIRONMENT, kind, id);
+
+/** Links two identities as the linker does. */
+async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [IdentityKind, string]]): Promise<void> {
+  const { graph } = gateway.audience;
+  const source = { generation: 0, partition: 0 };
+  const after = await graph.lastApplied(source);
+  const step: Parameters<IdentityGraph['apply']>[0]['facts'][number]['steps'][number] = {
+    ...{ link: 'alias', blocked: false, otherKeys: [] },
+    ...{ aKey: keyOf(gateway, ...a), aKind: a[0], bKey: keyOf(gateway, ...b), bKind: b[0] },
+  };
+  const fact = { environmentId: ENVIRONMENT, offset: after + 1, receivedAt: 1, eventTime: 1, steps: [step] };
+  await graph.apply({ ...source, after, through: after + 1, facts: [fact] });
+}
+
+describe('202', () => {
+  it('has no body and the id of the erasure, and puts the request on the log, keyed by the environment', async () => {
+    const gateway = await openGateway();
+    const startedAt = Date.now();
+    const answer = await erase(gateway);
+    expect(answer.status).toBe(202);
+    expect(await answer.text()).toBe('');
+    const [request] = sentErasures(gateway.producer);
+    expect(answer.headers.get('x-erasure-id')?.replaceAll('-', '')).toBe(request!.erasureId.toString('hex'));
+    expect(request).toMatchObject({ environmentId: ENVIRONMENT, traceId: answer.headers.get('x-trace-id') });
+    expect(request!.requestedAt).toBeGreaterThanOrEqual(startedAt);
+    expect(request!.cutoffAt).toBe(request!.requestedAt + 2000);
+    expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
+  });
+
+  it('takes an anonymous id as such, and a user id in every type and untyped', async () => {
+    const gateway = await openGateway();
+    await erase(gateway, '?anonymousId=someone');
+    await erase(gateway, '?userId=some%20one');
+    const [anonymous, user] = sentErasures(gateway.producer);
+    expect(hex(anonymous!.subjectKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'someone')]));
+    const kinds = [...IDENTITY_TYPES, 'untyped'] as const;
+    expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
+  });
+
+  it('records everybody who is known to be linked, once, and nobody else', async () => {
+    const gateway = await openGateway();
+    await link(gateway, [
+      ['anonymous', 'a'],
+      ['steam', 'u'],
+    ]);
+    await link(gateway, [
+      ['anonymous', 'b'],
+      ['steam', 'u'],
+    ]);
+    await link(gateway, [
+      ['steam', 'u'],
+      ['untyped', 'u'],
+    ]);
+    await link(gateway, [
+      ['anonymous', 'stranger'],
+      ['steam', 'other'],
+    ]);
+    await erase(gateway, '?userId=u');
+    const [request] = sentErasures(gateway.producer);
+    expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
+  });
+
+  it('answers an unknown identity, which is recorded and held like any other', async () => {
+    const gateway = await openGateway();
+    expect((await erase(gateway, '?userId=nobody')).status).toBe(202);
+    expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
+    expect(gateway.audience.holds.cutoffOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
+  });
+
+  it('holds the subject before it reads who is linked, and reads before it publishes', async () => {
+    const steps: string[] = [];
+    const inner = await openGateway();
+    const { holds, graph } = inner.audience;
+    const gateway = await openGateway({
+      audience: {
+        holds: {
+          ...holds,
+          place: async (hold) => {
+            steps.push('hold');
+            await holds.place(hold);
+          },
+        },
+        identities: {
+          ...graph,
+          membersOf: async (environmentId, key) => {
+            expect(holds.cutoffOf(environmentId, key)).not.toBeNull();
+            steps.push(`read, ${gateway.producer.sent.length} sent`);
+            return graph.membersOf(environmentId, key);
+          },
+        },
+      },
+    });
+    expect((await erase(gateway)).status).toBe(202);
+    expect(steps).toEqual(['hold', 'read, 0 sent']);
+    expect(gateway.producer.sent).toHaveLength(1);
+  });
+
+  it('comes only after the brokers have acknowledged; from then on the hold does not lapse', async () => {
+    const gateway = await openGateway();
+    gateway.producer.mode = 'hold';
+    let answered = false;
+    const answer = erase(gateway).finally(() => {
+      answered = true;
+    });
+    await until('the request is sent', () => gateway.producer.sent.length === 1);
+    expect(answered).toBe(false);
+    gateway.producer.sent[0]!.done(null);
+    expect((await answer).status).toBe(202);
+    const [request] = sentErasures(gateway.producer);
+    expect(await gateway.audience.holds.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+    const held = gateway.audience.holds.cutoffOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
+    expect(held).toBe(request!.cutoffAt);
+  });
+
+  it('is the answer also when the hold cannot be confirmed: the request stands', async () => {
+    const inner = await openGateway();
+    const { holds } = inner.audience;
+    const confirm = () => Promise.reject(new Error('ECONNRESET'));
+    const gateway = await openGateway({ audience: { holds: { ...holds, confirm } } });
+    expect((await erase(gateway)).status).toBe(202);
+    expect(gateway.logLines.join()).toContain('could not be confirmed');
+  });
+
+  it('carries no CORS header, like every answer of the operation', async () => {
+    const gateway = await openGateway();
+    for (const answer of [await erase(gateway), await erase(gateway, ''), await erase({ ...gateway, secretKey: 'x' })])
+      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+});

@@ -1,0 +1,34 @@
+import { createKey, refreshKey } from '@playline/access-keys';
+import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { erase, SECRET_HEADER } from '../../test/audience-calls.ts';
+import { expectEnvelope, openGateway } from '../../test/open-gateway.ts';
+
+const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'secret' } as const;
+
+describe('401', () => {
+  it('answers a malformed key, an unknown one and a publishable one', async () => {
+    const gateway = await openGateway();
+    const { key: unknown } = await createKey({ store: createMemoryKeyStore(), prefix: 'svcapik' }, owner);
+    for (const secretKey of ['nonsense', unknown, gateway.key, `${gateway.secretKey}, ${gateway.secretKey}`]) {
+      const answer = await erase({ ...gateway, secretKey });
+      expect(answer.status).toBe(401);
+      await expectEnvelope(answer, 'UNAUTHORISED_REQUEST', { header: SECRET_HEADER });
+    }
+    expect(gateway.producer.sent).toEqual([]);
+  });
+
+  it('is told before anything is said about the identifiers', async () => {
+    const gateway = await openGateway();
+    expect((await erase({ ...gateway, secretKey: 'nonsense' }, '')).status).toBe(401);
+  });
+
+  it('answers a refreshed key within a second, and 202 its successor', async () => {
+    const gateway = await openGateway();
+    expect((await erase(gateway)).status).toBe(202);
+    const { key: successor } = await refreshKey({ store: gateway.store, prefix: 'svcapik' }, owner);
+    await until('the old key has ended', async () => (await erase(gateway)).status === 401, 1000);
+    expect((await erase({ ...gateway, secretKey: successor })).status).toBe(202);
+  });
+});

@@ -1,0 +1,85 @@
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { erase } from '../../test/audience-calls.ts';
+import { expectEnvelope, openGateway, type TestGateway } from '../../test/open-gateway.ts';
+
+const cutoffOf = ({ audience, keyer }: TestGateway) =>
+  audience.holds.cutoffOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
+
+describe('500', () => {
+  it('answers a request that the brokers refuse, leaks nothing of why, and leaves its hold to lapse', async () => {
+    const gateway = await openGateway();
+    gateway.producer.mode = 'fail';
+    const answer = await erase(gateway);
+    expect(answer.status).toBe(500);
+    expect(await answer.clone().text()).not.toContain('broker-7');
+    await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+    // The request may stand all the same: nobody knows.
+    expect(cutoffOf(gateway)).not.toBeNull();
+    expect(await gateway.audience.holds.dropLapsed(Date.now() + 59_000)).toBe(0);
+    expect(await gateway.audience.holds.dropLapsed(Date.now() + 60_000)).toBe(1);
+    expect(cutoffOf(gateway)).toBeNull();
+  });
+
+  it('answers at the deadline; a request that comes to stand later keeps its hold', async () => {
+    const inner = await openGateway();
+    const { holds } = inner.audience;
+    let confirmed = false;
+    const confirm: typeof holds.confirm = async (name) => {
+      confirmed = await holds.confirm(name);
+      return confirmed;
+    };
+    const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { holds: { ...holds, confirm } } });
+    gateway.producer.mode = 'hold';
+    expect((await erase(gateway)).status).toBe(500);
+    gateway.producer.sent[0]!.done(null);
+    await until('the hold stands', () => confirmed);
+    expect(await holds.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+  });
+
+  it('answers when the subject cannot be held, and publishes nothing', async () => {
+    const inner = await openGateway();
+    const place = () => Promise.reject(new Error('ECONNREFUSED'));
+    const gateway = await openGateway({ audience: { holds: { ...inner.audience.holds, place } } });
+    expect((await erase(gateway)).status).toBe(500);
+    expect(gateway.producer.sent).toEqual([]);
+  });
+
+  it('answers when nobody can tell who is linked, publishes nothing and lets go of its hold', async () => {
+    const inner = await openGateway();
+    const membersOf = () => Promise.reject(new Error('ECONNREFUSED'));
+    const identities = { ...inner.audience.graph, membersOf };
+    const gateway = await openGateway({ audience: { identities } });
+    expect((await erase(gateway)).status).toBe(500);
+    expect(gateway.producer.sent).toEqual([]);
+    expect(cutoffOf(gateway)).toBeNull();
+  });
+
+  it('answers while the identity graph is lost or rebuilt, and holds and publishes nothing', async () => {
+    const inner = await openGateway();
+    const identities = { ...inner.audience.graph, readEpoch: async () => null };
+    const gateway = await openGateway({ audience: { identities } });
+    expect((await erase(gateway)).status).toBe(500);
+    expect(gateway.producer.sent).toEqual([]);
+    expect(cutoffOf(gateway)).toBeNull();
+  });
+
+  it('answers while the id of the schema is not known', async () => {
+    const gateway = await openGateway({ audience: { schemaIds: () => null } });
+    expect((await erase(gateway)).status).toBe(500);
+    expect(cutoffOf(gateway)).toBeNull();
+  });
+
+  it('answers, and never 401, when the key store cannot tell', async () => {
+    const gateway = await openGateway({ find: () => Promise.reject(new Error('connect ECONNREFUSED')) });
+    expect((await erase(gateway)).status).toBe(500);
+  });
+
+  it('writes nothing of the subject to the log', async () => {
+    const gateway = await openGateway();
+    gateway.producer.mode = 'fail';
+    await erase(gateway, '?userId=someone-private');
+    await until('the fault is logged', () => gateway.logLines.length > 0);
+    expect(gateway.logLines.join()).not.toContain('someone-private');
+  });
+});

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { type ErasureRequestRecord, erasureRequestCodec, frameRecord, TOPICS } from '@playline/contracts';
+import type { ErasureHolds } from '@playline/erasure';
+import { type IdentityGraph, MissingEpochFault } from '@playline/identity';
+import type { OutgoingRecord, Producer } from '@playline/stream';
+
+export interface RequestErasureParts {
+  producer: Pick<Producer, 'send'>;
+  holds: Pick<ErasureHolds, 'place' | 'confirm' | 'release'>;
+  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch'>;
+  /** @throws PublicError INTERNAL_SERVER_ERROR while it is not known */
+  schemaId: () => number;
+  topicPrefix: string;
+  /** How far the clocks of two gateways may lie apart. */
+  clockSkewMs: number;
+  /** Told of faults that change no answer. */
+  onFault: (fault: unknown, words: string) => void;
+}
+
+export interface WantedErasure {
+  readonly environmentId: string;
+  readonly subjectKeys: readonly Buffer[];
+  readonly traceId: string;
+  readonly traceparent: string;
+}
+
+/** Records the wish; resolves to the erasure's id (a UUID) when the request stands on the topic. */
+export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
+
+/**
+ * How long a hold whose request never came to stand on the topic keeps links waiting. Three times as long as the
+ * producer tries: no request can come to stand after its hold has lapsed.
+ */
+const HOLD_LAPSE_MS = 60_000;
+
+/**
+ * Step 0 of the erasure protocol (design page "Erasure"): hold, then read who is known, then publish. The order is the
+ * guarantee: from the hold on no newer link can drag a stranger in, so the members read after it are the subject's own.
+ * @throws a fault before the request stands on the topic, or when nobody knows whether it does
+ */
+export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
+  const { holds, identities } = parts;
+  return async (wanted) => {
+    const { environmentId, subjectKeys, traceId } = wanted;
+    const schemaId = parts.schemaId();
+    // Without it the graph is lost or half rebuilt: its members would be too few, and the rebuild would lose the hold.
+    if ((await identities.readEpoch()) === null) throw new MissingEpochFault();
+    const id = randomUUID();
+    const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
+    const requestedAt = Date.now();
+    const cutoffAt = requestedAt + parts.clockSkewMs;
+    const name = { environmentId, erasureId };
+    await holds.place({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
+    const memberKeys = await readMembers(parts, wanted).catch(async (fault) => {
+      // Nothing was published, so nothing needs the hold.
+      await holds.release(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
+      throw fault;
+    });
+    const request = {
+      erasureId,
+      environmentId,
+      subjectKeys: [...subjectKeys],
+      memberKeys,
+      cutoffAt,
+      requestedAt,
+      traceId,
+    };
+    // After a fault nobody knows whether the request stands: letting go at once could drag a stranger into an erasure
+    // that happens all the same. The hold lapses instead.
+    await publish(parts.producer, toOutgoing(parts.topicPrefix + TOPICS.erasures.name, { request, schemaId, wanted }));
+    // The request stands, whatever becomes of this: the eraser places the hold again when it reads the request.
+    await holds.confirm(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
+    return id;
+  };
+}
+
+/** Everybody linked with the subject, without the subject itself. */
+async function readMembers({ identities }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
+  const components = await Promise.all(subjectKeys.map((key) => identities.membersOf(environmentId, key)));
+  const members = new Map(components.flat().map(({ key }) => [key.toString('hex'), key]));
+  for (const key of subjectKeys) members.delete(key.toString('hex'));
+  return [...members.values()];
+}
+
+function toOutgoing(
+  topic: string,
+  { request, schemaId, wanted }: { request: ErasureRequestRecord; schemaId: number; wanted: WantedErasure },
+): OutgoingRecord {
+  return {
+    topic,
+    key: Buffer.from(wanted.environmentId),
+    value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
+    headers: { traceparent: wanted.traceparent },
+  };
+}
+
+function publish(producer: Pick<Producer, 'send'>, record: OutgoingRecord): Promise<void> {
+  return new Promise((resolve, reject) => {
+    producer.send([record], (fault) => (fault === null ? resolve() : reject(fault)));
+  });
+}

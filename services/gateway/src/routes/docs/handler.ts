@@ -1,0 +1,41 @@
+import type { Route } from '@playline/http';
+import { createDocuments, type DocsSettings } from '../../docs/index.ts';
+
+/** Long enough for a reader who goes to and fro, short enough that an upgrade shows. */
+const CACHE_MAX_AGE_S = 300;
+
+/** Events in examples may be as old as this: making all documents takes ten milliseconds, so not at every request. */
+const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
+
+/**
+ * Pages run one script of their own and reach this service alone. A form whose script did not load sends nothing:
+ * it would put the key into the address.
+ */
+const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+
+const HEADERS = [
+  ...['cache-control', `max-age=${CACHE_MAX_AGE_S}`],
+  ...['content-security-policy', POLICY],
+  ...['x-content-type-options', 'nosniff'],
+  ...['referrer-policy', 'no-referrer'],
+];
+
+/** Every document of the interface, one route each: public, without a key, readable from any origin. */
+export function createDocsRoutes(settings: DocsSettings, clock: () => number = Date.now): Route[] {
+  let madeAt = clock();
+  let documents = createDocuments(settings, madeAt);
+  const current = () => {
+    const now = clock();
+    if (now - madeAt > EXAMPLE_AGE_MAX_MS) {
+      documents = createDocuments(settings, now);
+      madeAt = now;
+    }
+    return documents;
+  };
+  return [...documents].map(([path, first]) => ({
+    method: 'GET',
+    path,
+    cors: true,
+    handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
+  }));
+}

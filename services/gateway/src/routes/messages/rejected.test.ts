@@ -1,0 +1,166 @@
+import { FRAME_BYTES, judgeBatch, type RejectionRecord, rejectionCodec, SURFACES } from '@playline/contracts';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { message, openGateway, type TestProducer } from '../../test/open-gateway.ts';
+import { toBatchRejections } from './rejected.ts';
+
+const ENVELOPE = { environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'a'.repeat(32) };
+
+const toldOf = ({ sent }: TestProducer): RejectionRecord[] =>
+  sent.flatMap(({ records }) => records).map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)));
+
+/** What the log would be told of these messages. */
+function judge(messages: unknown[]) {
+  const sources = messages.map(() => ({ bytes: 1, messageIdText: '' }));
+  const verdict = judgeBatch({ messages }, { window: { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }, sources });
+  if (verdict.kind === 'fault') throw new Error(verdict.message);
+  const errors = verdict.rejected.reduce((sum, one) => sum + one.errors.length, 0);
+  return { errors, ...toBatchRejections(messages, verdict.rejected, ENVELOPE) };
+}
+
+describe('what the log is told of rejected messages', () => {
+  it('is each error with the client that sent it, after the answer', async () => {
+    const { post, producer, rejectionProducer } = await openGateway();
+    producer.mode = 'hold';
+    const context = { library: 'playline-unity', libraryVersion: '2.1' };
+    const bad = message({ surface: 'unity', context, eventName: '' });
+    const answer = post({ messages: [message(), bad, { ...message({ surface: 'tv' }), type: 'x' }, 'text'] });
+    const send = await until('the batch is sent', () => producer.sent[0]);
+    expect(rejectionProducer.sent).toEqual([]);
+    send.done(null);
+    const traceId = (await answer).headers.get('x-trace-id');
+    await until('the rejections', () => rejectionProducer.sent.length === 1);
+    const told = toldOf(rejectionProducer);
+    const nobody = { surface: '', library: '', libraryVersion: '' };
+    expect(told).toMatchObject([
+      { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: 'unity', ...context },
+      { code: 'UNSUPPORTED_TYPE', field: 'type', ...nobody },
+      { code: 'INVALID_ENUM', field: 'surface', ...nobody },
+      { code: 'INVALID_FORMAT', field: 'message', ...nobody },
+    ]);
+    for (const record of told) expect(record).toMatchObject({ environmentId: 'demo-test', traceId });
+    expect(Math.abs(told[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
+  });
+
+  it('is nothing for a batch without rejections, and nothing for one that ended in 500 and comes again', async () => {
+    const { post, producer, rejectionProducer } = await openGateway();
+    await post({ messages: [message()] });
+    producer.mode = 'fail';
+    expect((await post({ messages: [message(), {}] })).status).toBe(500);
+    expect(rejectionProducer.sent).toEqual([]);
+    producer.mode = 'acknowledge';
+    expect((await post({ messages: [message(), {}] })).status).toBe(200);
+    await until('the rejection', () => rejectionProducer.sent.length === 1);
+  });
+
+  it('costs no answer when its producer never acknowledges, and little memory', async () => {
+    const { post, rejectionProducer, metrics } = await openGateway();
+    rejectionProducer.mode = 'hold';
+    const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x' })) };
+    const mixed = { messages: [message(), ...bad.messages.slice(1)] };
+    for (let round = 0; round < 30; round++) {
+      expect((await post(bad)).status).toBe(400);
+      expect((await post({ ...mixed, messages: [message(), ...mixed.messages.slice(1)] })).status).toBe(200);
+    }
+    const text = await metrics();
+    const held = Number(/gateway_rejections_bytes_held\S* (\d+)/.exec(text)?.[1]);
+    expect(held).toBeGreaterThan(0);
+    expect(held).toBeLessThanOrEqual(1024 * 1024);
+    expect(text).toMatch(/gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
+    expect(text).toMatch(/gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
+  });
+
+  it('costs no answer when its producer throws', async () => {
+    const { post, rejectionProducer, metrics } = await openGateway();
+    rejectionProducer.send = () => {
+      throw new Error('closed');
+    };
+    expect((await post({ messages: [message(), {}] })).status).toBe(200);
+    expect(await metrics()).toMatch(/gateway_rejections_dropped_total\{reason="fault",service="gateway"\} [1-9]/);
+  });
+
+  it('is the errors of twins each with their own client', () => {
+    const { messageId } = message();
+    const twins = SURFACES.map((surface) => message({ messageId, surface }));
+    expect(judge(twins).records.map(({ code, surface }) => [code, surface])).toEqual(
+      SURFACES.map((surface) => ['DUPLICATE_MESSAGE_ID', surface]),
+    );
+  });
+
+  it('is at most a hundred errors a batch', () => {
+    const { records, omitted, errors } = judge(Array.from({ length: 100 }, () => ({ type: 1, messageId: 1 })));
+    expect(records).toHaveLength(100);
+    expect(errors).toBe(300);
+    expect(omitted).toBe(200);
+  });
+
+  it('cuts names and versions of libraries to 64 characters, and leaves out what is no text', () => {
+    const toldBy = (library: unknown, libraryVersion: unknown) =>
+      judge([{ context: { library, libraryVersion } }]).records[0];
+    expect(toldBy('🎮'.repeat(65), 'x'.repeat(300))).toMatchObject({
+      library: '🎮'.repeat(64),
+      libraryVersion: 'x'.repeat(64),
+    });
+    expect(toldBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
+    expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'broken \ufffd', libraryVersion: '' });
+  });
+
+  it('holds nothing of the content, whatever was sent', () => {
+    const secret = 'secret';
+    const value = fc.oneof(
+      fc.constantFrom<unknown>(
+        secret,
+        [secret],
+        { [secret]: secret },
+        null,
+        true,
+        Number.POSITIVE_INFINITY,
+        '\ud800',
+        secret.repeat(60),
+      ),
+      fc.jsonValue(),
+    );
+    const names = [
+      ...Object.keys(message()),
+      'surface',
+      'userId',
+      'identityType',
+      'traits',
+      'properties',
+      'test',
+      secret,
+    ];
+    const context = fc.oneof(value, fc.record({ pageUrl: value, userAgent: value, screenDensity: value }));
+    const sent = fc.record(Object.fromEntries([...names.map((name) => [name, value]), ['context', context]]), {
+      requiredKeys: [],
+    });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
+        const { records, omitted, errors } = judge(messages);
+        expect(records.length + omitted).toBe(errors);
+        expect(records.length).toBeLessThanOrEqual(100);
+        expect(JSON.stringify(records)).not.toContain(secret);
+        for (const record of records) {
+          expect(['', ...SURFACES]).toContain(record.surface);
+          expect(record).toMatchObject({ ...ENVELOPE, library: '', libraryVersion: '' });
+          expect(rejectionCodec.decode(rejectionCodec.encode(record))).toEqual(record);
+        }
+      }),
+    );
+  });
+
+  it('names only fields of the contract', () => {
+    const one = (field: string) => ({ index: 0, errors: [{ field, code: 'INVALID_VALUE', message: '' } as const] });
+    const fields = ['context.library', 'context.mine', 'properties.mine', 'mine', 'message', 'constructor'];
+    const { records } = toBatchRejections([{}], fields.map(one), ENVELOPE);
+    expect(records.map(({ field }) => field)).toEqual([
+      'context.library',
+      'context',
+      'properties',
+      'message',
+      'message',
+      'message',
+    ]);
+  });
+});

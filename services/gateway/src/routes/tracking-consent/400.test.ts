@@ -1,0 +1,107 @@
+import { gzipSync } from 'node:zlib';
+import { createKey } from '@playline/access-keys';
+import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { describe, expect, it } from 'vitest';
+import { CONSENT, getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
+import { expectEnvelope, KEY_HEADER, openGateway } from '../../test/open-gateway.ts';
+
+const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'publishable' } as const;
+const LONG_ID = 'x'.repeat(257);
+
+describe('400', () => {
+  it('answers a missing key on both operations and names the header', async () => {
+    const { url } = await openGateway();
+    for (const call of [
+      fetch(`${url}${CONSENT}?anonymousId=a`),
+      fetch(url + CONSENT, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{}' }),
+    ]) {
+      const answer = await call;
+      expect(answer.status).toBe(400);
+      await expectEnvelope(answer, 'VALIDATION_ERROR', { header: KEY_HEADER });
+    }
+  });
+
+  it('answers a malformed, unknown or secret key on both operations, never 401, and names the header', async () => {
+    const gateway = await openGateway();
+    const { key: unknown } = await createKey({ store: createMemoryKeyStore(), prefix: 'svcapik' }, owner);
+    for (const key of ['nonsense', unknown, gateway.secretKey])
+      for (const answer of [await getConsent({ ...gateway, key }), await putConsent({ ...gateway, key }, wanted())]) {
+        expect(answer.status).toBe(400);
+        await expectEnvelope(answer, 'VALIDATION_ERROR', { header: KEY_HEADER });
+      }
+    expect(gateway.producer.sent).toEqual([]);
+  });
+
+  it.each([
+    ['no anonymousId', ''],
+    ['a blank one', '?anonymousId=%20+'],
+    ['an empty one', '?anonymousId'],
+    ['one that is too long', `?anonymousId=${LONG_ID}`],
+    ['two', '?anonymousId=a&anonymousId=a'],
+    ['two, one of them encoded', '?anonymousId=a&anonymous%49d=b'],
+    ['another spelling', '?anonymousid=a'],
+  ])('answers a GET with %s', async (_name, query) => {
+    const answer = await getConsent(await openGateway(), query);
+    expect(answer.status).toBe(400);
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { field: 'anonymousId' });
+  });
+
+  it.each(['%', '%zz', '%ff', '%ed%a0%80', '%c3'])(
+    'answers a GET whose id %s is not percent-encoded UTF-8',
+    async (id) => {
+      const answer = await getConsent(await openGateway(), `?anonymousId=a${id}`);
+      expect(answer.status).toBe(400);
+      await expectEnvelope(answer, 'VALIDATION_ERROR');
+    },
+  );
+
+  it.each([
+    ['anonymousId', undefined],
+    ['anonymousId', null],
+    ['anonymousId', ' \t'],
+    ['anonymousId', 7],
+    ['anonymousId', ['a']],
+    ['anonymousId', LONG_ID],
+    ['status', undefined],
+    ['status', null],
+    ['status', 'not_set'],
+    ['status', 'FULL'],
+    ['status', 1],
+    ['status', 'toString'],
+    ['source', undefined],
+    ['source', null],
+    ['source', ''],
+    ['source', {}],
+    ['source', 'x'.repeat(129)],
+  ])('answers a PUT with %s %j', async (field, value) => {
+    const gateway = await openGateway();
+    const answer = await putConsent(gateway, wanted({ [field]: value }));
+    expect(answer.status).toBe(400);
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { field });
+    expect(gateway.producer.sent).toEqual([]);
+  });
+
+  it('answers a PUT with a lone surrogate, which is no text', async () => {
+    const body = '{"anonymousId":"a\\ud800","status":"full","source":"s"}';
+    await expectEnvelope(await putConsent(await openGateway(), body), 'VALIDATION_ERROR', { field: 'anonymousId' });
+  });
+
+  it.each([
+    ['nothing', '', {}, null],
+    ['no JSON', '{', {}, null],
+    ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, null],
+    ['an array', '[]', {}, null],
+    ['null', 'null', {}, null],
+    ['another type', '{}', { 'content-type': 'text/plain' }, { header: 'content-type' }],
+    ['another encoding', '{}', { 'content-encoding': 'lzma' }, { header: 'content-encoding' }],
+    ['a broken encoding', 'x', { 'content-encoding': 'gzip' }, { header: 'content-encoding' }],
+    ['too many bytes', ' '.repeat(16 * 1024 + 1), {}, { limitBytes: 16 * 1024 }],
+    ['a bomb', gzipSync(Buffer.alloc(1024 * 1024)), { 'content-encoding': 'gzip' }, { limitBytes: 16 * 1024 }],
+  ])('answers a PUT of %s, and gives back its room', async (_name, body, headers, details) => {
+    const gateway = await openGateway();
+    const answer = await putConsent(gateway, body, headers as Record<string, string>);
+    expect(answer.status).toBe(400);
+    await expectEnvelope(answer, 'VALIDATION_ERROR', details);
+    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+  });
+});

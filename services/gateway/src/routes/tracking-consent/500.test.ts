@@ -1,0 +1,66 @@
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
+import { expectEnvelope, openGateway } from '../../test/open-gateway.ts';
+
+describe('500', () => {
+  it('answers a change that the brokers refuse, leaks nothing of why, and the store does not have it', async () => {
+    const gateway = await openGateway();
+    gateway.producer.mode = 'fail';
+    const answer = await putConsent(gateway, wanted());
+    expect(answer.status).toBe(500);
+    expect(await answer.clone().text()).not.toContain('broker-7');
+    await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+    expect(gateway.logLines.join()).toContain('NOT_ENOUGH_REPLICAS');
+    expect(gateway.logLines.join()).not.toContain('visitor-1');
+    expect(await (await getConsent(gateway)).json()).toEqual({ status: 'not_set' });
+    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+  });
+
+  it('answers at the deadline; a change that comes to stand on the log later is in the store all the same', async () => {
+    const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
+    gateway.producer.mode = 'hold';
+    expect((await putConsent(gateway, wanted())).status).toBe(500);
+    expect(await gateway.metrics()).not.toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    gateway.producer.sent[0]!.done(null);
+    await until('the change is in the store', async () => (await (await getConsent(gateway)).text()).includes('full'));
+    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+  });
+
+  it('answers while the store is away; the same change sent again is taken', async () => {
+    const gateway = await openGateway();
+    const { consents } = gateway.audience;
+    let away = true;
+    const apply: typeof consents.apply = (change) =>
+      away ? Promise.reject(new Error('ECONNREFUSED')) : consents.apply(change);
+    const other = await openGateway({ audience: { consents: { apply, read: consents.read } } });
+    const first = await putConsent(other, wanted());
+    expect(first.status).toBe(500);
+    await expectEnvelope(first, 'INTERNAL_SERVER_ERROR');
+    expect(other.producer.sent).toHaveLength(1);
+    away = false;
+    expect((await putConsent(other, wanted())).status).toBe(204);
+    expect(await (await getConsent(other)).json()).toEqual({ status: 'full' });
+  });
+
+  it('answers, and never not_set, when the store has lost its content', async () => {
+    const gateway = await openGateway();
+    gateway.audience.consents.loseEpoch();
+    expect((await getConsent(gateway)).status).toBe(500);
+    expect((await putConsent(gateway, wanted())).status).toBe(500);
+  });
+
+  it('answers a change while the id of its schema is not known; reading needs none', async () => {
+    const gateway = await openGateway({ audience: { schemaIds: () => null } });
+    expect((await putConsent(gateway, wanted())).status).toBe(500);
+    expect(gateway.producer.sent).toEqual([]);
+    expect((await getConsent(gateway)).status).toBe(200);
+  });
+
+  it('answers, and never 400, when the key store cannot tell', async () => {
+    const find = () => Promise.reject(new Error('connect ECONNREFUSED'));
+    const gateway = await openGateway({ find });
+    expect((await getConsent(gateway)).status).toBe(500);
+    expect((await putConsent(gateway, wanted())).status).toBe(500);
+  });
+});

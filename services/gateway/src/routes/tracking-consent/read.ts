@@ -1,0 +1,35 @@
+import type { ConsentStore } from '@playline/consent';
+import { type ConsentStatus, ID_CODE_POINTS_MAX } from '@playline/contracts';
+import type { Route } from '@playline/http';
+import type { IdentityKeyer } from '@playline/identity';
+import type { Authorise } from '../../authorise.ts';
+import { parseQuery, singleValueOf } from '../../query.ts';
+import { settleWithin } from '../../settle-within.ts';
+import { requireText } from '../../text-field.ts';
+import { CONSENT_PATH } from './change.ts';
+
+export interface ReadConsentParts {
+  /** Answers an invalid key with 400. */
+  authorise: Authorise;
+  consents: Pick<ConsentStore, 'read'>;
+  keyer: IdentityKeyer;
+  deadlineMs: number;
+}
+
+/** GET /v1/audience/tracking-consent: specification 1, "Get tracking consent"; decided points B. */
+export function createReadConsentRoute({ authorise, consents, keyer, deadlineMs }: ReadConsentParts): Route {
+  return {
+    method: 'GET',
+    path: CONSENT_PATH,
+    cors: true,
+    handle: async (exchange) => {
+      const { environmentId } = await authorise(exchange);
+      const given = singleValueOf(parseQuery(exchange.request.url ?? ''), 'anonymousId');
+      const anonymousId = requireText(given, { field: 'anonymousId', codePointsMax: ID_CODE_POINTS_MAX });
+      const key = keyer(environmentId, 'anonymous', anonymousId);
+      const stored = await settleWithin(deadlineMs, consents.read(environmentId, key));
+      const status: ConsentStatus = stored?.status ?? 'not_set';
+      exchange.answer(200, JSON.stringify({ status }));
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { type ChildProcess, execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { openRedisDatabase, testStores } from '@playline/testkit';
+
+const OPERATOR = fileURLToPath(new URL('../../../operator/src/main.ts', import.meta.url));
+
+/** Topics, a Redis database of its own, and the operator's key commands as processes. */
+export interface KeyStores {
+  readonly topicPrefix: string;
+  /** For whoever may do everything but publish and subscribe. */
+  readonly mutedRedisUrl: string;
+  readonly redisUrl: string;
+  /**
+   * Runs `operator keys …` for the demo project and gives its first line, the moment it is printed.
+   * @throws Error with its exit code when it prints none
+   */
+  keys(...words: string[]): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function openKeyStores(): Promise<KeyStores> {
+  const { kafka, registry } = testStores();
+  const tag = `test-${randomBytes(4).toString('hex')}`;
+  const target = { brokers: kafka, registry, prefix: `${tag}.` };
+  await applyTopics(target);
+  const redis = await openRedisDatabase();
+  await redis.client.call('ACL', 'SETUSER', tag, 'on', `>${tag}`, '~*', '&*', '+@all', '-@pubsub');
+  const muted = new URL(redis.url);
+  muted.username = tag;
+  muted.password = tag;
+  const folder = mkdtempSync(join(tmpdir(), `${tag}-`));
+  const running: ChildProcess[] = [];
+  const env = {
+    KAFKA_BROKERS: kafka.join(),
+    SCHEMA_REGISTRY_URL: registry,
+    REDIS_URL: redis.url,
+    TOPIC_PREFIX: target.prefix,
+  };
+  return {
+    topicPrefix: target.prefix,
+    redisUrl: redis.url,
+    mutedRedisUrl: muted.href,
+    keys: (...words) => {
+      const child = execFile(process.execPath, [OPERATOR, 'keys', ...words], { cwd: folder, env });
+      running.push(child);
+      return run(child);
+    },
+    close: async () => {
+      for (const child of running) if (child.exitCode === null) await once(child, 'close');
+      rmSync(folder, { recursive: true });
+      await redis.client.call('ACL', 'DELUSER', tag);
+      await redis.close();
+      await dropTopics(target);
+    },
+  };
+}
+
+function run(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let printed = '';
+    let complaints = '';
+    child.stderr?.on('data', (text) => (complaints += text));
+    child.stdout?.on('data', (text) => {
+      printed += text;
+      if (printed.includes('\n')) resolve(printed.trim());
+    });
+    child.once('close', (code) => reject(new Error(`operator ended with ${code}: ${complaints}`)));
+  });
+}

@@ -1,0 +1,24 @@
+import { hasCodePointsAtMost, isBlank } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+
+/** One field of a request that is refused: 400 with the field's name. */
+export function invalidField(field: string, message: string): PublicError {
+  return new PublicError('VALIDATION_ERROR', { message, details: { field } });
+}
+
+/**
+ * The text of a required field.
+ * @throws PublicError VALIDATION_ERROR when it is absent, null, blank, no text, no Unicode or longer than it may be
+ */
+export function requireText(
+  value: unknown,
+  { field, codePointsMax }: { field: string; codePointsMax: number },
+): string {
+  if (value === undefined || value === null) throw invalidField(field, `${field} is required`);
+  if (typeof value !== 'string') throw invalidField(field, `${field} must be a string`);
+  if (isBlank(value)) throw invalidField(field, `${field} is required`);
+  if (!value.isWellFormed()) throw invalidField(field, `${field} holds a lone surrogate`);
+  if (!hasCodePointsAtMost(value, codePointsMax))
+    throw invalidField(field, `${field} is longer than ${codePointsMax} characters`);
+  return value;
+}

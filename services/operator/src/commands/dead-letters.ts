@@ -1,0 +1,199 @@
+import { allTopics } from '@playline/contracts';
+import type { AtomicPublisher, LogReader } from '@playline/stream';
+import { awaitStore } from '../await-store.ts';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  numberOf,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UsageError,
+} from '../command.ts';
+import { describeLetter } from '../dead-letters/contents.ts';
+import { groupLetters, toGroupLine } from '../dead-letters/groups.ts';
+import { type Fate, type Place, parsePlace, readFates, readLetters, toPlaceText } from '../dead-letters/letters.ts';
+import { createIsSelected, type Selection } from '../dead-letters/selection.ts';
+import { settleLetters } from '../dead-letters/settle.ts';
+
+export interface DeadLettersContext {
+  readonly openLog: () => LogReader;
+  /** Takes the publisher's name over from whoever had it. */
+  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+  /** The text of a schema. @throws UnknownSchemaFault */
+  readonly schemaOf: (id: number) => Promise<string>;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  /** Aborted when the person asks for the end. */
+  readonly stop: AbortSignal;
+}
+
+const HELP = `usage: operator dead-letters list   [--topic T] [--reason R] [--step S] [--json]
+       operator dead-letters show   LETTER…
+       operator dead-letters replay LETTER… | --all | [--topic T] [--reason R] [--step S]  [--max N] [--note TEXT] [--json]
+       operator dead-letters drop   the same, with --note TEXT
+                                          (npm run dead-letters -- list)
+
+A dead letter is a record that a consumer could not process, kept as it was in <topic>.dead for as long as that topic
+keeps records. LETTER is <topic>.dead/<partition>/<offset>.
+
+list    counts by topic, step and reason: open, replayed, dropped
+show    everything a letter holds. It may be personal data; list prints none but what a reason quotes
+replay  publishes letters to the topic they came from. Each once, whatever happens: a letter is published and marked in
+        one step, and one that is marked is left alone. Run it again after a fault
+drop    marks letters that shall not be replayed; their bytes stay until the topic forgets them
+
+  --topic   the topic the letters came from     --reason  how the reason begins     --step  the step that could not go on
+  --all     every open letter                   --max     at most so many           --note  why, kept with the mark
+
+Exit code: 0 done, 1 it failed, 2 wrong words, 3 Kafka does not answer.`;
+
+const text = { type: 'string' } as const;
+const OPTIONS = {
+  topic: text,
+  reason: text,
+  step: text,
+  max: text,
+  note: text,
+  all: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+} as const;
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+/** One action and the letters named with it; more are selected by options. */
+const WORDS_MAX = 101;
+/** Also what one transactional name stands for: one settling command at a time per deployment. */
+const PUBLISHER_NAME = 'operator-dead-letters';
+
+export function createDeadLettersCommand(context: DeadLettersContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const { values, words } = parseOptions(args, OPTIONS, WORDS_MAX);
+    const [action, ...letters] = words;
+    const ask = { values, places: letters.map(toPlace) };
+    const act = { list, show, replay: settle, drop: settle }[action ?? ''];
+    if (act === undefined) throw new UsageError('expected list, show, replay or drop');
+    const checked = check(action ?? '', ask);
+    const log = context.openLog();
+    try {
+      await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+      return await act({ ...checked, context, log, terminal });
+    } finally {
+      await log.close();
+    }
+  };
+  return { name: 'dead-letters', summary: 'list, show, replay and drop dead letters', help: HELP, run };
+}
+
+interface Ask {
+  readonly action: string;
+  readonly values: Values;
+  readonly places: readonly Place[];
+}
+
+interface Work extends Ask {
+  readonly context: DeadLettersContext;
+  readonly log: LogReader;
+  readonly terminal: Terminal;
+}
+
+function toPlace(word: string): Place {
+  const place = parsePlace(word);
+  if (place === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${word}'`);
+  return place;
+}
+
+/** @throws UsageError for words that do not fit together, before anything is opened */
+function check(action: string, { values, places }: Omit<Ask, 'action'>): Ask {
+  const isNarrowed = ['topic', 'reason', 'step'].some((name) => textOf(values, name) !== undefined);
+  if (action === 'list' && places.length > 0) throw new UsageError('list takes options, not letters');
+  if (action === 'show' && places.length === 0) throw new UsageError('show what? name a letter');
+  if (action === 'replay' || action === 'drop') {
+    const ways = [places.length > 0, isNarrowed, values.all === true].filter(Boolean).length;
+    if (ways !== 1) throw new UsageError('name letters, or select by --topic, --reason and --step, or say --all');
+    if (action === 'drop' && textOf(values, 'note') === undefined)
+      throw new UsageError('--note: say why the letters are dropped');
+  }
+  return { action, values, places };
+}
+
+/** Every dead-letter topic, or the one asked for. */
+function topicsOf({ values, places, context }: Work): string[] {
+  const known = allTopics()
+    .map(({ name }) => context.topicPrefix + name)
+    .filter((name) => name.endsWith('.dead'));
+  const wanted = new Set(places.map(({ topic }) => topic));
+  const topic = textOf(values, 'topic');
+  if (topic !== undefined) wanted.add(`${context.topicPrefix}${topic}.dead`);
+  for (const name of wanted)
+    if (!known.includes(name)) throw new UsageError(`no dead letters are kept under '${name}'`);
+  return wanted.size === 0 ? known : [...wanted];
+}
+
+function selectionOf({ values, places, context }: Work): Selection {
+  const topic = textOf(values, 'topic');
+  return {
+    ...(places.length === 0 ? {} : { places }),
+    topic: topic === undefined ? undefined : context.topicPrefix + topic,
+    reason: textOf(values, 'reason'),
+    step: textOf(values, 'step'),
+  };
+}
+
+async function list(work: Work): Promise<ExitCode> {
+  const { log, terminal, values } = work;
+  const groups = await groupLetters(log, topicsOf(work), createIsSelected(selectionOf(work)));
+  if (values.json === true) terminal.result(JSON.stringify(groups));
+  else for (const group of groups) terminal.result(toGroupLine(group));
+  if (groups.length === 0 && values.json !== true) terminal.result('no dead letters');
+  return EXIT.ok;
+}
+
+async function show(work: Work): Promise<ExitCode> {
+  const { log, terminal, places, context } = work;
+  const open = new Set(places.map(toPlaceText));
+  for (const topic of topicsOf(work)) {
+    const fates = await readFates(log, topic);
+    for await (const letter of readLetters(log, topic)) {
+      const place = toPlaceText(letter.place);
+      if (!open.delete(place)) continue;
+      for (const line of await describeLetter(letter, fates.get(place), context)) terminal.result(line);
+    }
+  }
+  for (const place of open) terminal.progress(`no letter at ${place}`);
+  return open.size === 0 ? EXIT.ok : EXIT.failed;
+}
+
+/** Replays or drops. */
+async function settle(work: Work): Promise<ExitCode> {
+  const { action, context, log, terminal, values, places } = work;
+  const isReplay = action === 'replay';
+  const topics = topicsOf(work);
+  const lettersMax = numberOf(values, 'max', { min: 1, max: 1e9, fallback: 1e9 });
+  const fate: Fate = {
+    kind: isReplay ? 'replayed' : 'dropped',
+    atMs: Date.now(),
+    note: textOf(values, 'note') ?? '',
+  };
+  const publisher = await context.openPublisher(context.topicPrefix + PUBLISHER_NAME);
+  try {
+    const result = await settleLetters({
+      log,
+      publisher,
+      topics,
+      isSelected: createIsSelected(selectionOf(work)),
+      fate,
+      lettersMax,
+      onProgress: (count) => terminal.progress(`${count} ${fate.kind}`),
+      stop: context.stop,
+    });
+    const line = `${result.settled} ${fate.kind}, ${result.before} had been settled before`;
+    terminal.result(values.json === true ? JSON.stringify({ fate: fate.kind, ...result }) : line);
+    const isComplete = places.length === 0 || result.settled + result.before === places.length;
+    if (!isComplete) terminal.progress('not every letter named is there: retention may have taken it');
+    return isComplete ? EXIT.ok : EXIT.failed;
+  } finally {
+    await publisher.close();
+  }
+}

@@ -1,0 +1,41 @@
+import type { AtomicPublisher, LogReader } from '@playline/stream';
+import type { Addresses } from '../addresses.ts';
+import type { Command } from '../command.ts';
+import { createDeadLettersCommand } from './dead-letters.ts';
+import { createVerifyCommand } from './verify.ts';
+
+/** Opens the log and the registry of a deployment; `@playline/stream/kafka` has all three. */
+export interface LogAdapters {
+  readonly openLogReader: (options: { brokers: readonly string[]; clientId: string }) => LogReader;
+  readonly openAtomicPublisher: (options: { brokers: readonly string[]; name: string }) => Promise<AtomicPublisher>;
+  readonly createSchemaRegistry: (options: { url: string }) => { schemaOf(id: number): Promise<string> };
+}
+
+export interface LogCommandsContext {
+  readonly addresses: Addresses;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  readonly stop: AbortSignal;
+}
+
+/** The commands that read the log itself: `verify` and `dead-letters`. */
+export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
+  const { addresses, topicPrefix, stop } = context;
+  let registry: ReturnType<LogAdapters['createSchemaRegistry']> | null = null;
+  const shared = {
+    topicPrefix,
+    openLog: () => adapters.openLogReader({ brokers: addresses.kafka(), clientId: 'operator' }),
+    schemaOf: (id: number) => {
+      registry ??= adapters.createSchemaRegistry({ url: addresses.registry() });
+      return registry.schemaOf(id);
+    },
+  };
+  return [
+    createVerifyCommand({ ...shared, clickhouse: addresses.clickhouse }),
+    createDeadLettersCommand({
+      ...shared,
+      stop,
+      openPublisher: (name) => adapters.openAtomicPublisher({ brokers: addresses.kafka(), name }),
+    }),
+  ];
+}

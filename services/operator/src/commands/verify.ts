@@ -1,0 +1,58 @@
+import type { LogReader } from '@playline/stream';
+import { awaitStore } from '../await-store.ts';
+import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
+import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
+import { isClean, toJson, toLines } from '../verify/report.ts';
+import { verify } from '../verify/verify.ts';
+
+export interface VerifyContext {
+  readonly openLog: () => LogReader;
+  /** The text of a schema. @throws UnknownSchemaFault */
+  readonly schemaOf: (id: number) => Promise<string>;
+  readonly clickhouse: () => ClickHouseAccount;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+}
+
+const HELP = `usage: operator verify [options]          (npm run verify -- [options])
+
+Compares, partition by partition, the log with the rows that the event writer made of it, up to what it has committed:
+every record has its row, once. A record without a row is accounted for by the same message at another offset, by a
+dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too.
+Reads only. May run beside everything else.
+
+  --group event-writer     consumer group of the writer
+  --json                   the result as one JSON line
+
+Exit code: 0 all accounted for, 1 a difference, 2 wrong options, 3 a store does not answer.`;
+
+const OPTIONS = {
+  group: { type: 'string', default: 'event-writer' },
+  json: { type: 'boolean', default: false },
+} as const;
+
+export function createVerifyCommand(context: VerifyContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const { values } = parseOptions(args, OPTIONS);
+    const query = createQueryRows(context.clickhouse());
+    const log = context.openLog();
+    try {
+      await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+      await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+      const report = await verify({
+        log,
+        query,
+        schemaOf: context.schemaOf,
+        topicPrefix: context.topicPrefix,
+        group: textOf(values, 'group') ?? OPTIONS.group.default,
+        onProgress: terminal.progress,
+      });
+      if (values.json === true) terminal.result(JSON.stringify(toJson(report)));
+      else for (const line of toLines(report)) terminal.result(line);
+      return isClean(report) ? EXIT.ok : EXIT.failed;
+    } finally {
+      await log.close();
+    }
+  };
+  return { name: 'verify', summary: 'compare the log with the tables: gaps, doubles, overlaps', help: HELP, run };
+}

@@ -1,0 +1,99 @@
+import {
+  accessKeyCodec,
+  consentCodec,
+  erasureRequestCodec,
+  FRAME_BYTES,
+  identityDecisionCodec,
+  identityLinkCodec,
+  messageRecordCodec,
+  rejectionCodec,
+  schemaIdOf,
+  TOPICS,
+} from '@playline/contracts';
+import type { Fate, Letter } from './letters.ts';
+import { toPlaceText } from './letters.ts';
+
+/** How the values of each topic are read, by its name without prefix. */
+const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknown> = new Map<
+  string,
+  (schema: string) => (body: Buffer) => unknown
+>([
+  [TOPICS.messages.name, messageRecordCodec.decoderOf],
+  [TOPICS.identityLinks.name, identityLinkCodec.decoderOf],
+  [TOPICS.identityDecisions.name, identityDecisionCodec.decoderOf],
+  [TOPICS.rejections.name, rejectionCodec.decoderOf],
+  [TOPICS.consents.name, consentCodec.decoderOf],
+  [TOPICS.erasures.name, erasureRequestCodec.decoderOf],
+  [TOPICS.accessKeys.name, accessKeyCodec.decoderOf],
+]);
+
+const ROW_BYTES = 16;
+/** A value of a megabyte would scroll everything else away. */
+const DUMP_BYTES_MAX = 4_096;
+
+/** Everything a letter holds, for a person who asked for it: it may be personal data. */
+export async function describeLetter(
+  letter: Letter,
+  fate: Fate | undefined,
+  options: { schemaOf: (id: number) => Promise<string>; topicPrefix: string },
+): Promise<string[]> {
+  const { place, original, record } = letter;
+  const headers = Object.entries(record.headers).map(([name, value]) => `  ${name}: ${toPrintable(String(value))}`);
+  const settled = fate === undefined ? 'open' : `${fate.kind} ${new Date(fate.atMs).toISOString()} ${fate.note}`;
+  const lines = [
+    `letter ${toPlaceText(place)}  ${settled.trim()}`,
+    `from ${toPlaceText(original)}`,
+    'headers',
+    ...headers,
+  ];
+  const decoded = await decode(letter, options);
+  if ('value' in decoded) return [...lines, 'value', toJsonText(decoded.value)];
+  const key = record.key === null ? ['key: none'] : ['key', ...toDump(record.key)];
+  return [...lines, `not decoded: ${decoded.fault}`, ...key, 'value', ...toDump(record.value ?? Buffer.alloc(0))];
+}
+
+async function decode(
+  { original, record: { value } }: Letter,
+  { schemaOf, topicPrefix }: { schemaOf: (id: number) => Promise<string>; topicPrefix: string },
+): Promise<{ value: unknown } | { fault: string }> {
+  const decoderOf = DECODERS.get(original.topic.slice(topicPrefix.length));
+  const id = value === null ? null : schemaIdOf(value);
+  if (value === null || id === null || decoderOf === undefined) return { fault: 'no framed record of a known topic' };
+  try {
+    return { value: decoderOf(await schemaOf(id))(value.subarray(FRAME_BYTES)) };
+  } catch (error) {
+    return { fault: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** JSON with bytes as hexadecimal text. */
+function toJsonText(value: unknown): string {
+  const replace = (_name: string, item: unknown) => {
+    const isBytes =
+      typeof item === 'object' && item !== null && 'type' in item && item.type === 'Buffer' && 'data' in item;
+    return isBytes ? Buffer.from(item.data as number[]).toString('hex') : item;
+  };
+  return JSON.stringify(value, replace, 2);
+}
+
+/** Text without what would move a terminal's cursor. */
+export function toPrintable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '·');
+}
+
+/** Sixteen bytes a line: place, hexadecimal, and the text where it is printable. */
+export function toDump(bytes: Buffer): string[] {
+  const lines: string[] = [];
+  for (let at = 0; at < Math.min(bytes.length, DUMP_BYTES_MAX); at += ROW_BYTES) {
+    const row = bytes.subarray(at, at + ROW_BYTES);
+    const hex = row
+      .toString('hex')
+      .replace(/../g, '$& ')
+      .padEnd(3 * ROW_BYTES);
+    const text = Array.from(row, (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '.')).join('');
+    lines.push(`  ${at.toString(16).padStart(6, '0')}  ${hex} ${text}`);
+  }
+  if (bytes.length > DUMP_BYTES_MAX) lines.push(`  … ${bytes.length - DUMP_BYTES_MAX} bytes more`);
+  return lines.length === 0 ? ['  (empty)'] : lines;
+}

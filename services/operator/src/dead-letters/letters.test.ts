@@ -1,0 +1,70 @@
+import { type StreamRecord, toDeadLetter } from '@playline/stream';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { toDump, toPrintable } from './contents.ts';
+import { parsePlace, toFate, toLetter, toMark, toPlaceText, toReplay } from './letters.ts';
+
+const bytes = fc.uint8Array({ maxLength: 40 }).map((data) => Buffer.from(data));
+const record: fc.Arbitrary<StreamRecord> = fc.record({
+  topic: fc.constantFrom('audience.messages.v1', 'prefix.audience.consents.v1'),
+  partition: fc.nat(65_535),
+  offset: fc.nat(),
+  timestampMs: fc.nat(),
+  key: fc.option(bytes),
+  value: bytes,
+  headers: fc.constantFrom({}, { traceparent: Buffer.from('00-a-b-01') }),
+});
+
+/** A record as it comes back from the log: headers are bytes. */
+const logged = (headers: Readonly<Record<string, string | Buffer>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
+
+it('replays a record as it was: topic, key, value and trace, and says where it stood', () => {
+  fc.assert(
+    fc.property(record, fc.nat(5), fc.nat(), (original, partition, offset) => {
+      const sent = toDeadLetter({ record: original, reason: 'poison' }, 'transform');
+      const { topic, key, value, headers } = sent;
+      const dead = { topic, partition, offset, timestampMs: 1, key, value, headers: logged(headers ?? {}) };
+      const letter = toLetter(dead)!;
+      expect(letter.original).toEqual({
+        topic: original.topic,
+        partition: original.partition,
+        offset: original.offset,
+      });
+      const replay = toReplay(letter);
+      expect(replay).toMatchObject({ topic: original.topic, key: original.key, value: original.value });
+      expect(replay.partition).toBe(original.key === null ? original.partition : undefined);
+      expect(replay.headers).toEqual({ ...original.headers, 'replayed-from': toPlaceText(letter.place) });
+      expect(parsePlace(toPlaceText(letter.place))).toEqual(letter.place);
+    }),
+  );
+});
+
+it('never takes a mark for a letter or a letter for a mark', () => {
+  const place = { topic: 'a.dead', partition: 2, offset: 7 };
+  const fate = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
+  const { headers, ...mark } = toMark({ place }, fate);
+  const read = { ...mark, partition: 2, offset: 9, timestampMs: 5, headers: logged(headers) };
+  expect(toFate(read)).toEqual({ offset: 7, fate });
+  expect(toLetter(read)).toBeNull();
+});
+
+it('sends no letter to another topic than the one it was kept for, whatever its headers say', () => {
+  const headers = logged({ 'original-topic': 'access.keys.v1', 'original-partition': '0', 'original-offset': '1' });
+  const forged = {
+    topic: 'audience.messages.v1.dead',
+    partition: 0,
+    offset: 0,
+    timestampMs: 0,
+    key: null,
+    value: null,
+  };
+  expect(toLetter({ ...forged, headers })).toBeNull();
+  expect(toLetter({ ...forged, topic: 'access.keys.v1.dead', headers })).not.toBeNull();
+});
+
+it('prints bytes without anything that a terminal would obey', () => {
+  expect(toPrintable('a\u001b[2Jb\n')).toBe('a·[2Jb·');
+  expect(toDump(Buffer.from('ab\u001b')).join()).toBe(`  000000  61 62 1b ${' '.repeat(39)} ab.`);
+  expect(toDump(Buffer.alloc(0))).toEqual(['  (empty)']);
+});

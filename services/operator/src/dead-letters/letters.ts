@@ -1,0 +1,127 @@
+import { deadLetterTopicOf, type LogReader, type PlacedRecord, type StreamRecord } from '@playline/stream';
+
+/** Where a record stands. */
+export interface Place {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/** A record that could not be processed, in its dead-letter topic. */
+export interface Letter {
+  readonly place: Place;
+  readonly original: Place;
+  /** When it became a dead letter, epoch milliseconds. */
+  readonly deadAtMs: number;
+  readonly reason: string;
+  /** The step of the consumer that could not go on. */
+  readonly step: string;
+  readonly record: StreamRecord;
+}
+
+/** What was decided about a letter. A letter without a fate is open. */
+export interface Fate {
+  readonly kind: 'replayed' | 'dropped';
+  readonly atMs: number;
+  /** Why, in the operator's words; empty when not said. */
+  readonly note: string;
+}
+
+/** Names of the headers that say what became of a letter of the same partition. */
+const MARK = { offset: 'settled-offset', fate: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
+/** Name of the header of a replayed record: the place of its letter. */
+export const REPLAYED_FROM = 'replayed-from';
+
+export function toPlaceText({ topic, partition, offset }: Place): string {
+  return `${topic}/${partition}/${offset}`;
+}
+
+/** Reads `topic/partition/offset`; null when the text is none. */
+export function parsePlace(text: string): Place | null {
+  const found = /^([^/]+)\/(\d{1,5})\/(\d{1,15})$/.exec(text);
+  return found === null ? null : { topic: found[1]!, partition: Number(found[2]), offset: Number(found[3]) };
+}
+
+const textOf = (record: StreamRecord, name: string): string => String(record.headers[name] ?? '');
+
+function toNumber(text: string): number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+}
+
+/** The letter that a record of a dead-letter topic is; null for a mark, and for what no consumer of ours wrote. */
+export function toLetter(record: StreamRecord): Letter | null {
+  const original = {
+    topic: textOf(record, 'original-topic'),
+    partition: toNumber(textOf(record, 'original-partition')),
+    offset: toNumber(textOf(record, 'original-offset')),
+  };
+  const { topic, partition, offset } = record;
+  // Whatever a header says: a letter goes back only to the topic whose letters are kept here.
+  if (deadLetterTopicOf(original.topic) !== topic || Number.isNaN(original.partition + original.offset)) return null;
+  return {
+    place: { topic, partition, offset },
+    original,
+    deadAtMs: record.timestampMs,
+    reason: textOf(record, 'reason'),
+    step: textOf(record, 'step'),
+    record,
+  };
+}
+
+/** The mark that settles a letter. It stands behind the letter in the same partition, so retention takes it later. */
+export function toMark({ place }: Pick<Letter, 'place'>, fate: Fate): PlacedRecord {
+  return {
+    topic: place.topic,
+    partition: place.partition,
+    key: null,
+    value: Buffer.alloc(0),
+    headers: {
+      [MARK.offset]: String(place.offset),
+      [MARK.fate]: fate.kind,
+      [MARK.at]: String(fate.atMs),
+      [MARK.note]: fate.note,
+    },
+  };
+}
+
+/** The fate that a mark tells, and of which offset; null for any other record. */
+export function toFate(record: StreamRecord): { offset: number; fate: Fate } | null {
+  const [offset, kind] = [toNumber(textOf(record, MARK.offset)), textOf(record, MARK.fate)];
+  if (Number.isNaN(offset) || (kind !== 'replayed' && kind !== 'dropped')) return null;
+  return { offset, fate: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
+}
+
+/** Headers that a message brought itself: its trace (W3C trace context). */
+const OWN_HEADERS = ['traceparent', 'tracestate'];
+
+/** The record as it was, for the topic it came from: to the partition of its key, or where it was without one. */
+export function toReplay({ place, original, record }: Letter): PlacedRecord {
+  const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPlaceText(place) };
+  for (const name of OWN_HEADERS) {
+    const value = record.headers[name];
+    if (value !== undefined) headers[name] = value;
+  }
+  const { topic, partition } = original;
+  const { key } = record;
+  return { topic, ...(key === null ? { partition } : {}), key, value: record.value ?? Buffer.alloc(0), headers };
+}
+
+/** Every letter of a dead-letter topic, partition by partition, to the ends that it has now. */
+export async function* readLetters(log: LogReader, topic: string): AsyncGenerator<Letter> {
+  for (const { partition, start, end } of await log.bounds(topic))
+    for await (const record of log.read({ topic, partition, start, end })) {
+      const letter = toLetter(record);
+      if (letter !== null) yield letter;
+    }
+}
+
+/** What was decided about the letters of a dead-letter topic, by place. */
+export async function readFates(log: LogReader, topic: string): Promise<Map<string, Fate>> {
+  const fates = new Map<string, Fate>();
+  for (const { partition, start, end } of await log.bounds(topic))
+    for await (const record of log.read({ topic, partition, start, end })) {
+      const found = toFate(record);
+      if (found !== null) fates.set(toPlaceText({ topic, partition, offset: found.offset }), found.fate);
+    }
+  return fates;
+}

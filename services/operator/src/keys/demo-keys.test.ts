@@ -1,0 +1,88 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '@playline/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { publishDemoKey } from './demo-keys.ts';
+
+const REDIS = 'redis://:secret@127.0.0.1:2';
+const KEYS = {
+  production: { publishable: 'pk-1', secret: 'sk-1' },
+  development: { publishable: 'pk-2', secret: 'sk-2' },
+};
+
+/** A folder with the records of a stack; `supervised` follows `keys.json` as the stack's supervisor does. */
+function createFolder(supervised = true) {
+  const folder = mkdtempSync(join(tmpdir(), 'demo-keys-test-'));
+  const state = join(folder, '.playline');
+  mkdirSync(state);
+  const pathOf = (name: string) => join(state, `${name}.json`);
+  const read = (name: string) => JSON.parse(readFileSync(pathOf(name), 'utf8'));
+  const write = (name: string, value: object) => writeFileSync(pathOf(name), JSON.stringify(value), { mode: 0o600 });
+  write('keys', KEYS);
+  write('stack', { redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: KEYS });
+  const follow = () => supervised && write('stack', { ...read('stack'), processes: { kafka: 6 }, keys: read('keys') });
+  const timer = setInterval(follow, 50);
+  onTestFinished(() => {
+    clearInterval(timer);
+    rmSync(folder, { recursive: true });
+  });
+  return { folder, state, pathOf, read };
+}
+
+const changed = { project: 'demo', environment: 'development', kind: 'secret', key: 'sk-new' } as const;
+const CHANGED = { ...KEYS, development: { publishable: 'pk-2', secret: 'sk-new' } };
+
+test('a changed key of the demo project is in both files when the command ends', async () => {
+  const { folder, state, pathOf, read } = createFolder();
+  await publishDemoKey({ folder, redisUrl: REDIS }, changed);
+  expect(read('keys')).toEqual(CHANGED);
+  expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 6 }, keys: CHANGED });
+  expect(statSync(pathOf('keys')).mode & 0o777).toBe(0o600);
+  expect(readdirSync(state).toSorted()).toEqual(['keys.json', 'stack.json']);
+});
+
+test('the stack file is rewritten, and keeps the rest of it, when nobody follows', async () => {
+  const { folder, pathOf, read } = createFolder(false);
+  await publishDemoKey({ folder, redisUrl: REDIS }, changed);
+  expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: CHANGED });
+  expect(statSync(pathOf('stack')).mode & 0o777).toBe(0o600);
+});
+
+test('commands at the same moment lose none of their keys, also after one that died with the lock', async () => {
+  const { folder, pathOf, read } = createFolder();
+  writeFileSync(`${pathOf('keys')}.lock`, '');
+  utimesSync(`${pathOf('keys')}.lock`, 1, 1);
+  const all = (['production', 'development'] as const).flatMap((environment) =>
+    (['publishable', 'secret'] as const).map((kind) => ({ project: 'demo', environment, kind, key: `new ${kind}` })),
+  );
+  await Promise.all(all.map((each) => publishDemoKey({ folder, redisUrl: REDIS }, each)));
+  const pair = { publishable: 'new publishable', secret: 'new secret' };
+  expect(read('keys')).toEqual({ production: pair, development: pair });
+  await until('the stack file follows', () => read('stack').keys.production.secret === 'new secret');
+});
+
+test.each([
+  ['another project', { folder: '', redisUrl: REDIS }, { ...changed, project: 'outlands' }],
+  ['another deployment', { folder: '', redisUrl: 'redis://127.0.0.1:9' }, changed],
+])('keys of %s leave the files of this stack alone', async (_name, target, change) => {
+  const { folder, read } = createFolder();
+  await publishDemoKey({ ...target, folder }, change);
+  expect(read('keys')).toEqual(KEYS);
+});
+
+test('a folder without a stack stays empty', async () => {
+  const { folder, state } = createFolder(false);
+  for (const name of readdirSync(state)) rmSync(join(state, name));
+  await publishDemoKey({ folder, redisUrl: REDIS }, changed);
+  expect(readdirSync(state)).toEqual([]);
+});

@@ -1,0 +1,100 @@
+import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KeyEnvironment, KeyKind } from '@playline/access-keys';
+import { readStack, type Stack } from '../stack-file.ts';
+
+/** The stack that may be told of a changed key, and the Redis that was changed. */
+export interface DemoKeysTarget {
+  /** Folder whose `.playline` holds the stack's records. */
+  readonly folder: string;
+  readonly redisUrl: string;
+}
+
+export interface ChangedKey {
+  readonly project: string;
+  readonly environment: KeyEnvironment;
+  readonly kind: KeyKind;
+  /** The text of the key that is good now; '' when there is none. */
+  readonly key: string;
+}
+
+type DemoKeys = NonNullable<Stack['keys']>;
+
+/** The project whose keys a stack shows in its records. */
+const DEMO = 'demo';
+/** The stack's supervisor looks at `keys.json` ten times a second; after this long there is none. */
+const SUPERVISOR_MAX_MS = 3_000;
+/** Writing a file takes a millisecond; a lock this old is a dead command's. */
+const LOCK_STALE_MS = 5_000;
+const POLL_MS = 20;
+
+/**
+ * Brings a changed key of the demo project into `keys.json`, which the next start reads, and `stack.json`. Does nothing
+ * when the stack of that folder is another one.
+ *
+ * `stack.json` has one writer, the stack's supervisor, since process ids stand in it too: it takes the keys over from
+ * `keys.json`. Only when nobody does so is the file rewritten here.
+ */
+export async function publishDemoKey({ folder, redisUrl }: DemoKeysTarget, changed: ChangedKey): Promise<void> {
+  const stack = readStack(folder);
+  if (changed.project !== DEMO || stack.redis !== redisUrl || stack.keys === undefined) return;
+  const path = join(folder, '.playline', 'keys.json');
+  await whileLocked(`${path}.lock`, () => {
+    const keys = (readJson(path) ?? stack.keys) as DemoKeys;
+    const pair = { ...keys[changed.environment], [changed.kind]: changed.key };
+    replaceFile(path, { ...keys, [changed.environment]: pair });
+  });
+  const isPublished = () => {
+    const { keys } = readStack(folder);
+    return keys === undefined || keys[changed.environment][changed.kind] === changed.key;
+  };
+  const endAt = performance.now() + SUPERVISOR_MAX_MS;
+  while (!isPublished() && performance.now() < endAt) await delay(POLL_MS);
+  if (!isPublished()) rewriteStack(join(folder, '.playline', 'stack.json'), path);
+}
+
+/** Nobody runs the stack any more, or nobody who minds its files. */
+function rewriteStack(stackPath: string, keysPath: string): void {
+  const stack = readJson(stackPath);
+  if (stack !== null) replaceFile(stackPath, { ...stack, keys: readJson(keysPath) });
+}
+
+/** Two commands at once must not lose each other's key. */
+async function whileLocked(path: string, write: () => void): Promise<void> {
+  while (!isLocked(path)) await delay(POLL_MS);
+  try {
+    write();
+  } finally {
+    rmSync(path, { force: true });
+  }
+}
+
+/** True when the lock is ours now. */
+function isLocked(path: string): boolean {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const lock = statSync(path, { throwIfNoEntry: false });
+  if (lock !== undefined && Date.now() - lock.mtimeMs > LOCK_STALE_MS) rmSync(path, { force: true });
+  return false;
+}
+
+/** As a whole and for its owner alone: these files hold secrets. */
+function replaceFile(path: string, value: object): void {
+  const draft = `${path}.${process.pid}.new`;
+  writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(draft, path);
+}
+
+function readJson(path: string): object | null {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as object;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,69 @@
+import {
+  createLoggedKeyStore,
+  type KeyLog,
+  type KeyRebuild,
+  type KeyStore,
+  type KeyView,
+  KeyViewFault,
+  rebuildKeys,
+} from '@playline/access-keys';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+
+/** Opens the live view of the keys and their log. */
+export interface KeySources {
+  openView(): Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
+  /** Only for what needs it: brokers take a moment to connect to. */
+  openLog(): Promise<KeyLog & { close(): Promise<void> }>;
+}
+
+/** Reads keys: from the view, after it has been rebuilt where it has lost them. */
+export function readKeys<T>(sources: KeySources, read: (store: KeyStore) => Promise<T>): Promise<T> {
+  return withView(sources, async (view) =>
+    (await view.isComplete()) ? read(view) : withLog(sources, (log) => read(createLoggedKeyStore(view, log))),
+  );
+}
+
+/**
+ * Changes keys: in the log first, then in the view.
+ * @throws UnreachableError when a store does not answer, also half-way; its message says how to go on
+ */
+export function changeKeys<T>(sources: KeySources, change: (store: KeyStore) => Promise<T>): Promise<T> {
+  return withView(sources, (view) =>
+    withLog(sources, async (log) => {
+      try {
+        return await change(createLoggedKeyStore(view, log));
+      } catch (fault) {
+        if (!(fault instanceof KeyViewFault)) throw fault;
+        throw new UnreachableError('the key log has the change and Redis may not have it: mend it with keys rebuild');
+      }
+    }),
+  );
+}
+
+/** Makes Redis equal to the log. */
+export function rebuildView(sources: KeySources): Promise<KeyRebuild> {
+  return withView(sources, (view) => withLog(sources, (log) => rebuildKeys(view, log)));
+}
+
+async function withView<T>(
+  sources: KeySources,
+  work: (view: Awaited<ReturnType<KeySources['openView']>>) => Promise<T>,
+): Promise<T> {
+  const view = await sources.openView();
+  try {
+    await awaitStore('Redis', view.ready);
+    return await work(view);
+  } finally {
+    await view.close();
+  }
+}
+
+async function withLog<T>(sources: KeySources, work: (log: KeyLog) => Promise<T>): Promise<T> {
+  const log = await sources.openLog();
+  try {
+    return await work(log);
+  } finally {
+    await log.close();
+  }
+}

@@ -1,0 +1,53 @@
+import { createKeyLog, type KeyLog } from '@playline/access-keys';
+import type { Producer } from '@playline/stream';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+
+/** What the key log needs of Kafka and of the registry. */
+export interface KeyLogSource {
+  readonly producer: Producer;
+  /** As it is called on the broker. */
+  readonly topic: string;
+  /** Id of the latest schema of a subject, and the text of any. */
+  readonly schemas: { idOf(subject: string): Promise<number>; schemaOf(id: number): Promise<string> };
+  /** The topic from its first record to its present end. */
+  read(): Promise<readonly { key: Buffer | null; value: Buffer | null }[]>;
+}
+
+export interface OpenKeyLog extends KeyLog {
+  close(): Promise<void>;
+}
+
+/**
+ * The key log over a producer, which it closes.
+ * @throws UnreachableError when brokers or registry do not answer: before anything has been changed
+ */
+export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
+  try {
+    const subject = `${topic}-value`;
+    await Promise.all([
+      awaitStore('Kafka', () => producer.ready()),
+      awaitStore('the schema registry', async () => (await schemas.idOf(subject)) !== undefined),
+    ]);
+    const schemaId = await schemas.idOf(subject);
+    const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
+      new Promise((resolve, reject) => {
+        const outgoing = records.map((record) => ({ topic, ...record }));
+        producer.send(outgoing, (fault) => (fault === null ? resolve() : reject(toUnconfirmed(fault))));
+      });
+    return {
+      ...createKeyLog({ schemaId, schemaOf: schemas.schemaOf, send, read }),
+      close: () => producer.close(),
+    };
+  } catch (error) {
+    await producer.close();
+    throw error;
+  }
+}
+
+/** The records may stand in the log all the same; then the rebuild makes them good. */
+function toUnconfirmed({ message }: Error): UnreachableError {
+  return new UnreachableError(
+    `Kafka did not confirm the change (${message}): keys rebuild, then keys list, tell what holds`,
+  );
+}

@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { createKey, createKeyVerifier, type KeyKind, KeyStoreFault, type NewKey } from '@playline/access-keys';
+import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
+import { accessKeyCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
+import { openKeyLog } from './key-log.ts';
+
+const KEY_PREFIX = 'svcapik';
+const target = () => {
+  const { kafka, registry } = testStores();
+  return { brokers: kafka, registry, prefix: topicPrefix };
+};
+const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+const topic = topicPrefix + TOPICS.accessKeys.name;
+let redis: RedisDatabase;
+let view: RedisKeyStore;
+let project: string;
+const shown: { kind: KeyKind; key: string }[] = [];
+
+beforeAll(async () => {
+  await applyTopics(target());
+  redis = await openRedisDatabase();
+  view = await openRedisKeyStore({ url: redis.url });
+});
+beforeEach(() => {
+  project = `p-${randomBytes(4).toString('hex')}`;
+});
+afterAll(async () => {
+  await view.close();
+  await redis.close();
+  await dropTopics(target());
+});
+
+async function openLog() {
+  const { kafka: brokers, registry } = testStores();
+  const producer = await openProducer({ brokers, clientId: 'test', topics: [topic] });
+  const schemas = createSchemaRegistry({ url: registry });
+  return openKeyLog({ producer, topic, schemas, read: () => readTopic({ brokers, topic }) });
+}
+
+/** Runs a key command on the real stores; `between` says what happens to the view after the log has the change. */
+async function run(words: string[], between: Partial<KeysContext> = {}) {
+  const results: string[] = [];
+  const progress: string[] = [];
+  const context: KeysContext = {
+    openView: () => openRedisKeyStore({ url: redis.url }),
+    openLog,
+    prefix: KEY_PREFIX,
+    publish: async () => {},
+    ...between,
+  };
+  const terminal = {
+    result: (line: string) => void results.push(line),
+    progress: (line: string) => void progress.push(line),
+    isInteractive: false,
+  };
+  const args = ['keys', ...words, '--project', project, '--json'];
+  const code = await runCommand([createKeysCommand(context)], args, terminal);
+  const made = results.map((line) => JSON.parse(line));
+  for (const { kind, key } of made) if (key !== undefined) shown.push({ kind, key });
+  return { code, made, progress: progress.join('\n') };
+}
+
+const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
+
+/** A view that dies before it is written. */
+const dying: Partial<KeysContext> = {
+  openView: async () => {
+    const opened = await openRedisKeyStore({ url: redis.url });
+    return { ...opened, replace: () => Promise.reject(new Error('killed')) };
+  },
+};
+
+/** What a service with an empty cache says of every key shown so far. */
+async function verdicts(): Promise<string[]> {
+  const verifiers = {
+    publishable: createKeyVerifier({ store: view, prefix: KEY_PREFIX, kind: 'publishable' }),
+    secret: createKeyVerifier({ store: view, prefix: KEY_PREFIX, kind: 'secret' }),
+  };
+  const verdict = async ({ kind, key }: (typeof shown)[number]) => {
+    try {
+      return (await verifiers[kind](key))?.keyId ?? 'refused';
+    } catch (fault) {
+      return (fault as Error).name;
+    }
+  };
+  return Promise.all(shown.map(verdict));
+}
+
+describe('key commands on Kafka and Redis', () => {
+  it('put every change on the log under its key id, hashes only', async () => {
+    const [{ keyId, key }] = (await run(change('create', 'secret'))).made;
+    await run(change('revoke', 'secret'));
+    const records = await readTopic({ brokers: testStores().kafka, topic });
+    const own = records.filter((record) => String(record.key) === keyId);
+    const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).revokedAt);
+    expect(states).toEqual([null, expect.any(Number)]);
+    const bytes = records.map(({ value }) => value!.toString('latin1')).join();
+    expect(bytes).not.toContain(key.slice(key.indexOf('-') + 1));
+  });
+
+  it('judge every key alike after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
+    await run(change('create', 'publishable'));
+    await run(change('create', 'secret'));
+    await run(change('refresh', 'secret'));
+    await run(change('revoke', 'publishable'));
+    const before = await verdicts();
+    expect(before).toContain('refused');
+    await redis.client.flushdb();
+    expect(new Set(await verdicts())).toEqual(new Set([KeyStoreFault.name]));
+    expect((await run(['rebuild'])).code).toBe(0);
+    expect(await verdicts()).toEqual(before);
+  });
+
+  it('rebuild by themselves when Redis was emptied, before they decide', async () => {
+    const [first] = (await run(change('create', 'secret'))).made;
+    const before = await verdicts();
+    await redis.client.flushdb();
+    expect(await run(change('create', 'secret'))).toMatchObject({ code: 1, made: [] });
+    expect((await run(['list'])).made).toMatchObject([{ keyId: first.keyId, state: 'live' }]);
+    expect(await verdicts()).toEqual(before);
+  });
+
+  it('mend a refresh that died between Kafka and Redis', async () => {
+    const [first] = (await run(change('create', 'secret'))).made;
+    const killed = await run(change('refresh', 'secret'), dying);
+    expect(killed).toMatchObject({ code: 3, made: [], progress: expect.stringContaining('keys rebuild') });
+    expect((await verdicts()).at(-1)).toBe(first.keyId);
+    expect((await run(['rebuild'])).code).toBe(0);
+    expect((await verdicts()).at(-1)).toBe('refused');
+    const [successor] = (await run(change('refresh', 'secret'))).made;
+    expect((await verdicts()).at(-1)).toBe(successor.keyId);
+  });
+
+  it('mend a revocation and a creation that died between Kafka and Redis', async () => {
+    await run(change('create', 'secret'));
+    expect((await run(change('revoke', 'secret'), dying)).code).toBe(3);
+    expect((await run(change('create', 'publishable'), dying)).code).toBe(3);
+    await run(['rebuild']);
+    expect((await verdicts()).at(-1)).toBe('refused');
+    expect((await run(['list'])).made).toMatchObject([{ state: 'ended' }, { state: 'live' }]);
+  });
+
+  it('take their turns: of refreshes at one moment each ends the one before, and log and Redis agree', async () => {
+    await run(change('create', 'secret'));
+    const results = await Promise.all(Array.from({ length: 4 }, () => run(change('refresh', 'secret'))));
+    expect(results.some(({ code }) => code === 0)).toBe(true);
+    const before = await verdicts();
+    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }]);
+    expect(await verdicts()).toEqual(before);
+    expect((await run(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
+  });
+
+  it('take a key out of Redis that the log does not know', async () => {
+    const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
+    const { key } = await createKey({ store: view, prefix: KEY_PREFIX }, wanted);
+    shown.push({ kind: 'secret', key });
+    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }]);
+    expect((await verdicts()).at(-1)).toBe('refused');
+  });
+});

@@ -1,0 +1,197 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import {
+  frameRecord,
+  type MessageRecord,
+  messageRecordCodec,
+  type RecordCodec,
+  TOPICS,
+  ZERO_KEY,
+} from '@playline/contracts';
+import { applySql } from '@playline/infra/clickhouse';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import type { LogReader, OutgoingRecord, StreamRecord } from '@playline/stream';
+import * as log from '@playline/stream/kafka';
+import { testStores, until } from '@playline/testkit';
+import { createAddresses } from '../addresses.ts';
+import { runCommand } from '../app.ts';
+import { createLogCommands } from '../commands/log-commands.ts';
+import { configSchema } from '../config.ts';
+
+const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
+const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
+const NOW_MS = 1_790_000_000_000;
+const TEXTS = (
+  'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
+  'libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage ' +
+  'properties traits traceId'
+).split(' ');
+
+export function messageOf(eventName: string, changes: Partial<MessageRecord> = {}): MessageRecord {
+  return {
+    ...Object.fromEntries(TEXTS.map((field) => [field, field])),
+    environmentId: 'test-log',
+    type: 'track',
+    eventName,
+    eventTime: NOW_MS,
+    receivedAt: NOW_MS,
+    messageId: randomBytes(16),
+    identityKey: ZERO_KEY,
+    anonymousKey: ZERO_KEY,
+    userKey: ZERO_KEY,
+    fromKey: ZERO_KEY,
+    toKey: ZERO_KEY,
+    test: false,
+    screenDensity: null,
+    ...changes,
+  } as unknown as MessageRecord;
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly lines: string[];
+  readonly json: unknown;
+}
+
+async function openTopics() {
+  const stores = testStores();
+  const name = randomBytes(6).toString('hex');
+  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
+  const target = { brokers: stores.kafka, registry: stores.registry, prefix };
+  const applied = await applyTopics({ ...target, partitions: 2 });
+  await applySql({ ...stores.clickhouse, database });
+  const environment = {
+    LOG_LEVEL: 'silent',
+    KAFKA_BROKERS: stores.kafka.join(','),
+    SCHEMA_REGISTRY_URL: stores.registry,
+    CLICKHOUSE_URL: stores.clickhouse.url,
+    CLICKHOUSE_USER: stores.clickhouse.user,
+    CLICKHOUSE_PASSWORD: stores.clickhouse.password,
+    CLICKHOUSE_DATABASE: database,
+    TOPIC_PREFIX: prefix,
+  };
+  const query = async (text: string) => {
+    const { url, user, password } = stores.clickhouse;
+    const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
+    const answer = await fetch(url, { method: 'POST', headers, body: text });
+    if (!answer.ok) throw new Error(await answer.text());
+    return (await answer.text()).trim();
+  };
+  const schemaIdOf = (topic: string) =>
+    applied.schemas.find(({ subject }) => subject === `${prefix}${topic}-value`)!.id;
+  const drop = async () => {
+    await query(`DROP DATABASE ${database} SYNC`);
+    await dropTopics(target);
+  };
+  return { stores, prefix, environment, query, schemaIdOf, drop };
+}
+
+/** Commands as they are, on the stores of a test. */
+function createOperate(environment: Record<string, string>, prefix: string) {
+  const addresses = createAddresses(configSchema.parse(environment), '/nowhere');
+  return async (...args: string[]): Promise<Answer> => {
+    const lines: string[] = [];
+    const { signal } = new AbortController();
+    const commands = createLogCommands(log, { addresses, topicPrefix: prefix, stop: signal });
+    const code = await runCommand(commands, args, {
+      result: (line) => void lines.push(line),
+      progress: () => {},
+      isInteractive: false,
+    });
+    return { code, lines, json: args.includes('--json') ? JSON.parse(lines[0] ?? 'null') : null };
+  };
+}
+
+function createProcesses(environment: Record<string, string>) {
+  const running = new Set<ChildProcess>();
+  const start = (args: string[], settings: Record<string, string>) => {
+    const env = { PATH: process.env.PATH, ...environment, ...settings };
+    const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
+    running.add(child);
+    child.once('exit', () => running.delete(child));
+    return child;
+  };
+  const stop = async (child: ChildProcess, signal: NodeJS.Signals) => {
+    const exit = once(child, 'exit');
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal);
+      await exit;
+    }
+  };
+  return {
+    stop,
+    operatorProcess: (...args: string[]) => start([OPERATOR, ...args], {}),
+    startWriter: async (settings: Record<string, string> = {}) => {
+      const port = await freePort();
+      const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '50' };
+      const child = start([WRITER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}writer`, ...settings });
+      await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
+      return child;
+    },
+    killAll: () => Promise.all([...running].map((child) => stop(child, 'SIGKILL'))),
+  };
+}
+
+/** Topics and a database of their own in the real stores, a writer for them, and the operator's commands. */
+export async function openLogFixture() {
+  const { stores, prefix, environment, query, schemaIdOf, drop } = await openTopics();
+  const producer = await log.openProducer({ brokers: stores.kafka, clientId: 'test' });
+  await until('the producer is ready', () => producer.ready());
+  const reader: LogReader = log.openLogReader({ brokers: stores.kafka, clientId: 'test' });
+  const processes = createProcesses(environment);
+  const group = `${prefix}writer`;
+  const publish = (records: readonly OutgoingRecord[]) =>
+    new Promise<void>((resolve, reject) => {
+      producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+    });
+  const toRecord = <R>(topic: string, codec: RecordCodec<R>, record: R): OutgoingRecord => ({
+    topic: prefix + topic,
+    key: null,
+    value: frameRecord(schemaIdOf(topic), codec.encode(record)),
+  });
+  return {
+    ...processes,
+    prefix,
+    brokers: stores.kafka,
+    group,
+    producer,
+    query,
+    publish,
+    toRecord,
+    toMessage: (record: MessageRecord) => toRecord(TOPICS.messages.name, messageRecordCodec, record),
+    operate: createOperate(environment, prefix),
+    /** Everything of a topic that is not undone. */
+    read: async (topic: string): Promise<StreamRecord[]> => {
+      const records: StreamRecord[] = [];
+      for (const bounds of await reader.bounds(prefix + topic))
+        for await (const record of reader.read({ topic: prefix + topic, ...bounds })) records.push(record);
+      return records;
+    },
+    /** Resolves when the writer has committed all that a topic holds. */
+    caughtUp: (topic: string) =>
+      until(`the writer has all of ${topic}`, async () => {
+        const committed = await reader.committed(group, prefix + topic);
+        const bounds = await reader.bounds(prefix + topic);
+        return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
+      }),
+    close: async () => {
+      await processes.killAll();
+      await Promise.all([producer.close(), reader.close()]);
+      await drop();
+    },
+  };
+}
+
+export type LogFixture = Awaited<ReturnType<typeof openLogFixture>>;
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

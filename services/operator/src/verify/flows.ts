@@ -1,0 +1,144 @@
+import {
+  consentCodec,
+  type IdentityDecisionRecord,
+  identityDecisionCodec,
+  type MessageRecord,
+  messageRecordCodec,
+  type RecordCodec,
+  rejectionCodec,
+  TOPICS,
+  ZERO_KEY,
+} from '@playline/contracts';
+import { consentRows, decisionRows, type RecordSubject, rejectionRows } from '@playline/events';
+
+/** Another way to find the row of a record: where a copy of it stands at another offset. */
+export interface CopyRule {
+  /** Columns that find the row, as a SQL tuple; the first columns of the sorting key, so that few granules are read. */
+  readonly columns: string;
+  /** The same tuple made of the columns of a list: `c1`, `c2` …, all text. */
+  readonly fromText: string;
+}
+
+/** What is known of one record of the log that has no row of its own. */
+export interface LoggedFact {
+  /** Whom it speaks of; null when no fence can concern it. */
+  readonly subject: RecordSubject | null;
+  /** For each copy rule its columns as text, hexadecimal where they may hold anything. */
+  readonly copies: readonly (readonly string[])[];
+}
+
+/** A topic whose every record becomes a row of a table. */
+export interface Flow {
+  readonly topic: string;
+  readonly table: string;
+  /** What tells a row from another at the same offset. */
+  readonly identity: string;
+  /** Tried in turn for a record without a row. Empty where the place in the log is part of the sorting key. */
+  readonly copyRules: readonly CopyRule[];
+  /** Creates the reader of values (without their frame) that were written with a schema. @throws Error */
+  createDecoder(writerSchema: string): (body: Buffer) => LoggedFact;
+}
+
+const hex = (text: string) => Buffer.from(text).toString('hex');
+
+function toUuid(bytes: Buffer): string {
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+function createFlow<R>(options: {
+  flow: Omit<Flow, 'createDecoder'>;
+  codec: RecordCodec<R>;
+  toFact: (record: R) => LoggedFact;
+}): Flow {
+  const { flow, codec, toFact } = options;
+  return {
+    ...flow,
+    createDecoder(writerSchema) {
+      const decode = codec.decoderOf(writerSchema);
+      return (body) => toFact(decode(body));
+    },
+  };
+}
+
+function toMessageFact(record: MessageRecord): LoggedFact {
+  const { environmentId, eventName, eventTime, receivedAt, identityKey, anonymousKey, userKey, fromKey, toKey } =
+    record;
+  const keys = [identityKey, anonymousKey, userKey, fromKey, toKey].filter((key) => !key.equals(ZERO_KEY));
+  const [environment, messageId] = [hex(environmentId), toUuid(record.messageId)];
+  const day = new Date(eventTime).toISOString().slice(0, 10);
+  return {
+    subject: {
+      environmentId,
+      keys: keys.map((key) => key.toString('hex')),
+      eventTimeMs: eventTime,
+      receivedAtMs: receivedAt,
+    },
+    copies: [
+      [environment, hex(eventName), day, identityKey.toString('hex'), messageId],
+      [environment, messageId],
+    ],
+  };
+}
+
+const messages = createFlow({
+  codec: messageRecordCodec,
+  toFact: toMessageFact,
+  flow: {
+    topic: TOPICS.messages.name,
+    table: 'events',
+    identity: 'message_id',
+    copyRules: [
+      {
+        columns: '(environment_id, event_name, toDate(event_time), identity_key, message_id)',
+        fromText: '(unhex(c1), unhex(c2), toDate(c3), toFixedString(unhex(c4), 16), toUUID(c5))',
+      },
+      // A copy that had changed stands under another key; finding it reads the ids of the whole environment.
+      { columns: '(environment_id, message_id)', fromText: '(unhex(c1), toUUID(c2))' },
+    ],
+  },
+});
+
+/** A linker that dies before its commit publishes a decision again: its place among the link facts stays the same. */
+const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
+  const { environmentId, generation, partition, offset, step } = record;
+  return {
+    subject: decisionRows.subjectOf(record),
+    copies: [[hex(environmentId), ...[generation, partition, offset, step].map(String)]],
+  };
+};
+
+const decisions = createFlow({
+  codec: identityDecisionCodec,
+  toFact: toDecisionFact,
+  flow: {
+    topic: TOPICS.identityDecisions.name,
+    table: 'identity_links',
+    identity: '(environment_id, link_generation, link_partition, link_offset, step)',
+    copyRules: [
+      {
+        columns: '(environment_id, link_generation, link_partition, link_offset, step)',
+        fromText: '(unhex(c1), toUInt8(c2), toUInt16(c3), toUInt64(c4), toUInt8(c5))',
+      },
+    ],
+  },
+});
+
+const consents = createFlow({
+  codec: consentCodec,
+  toFact: (record) => ({ subject: consentRows.subjectOf(record), copies: [] }),
+  flow: { topic: TOPICS.consents.name, table: 'consent_log', identity: '(identity_key, received_at)', copyRules: [] },
+});
+
+const rejections = createFlow({
+  codec: rejectionCodec,
+  toFact: (record) => ({ subject: rejectionRows.subjectOf(record), copies: [] }),
+  flow: {
+    topic: TOPICS.rejections.name,
+    table: 'message_rejections',
+    identity: '(code, field, trace_id)',
+    copyRules: [],
+  },
+});
+
+/** Every topic that the event writer turns into rows. */
+export const FLOWS: readonly Flow[] = [messages, decisions, consents, rejections];

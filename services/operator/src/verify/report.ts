@@ -1,0 +1,100 @@
+/** What was found of one partition; counts of offsets unless it says rows. */
+export interface PartitionReport {
+  readonly topic: string;
+  readonly table: string;
+  readonly partition: number;
+  /** Checked: from the log's first offset to what the writer's group has committed. */
+  readonly start: number;
+  readonly committed: number;
+  readonly end: number;
+  /** Rows that stand within the checked offsets. */
+  rows: number;
+  /** Records without a row, and nothing that explains it. */
+  lost: number;
+  /** Rows beyond the first of one message at one offset. */
+  doubledRows: number;
+  /** Offsets that rows of different messages claim: rows of another log, or a table restored from a copy. */
+  overlapping: number;
+  /** Rows behind the end of the log: the log was restored, or made anew. */
+  futureRows: number;
+  /** The group has committed more than the log holds. */
+  committedBehindEnd: boolean;
+  /** Records without a row that are accounted for: the same message at another offset, a dead letter, a fence. */
+  readonly excused: Record<Excuse, number>;
+  /** Offsets that hold no record: markers of transactions, records of undone ones. */
+  holes: number;
+  /** Offsets that retention took while they were looked into. */
+  expired: number;
+  /** The first ranges or offsets of each kind of difference. */
+  readonly examples: Example[];
+}
+
+export type Excuse = 'copy' | 'deadLetter' | 'fence';
+
+export interface Example {
+  readonly kind: 'lost' | 'doubled' | 'overlapping' | 'future' | 'behind';
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface VerifyReport {
+  readonly partitions: readonly PartitionReport[];
+}
+
+const differencesOf = (partition: PartitionReport) =>
+  partition.lost +
+  partition.doubledRows +
+  partition.overlapping +
+  partition.futureRows +
+  Number(partition.committedBehindEnd);
+
+export function isClean({ partitions }: VerifyReport): boolean {
+  return partitions.every((partition) => differencesOf(partition) === 0);
+}
+
+export function toJson(report: VerifyReport): VerifyReport & { ok: boolean } {
+  return { ok: isClean(report), ...report };
+}
+
+const COLUMNS: readonly [string, (partition: PartitionReport) => string | number][] = [
+  ['table', ({ table }) => table],
+  ['part', ({ partition }) => partition],
+  ['from', ({ start }) => start],
+  ['committed', ({ committed }) => committed],
+  ['end', ({ end }) => end],
+  ['rows', ({ rows }) => rows],
+  ['copies', ({ excused }) => excused.copy],
+  ['dead', ({ excused }) => excused.deadLetter],
+  ['fenced', ({ excused }) => excused.fence],
+  ['holes', ({ holes }) => holes],
+  ['LOST', ({ lost }) => lost],
+  ['DOUBLED', ({ doubledRows }) => doubledRows],
+  ['OVERLAP', ({ overlapping }) => overlapping],
+  ['FUTURE', ({ futureRows }) => futureRows],
+];
+
+const EXPLANATIONS: Record<Example['kind'], string> = {
+  lost: 'no row, and no copy, dead letter or fence explains it',
+  doubled: 'more than one row of one message',
+  overlapping: 'rows of different messages at one offset',
+  future: 'rows behind the end of the log',
+  behind: 'committed behind the end of the log',
+};
+
+/** A table, then one line for each example of a difference, then the verdict. */
+export function toLines(report: VerifyReport): string[] {
+  const head = COLUMNS.map(([name]) => name);
+  const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
+  const widths = head.map((name, index) => Math.max(name.length, ...body.map((cells) => cells[index]!.length)));
+  const toLine = (cells: string[]) =>
+    cells.map((cell, index) => (index === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[index]!))).join('  ');
+  const examples = report.partitions.flatMap(({ topic, partition, examples }) =>
+    examples.map(({ kind, start, end }) => {
+      const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
+      return `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
+    }),
+  );
+  const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
+  const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
+  return [toLine(head), ...body.map(toLine), ...examples, verdict];
+}

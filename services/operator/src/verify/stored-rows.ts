@@ -1,0 +1,106 @@
+import { type QueryRows, readRows } from '../clickhouse-query.ts';
+import type { CopyRule, Flow } from './flows.ts';
+import type { BucketCount, OffsetRange } from './ranges.ts';
+
+/** Offsets of one partition. */
+export interface PartitionRange extends OffsetRange {
+  readonly partition: number;
+}
+
+/** Offsets with more than one row. */
+export interface Repeated {
+  /** Rows of one message at one offset, beyond the first. */
+  doubledRows: number;
+  /** Offsets that rows of different messages claim. */
+  overlappingOffsets: number;
+  readonly examples: { offset: number; kind: 'doubled' | 'overlapping' }[];
+}
+
+type Table = Pick<Flow, 'table' | 'identity'>;
+
+/** What the verifier asks of the tables. Raw rows: nothing is folded before it is counted. */
+export interface StoredRows {
+  counts(table: Table, ranges: readonly PartitionRange[]): AsyncIterable<BucketCount>;
+  /** Offsets of the range without a row, in order. */
+  missing(table: Table, range: PartitionRange): Promise<OffsetRange[]>;
+  repeated(table: Table, range: PartitionRange): Promise<Repeated>;
+  /** Greatest offset by partition. */
+  lastOffsets(table: Table): Promise<ReadonlyMap<number, number>>;
+  countFrom(table: Table, from: { partition: number; offset: number }): Promise<number>;
+  /** Which of the lists (columns of the rule as text) have a row: their indexes. */
+  findCopies(table: Table, rule: CopyRule, lists: readonly (readonly string[])[]): Promise<ReadonlySet<number>>;
+}
+
+const EXAMPLES_MAX = 20;
+
+const within = ({ partition, start, end }: PartitionRange) =>
+  `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
+
+/**
+ * The question for the missing offsets as the first and last of each run. Bitmaps, because they count distinct offsets
+ * exactly in 8 KiB for 65,536 of them, however many rows there are.
+ */
+const missingSql = ({ table }: Table, range: PartitionRange) => `
+  WITH bitmapToArray(bitmapAndnot(
+      bitmapBuild(range(toUInt64(${range.start}), toUInt64(${range.end}))), groupBitmapState(kafka_offset))) AS missing,
+    arrayDifference(missing) AS steps
+  SELECT arrayFilter((offset, step) -> step != 1, missing, steps),
+    arrayFilter((offset, step) -> step != 1, missing, arrayPushBack(arrayPopFront(steps), 0))
+  FROM ${table} WHERE ${within(range)}`;
+
+const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
+  SELECT kafka_offset, count(), uniqExact(${identity}) FROM ${table} WHERE ${within(range)}
+  GROUP BY kafka_offset HAVING count() > 1 ORDER BY kafka_offset`;
+
+/** Which entries of a list have a row. The list is text in hexadecimal and digits: nothing in it can end the string. */
+const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly string[])[]) => {
+  const columns = lists[0]!.map((_, index) => `c${index + 1}`);
+  const data = lists.map((list, index) => JSON.stringify([String(index), ...list])).join('\n');
+  const list = `format(JSONCompactEachRow, 'n UInt32, ${columns.map((name) => `${name} String`).join(', ')}', '${data}')`;
+  return `SELECT n FROM ${list} WHERE ${rule.fromText} IN (
+    SELECT ${rule.columns} FROM ${table} WHERE ${rule.columns} IN (SELECT ${rule.fromText} FROM ${list}))`;
+};
+
+export function createStoredRows(query: QueryRows, bucketSize: number): StoredRows {
+  return {
+    async *counts({ table }, ranges) {
+      if (ranges.length === 0) return;
+      const rows = query(`
+        SELECT kafka_partition, intDiv(kafka_offset, ${bucketSize}) AS bucket, count(), groupBitmap(kafka_offset)
+        FROM ${table} WHERE ${ranges.map(within).join(' OR ')} GROUP BY kafka_partition, bucket`);
+      for await (const row of rows) {
+        const [partition = 0, index = 0, count = 0, offsets = 0] = row.map(Number);
+        yield { partition, index, rows: count, offsets };
+      }
+    },
+    async missing(table, range) {
+      const [row] = await readRows(query(missingSql(table, range)));
+      const [starts, lasts] = row as [string[], string[]];
+      return starts.map((start, index) => ({ start: Number(start), end: Number(lasts[index]) + 1 }));
+    },
+    async repeated(table, range) {
+      const found: Repeated = { doubledRows: 0, overlappingOffsets: 0, examples: [] };
+      for await (const row of query(repeatedSql(table, range))) {
+        const [offset = 0, rows = 0, identities = 0] = row.map(Number);
+        found.doubledRows += rows - identities;
+        if (identities > 1) found.overlappingOffsets++;
+        if (found.examples.length < EXAMPLES_MAX)
+          found.examples.push({ offset, kind: identities > 1 ? 'overlapping' : 'doubled' });
+      }
+      return found;
+    },
+    async lastOffsets({ table }) {
+      const rows = await readRows(query(`SELECT kafka_partition, max(kafka_offset) FROM ${table} GROUP BY 1`));
+      return new Map(rows.map(([partition, offset]) => [Number(partition), Number(offset)]));
+    },
+    async countFrom({ table }, { partition, offset }) {
+      const sql = `SELECT count() FROM ${table} WHERE kafka_partition = ${partition} AND kafka_offset >= ${offset}`;
+      return Number((await readRows(query(sql)))[0]?.[0]);
+    },
+    async findCopies(table, rule, lists) {
+      if (lists.length === 0) return new Set();
+      const rows = await readRows(query(copiesSql(table, rule, lists)));
+      return new Set(rows.map(([index]) => Number(index)));
+    },
+  };
+}

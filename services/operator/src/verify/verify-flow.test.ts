@@ -1,0 +1,150 @@
+import type { LogReader, StreamRecord } from '@playline/stream';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Flow, LoggedFact } from './flows.ts';
+import type { OffsetRange } from './ranges.ts';
+import type { Repeated, StoredRows } from './stored-rows.ts';
+import { verifyFlow } from './verify-flow.ts';
+
+/** One offset of the log and what became of it. */
+interface Entry {
+  /** Null: the offset holds no record. */
+  readonly id: number | null;
+  readonly isReadable: boolean;
+  readonly isDead: boolean;
+  readonly isFenced: boolean;
+  /** Ids of the rows at this offset. */
+  readonly rows: readonly number[];
+}
+
+interface World {
+  readonly start: number;
+  readonly entries: readonly Entry[];
+  /** Committed by the writer, counted from the start. */
+  readonly committed: number;
+  /** Rows behind the end of the log. */
+  readonly future: number;
+}
+
+const ids = fc.nat(25);
+const entries: fc.Arbitrary<Entry> = fc
+  .record({
+    id: fc.option(ids, { freq: 8 }),
+    isReadable: fc.integer({ min: 0, max: 9 }).map((n) => n > 0),
+    isDead: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+    isFenced: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+    stored: fc.constantFrom('once', 'once', 'once', 'once', 'never', 'twice', 'other'),
+    other: ids,
+  })
+  .map(({ stored, other, ...entry }) => {
+    const { id } = entry;
+    const rows = id === null ? [] : { once: [id], never: [], twice: [id, id], other: [id, other] }[stored];
+    return { ...entry, rows };
+  });
+const worlds: fc.Arbitrary<World> = fc
+  .record({ start: fc.nat(20), entries: fc.array(entries, { maxLength: 60 }), future: fc.nat(2) })
+  .chain((world) => fc.nat(world.entries.length).map((committed) => ({ ...world, committed })));
+
+const flow = {
+  topic: 'topic',
+  table: 'rows',
+  identity: 'id',
+  copyRules: [{ columns: '', fromText: '' }],
+} as unknown as Flow;
+
+/** The log of a world. What a value says is its entry's place. */
+function openLog({ start, entries, committed }: World): LogReader {
+  return {
+    bounds: async () => [{ partition: 0, start, end: start + entries.length }],
+    committed: async () => new Map([[0, start + committed]]),
+    async *read({ topic, partition, start: from, end }) {
+      for (const [index, { id }] of entries.entries()) {
+        const offset = start + index;
+        if (id === null || offset < from || offset >= end) continue;
+        const record: StreamRecord = { topic, partition, offset, timestampMs: 0, key: null, value: null, headers: {} };
+        yield record;
+      }
+    },
+    close: async () => {},
+  };
+}
+
+const BUCKET = 4;
+
+/** Rows of a world, asked one by one. */
+function createStored({ start, entries, future }: World): StoredRows {
+  const rows = entries.flatMap((entry, index) => entry.rows.map((id) => ({ offset: start + index, id })));
+  for (let index = 0; index < future; index++) rows.push({ offset: start + entries.length + index, id: 99 });
+  const within = ({ start: from, end }: OffsetRange) => rows.filter(({ offset }) => offset >= from && offset < end);
+  return {
+    async *counts(_table, ranges) {
+      const inside = ranges.flatMap(within);
+      for (const index of new Set(inside.map(({ offset }) => Math.floor(offset / BUCKET)))) {
+        const own = inside.filter(({ offset }) => Math.floor(offset / BUCKET) === index);
+        yield { partition: 0, index, rows: own.length, offsets: new Set(own.map(({ offset }) => offset)).size };
+      }
+    },
+    missing: async (_table, range) => {
+      const present = new Set(within(range).map(({ offset }) => offset));
+      const all = Array.from({ length: range.end - range.start }, (_, index) => range.start + index);
+      return all.filter((offset) => !present.has(offset)).map((offset) => ({ start: offset, end: offset + 1 }));
+    },
+    repeated: async (_table, range) => {
+      const found: Repeated = { doubledRows: 0, overlappingOffsets: 0, examples: [] };
+      for (const offset of new Set(within(range).map((row) => row.offset))) {
+        const own = within(range).filter((row) => row.offset === offset);
+        const different = new Set(own.map(({ id }) => id)).size;
+        found.doubledRows += own.length - different;
+        if (different > 1) found.overlappingOffsets++;
+      }
+      return found;
+    },
+    lastOffsets: async () => new Map(rows.length === 0 ? [] : [[0, Math.max(...rows.map(({ offset }) => offset))]]),
+    countFrom: async (_table, { offset: from }) => rows.filter(({ offset }) => offset >= from).length,
+    findCopies: async (_table, _rule, lists) =>
+      new Set(lists.flatMap(([id], index) => (rows.some((row) => String(row.id) === id) ? [index] : []))),
+  };
+}
+
+/** The same question answered offset by offset, without buckets, ranges or reads. */
+function judge({ entries, committed, future }: World) {
+  const totals = { lost: 0, doubledRows: 0, overlapping: 0, copy: 0, deadLetter: 0, fence: 0, holes: 0 };
+  const stored = new Set(entries.flatMap(({ rows }) => rows));
+  for (const { id, rows, ...entry } of entries.slice(0, committed)) {
+    totals.doubledRows += rows.length - new Set(rows).size;
+    totals.overlapping += Number(new Set(rows).size > 1);
+    if (rows.length > 0) continue;
+    if (id === null) totals.holes++;
+    else if (entry.isDead) totals.deadLetter++;
+    else if (entry.isReadable && entry.isFenced) totals.fence++;
+    else if (entry.isReadable && stored.has(id)) totals.copy++;
+    else totals.lost++;
+  }
+  return { ...totals, futureRows: future };
+}
+
+it('finds exactly the gaps, doubles and overlaps that a look at every single offset finds', async () => {
+  await fc.assert(
+    fc.asyncProperty(worlds, async (world) => {
+      const entryAt = (offset: number) => world.entries[offset - world.start]!;
+      const toFact = ({ id, isFenced }: Entry): LoggedFact => {
+        const subject = { environmentId: '', keys: isFenced ? ['fenced'] : [], eventTimeMs: 0, receivedAtMs: 0 };
+        return { subject, copies: [[String(id)]] };
+      };
+      const [report] = await verifyFlow(flow, {
+        log: openLog(world),
+        stored: createStored(world),
+        readFact: async (_flow, { offset }) => (entryAt(offset).isReadable ? toFact(entryAt(offset)) : null),
+        readDeadOffsets: async () => ({ has: (_topic, _partition, offset) => entryAt(offset).isDead }),
+        readIsFenced: async () => (subject) => subject.keys.includes('fenced'),
+        topicPrefix: '',
+        group: 'writer',
+        bucketSize: BUCKET,
+        onProgress: () => {},
+      });
+      const { lost, doubledRows, overlapping, holes, futureRows, excused } = report!;
+      expect({ lost, doubledRows, overlapping, holes, futureRows, ...excused }).toEqual(judge(world));
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,238 @@
+import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
+import type { DeadOffsets } from './dead-offsets.ts';
+import type { IsFenced } from './fences.ts';
+import type { Flow, LoggedFact } from './flows.ts';
+import {
+  addOffset,
+  type BucketCount,
+  createRangeCursor,
+  findSuspects,
+  joinRanges,
+  type OffsetRange,
+  type Suspect,
+  sizeOf,
+} from './ranges.ts';
+import type { Excuse, PartitionReport } from './report.ts';
+import type { PartitionRange, StoredRows } from './stored-rows.ts';
+
+/** Reads a value; null when nothing can be made of it. */
+export type ReadFact = (flow: Flow, record: StreamRecord) => Promise<LoggedFact | null>;
+
+export interface VerifyParts {
+  readonly log: LogReader;
+  readonly stored: StoredRows;
+  readonly readFact: ReadFact;
+  /** Both are asked after the rows were read: what explains a missing row was there before it was missed. */
+  readonly readDeadOffsets: () => Promise<DeadOffsets>;
+  readonly readIsFenced: () => Promise<IsFenced>;
+  /** Put before every topic name. */
+  readonly topicPrefix: string;
+  /** Group of the writer. */
+  readonly group: string;
+  readonly bucketSize: number;
+  readonly onProgress: (line: string) => void;
+}
+
+/** A million offsets at most are looked into at once: some megabytes of bitmaps and ranges. */
+const BUCKETS_MAX = 16;
+/** A read brings about a thousand neighbours: gaps closer than that are read together. */
+const JOIN_DISTANCE = 1_000;
+/** Copies are looked for together: a list that fits into one question. */
+const FACTS_MAX = 5_000;
+const EXAMPLES_MAX = 20;
+
+/** A record without a row of its own, not explained yet. */
+interface Absent {
+  readonly offset: number;
+  readonly fact: LoggedFact | null;
+}
+
+/** Compares one topic with its table, partition by partition. @throws Error of the stores */
+export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<PartitionReport[]> {
+  const { log, stored, topicPrefix, group } = parts;
+  const topic = topicPrefix + flow.topic;
+  // What is committed now has its rows: the rows are read after it. The end of the log is read after the rows.
+  const committed = await log.committed(group, topic);
+  const bounds = await log.bounds(topic);
+  const reports = bounds.map((each) => createReport(flow, topic, { each, committed: committed.get(each.partition) }));
+  const counts = await readCounts(flow, reports, parts);
+  let excuses: Excuses | null = null;
+  for (const report of reports) {
+    const suspects = findSuspectsOf(report, counts.get(report.partition) ?? new Map(), parts);
+    if (suspects.length === 0) continue;
+    excuses ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
+    await inspect({ flow, excuses, parts, report }, suspects);
+  }
+  const lastOffsets = await stored.lastOffsets(flow);
+  return await addFuture(flow, { reports, lastOffsets, ends: await log.bounds(topic) }, parts);
+}
+
+function createReport(
+  flow: Flow,
+  topic: string,
+  { each, committed }: { each: LogBounds; committed: number | undefined },
+): PartitionReport {
+  const { partition, start, end } = each;
+  const isBehind = committed !== undefined && committed > end;
+  return {
+    topic,
+    table: flow.table,
+    partition,
+    start,
+    committed: Math.max(start, Math.min(committed ?? start, end)),
+    end,
+    rows: 0,
+    lost: 0,
+    doubledRows: 0,
+    overlapping: 0,
+    futureRows: 0,
+    committedBehindEnd: isBehind,
+    excused: { copy: 0, deadLetter: 0, fence: 0 },
+    holes: 0,
+    expired: 0,
+    examples: isBehind ? [{ kind: 'behind', start: end, end: committed }] : [],
+  };
+}
+
+async function readCounts(flow: Flow, reports: readonly PartitionReport[], { stored }: VerifyParts) {
+  const counts = new Map<number, Map<number, BucketCount>>();
+  const ranges = reports.map(({ partition, start, committed }) => ({ partition, start, end: committed }));
+  for await (const count of stored.counts(
+    flow,
+    ranges.filter((range) => sizeOf(range) > 0),
+  )) {
+    const ofPartition = counts.get(count.partition) ?? new Map<number, BucketCount>();
+    counts.set(count.partition, ofPartition.set(count.index, count));
+  }
+  return counts;
+}
+
+interface Excuses {
+  readonly dead: DeadOffsets;
+  readonly isFenced: IsFenced;
+}
+
+interface PartitionWork {
+  readonly flow: Flow;
+  readonly excuses: Excuses;
+  readonly parts: VerifyParts;
+  readonly report: PartitionReport;
+}
+
+function findSuspectsOf(
+  report: PartitionReport,
+  counts: ReadonlyMap<number, BucketCount>,
+  { bucketSize }: VerifyParts,
+): Suspect[] {
+  for (const { rows } of counts.values()) report.rows += rows;
+  return findSuspects({ start: report.start, end: report.committed }, counts, { bucketSize, bucketsMax: BUCKETS_MAX });
+}
+
+async function inspect(work: PartitionWork, suspects: readonly Suspect[]): Promise<void> {
+  const { flow, parts, report } = work;
+  const { topic, partition } = report;
+  for (const suspect of suspects) {
+    const range = { partition, start: suspect.start, end: suspect.end };
+    parts.onProgress(`${topic}/${partition}: looking into ${suspect.start} to ${suspect.end - 1}`);
+    if (suspect.hasRepeats) await countRepeats(work, range);
+    if (suspect.hasGaps) await explainGaps(work, await parts.stored.missing(flow, range));
+  }
+}
+
+async function countRepeats({ flow, parts, report }: PartitionWork, range: PartitionRange): Promise<void> {
+  const repeated = await parts.stored.repeated(flow, range);
+  report.doubledRows += repeated.doubledRows;
+  report.overlapping += repeated.overlappingOffsets;
+  for (const { offset, kind } of repeated.examples)
+    if (report.examples.length < EXAMPLES_MAX) report.examples.push({ kind, start: offset, end: offset + 1 });
+}
+
+/** Reads the records that stand where rows are missing, and asks of each what became of it. */
+async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): Promise<void> {
+  const { flow, excuses, parts, report } = work;
+  const { topic, partition } = report;
+  const isMissing = createRangeCursor(gaps);
+  const lost: { start: number; end: number }[] = [];
+  let absent: Absent[] = [];
+  let records = 0;
+  const explain = async () => {
+    for (const offset of await findLost(flow, absent, work)) {
+      report.lost++;
+      addOffset(lost, offset, EXAMPLES_MAX);
+    }
+    absent = [];
+  };
+  for (const span of joinRanges(gaps, JOIN_DISTANCE))
+    for await (const record of parts.log.read({ topic, partition, ...span })) {
+      if (!isMissing(record.offset)) continue;
+      records++;
+      if (excuses.dead.has(topic, partition, record.offset)) report.excused.deadLetter++;
+      else absent.push({ offset: record.offset, fact: await parts.readFact(flow, record) });
+      if (absent.length >= FACTS_MAX) await explain();
+    }
+  await explain();
+  const room = Math.max(0, EXAMPLES_MAX - report.examples.length);
+  report.examples.push(...lost.slice(0, room).map((range) => ({ kind: 'lost' as const, ...range })));
+  await countHoles(work, { gaps, records });
+}
+
+/** Offsets among the absent ones that neither a copy nor a fence explains, in order. */
+async function findLost(
+  flow: Flow,
+  absent: readonly Absent[],
+  { excuses, parts, report }: PartitionWork,
+): Promise<number[]> {
+  const excuse = (kind: Excuse, count: number) => {
+    report.excused[kind] += count;
+  };
+  let open = absent.filter(({ fact }) => !(fact?.subject != null && excuses.isFenced(fact.subject)));
+  excuse('fence', absent.length - open.length);
+  for (const [index, rule] of flow.copyRules.entries()) {
+    const readable = open.filter(({ fact }) => fact !== null);
+    const lists = readable.map(({ fact }) => fact!.copies[index]!);
+    const found = await parts.stored.findCopies(flow, rule, lists);
+    const copied = new Set(readable.filter((_, at) => found.has(at)).map(({ offset }) => offset));
+    excuse('copy', copied.size);
+    open = open.filter(({ offset }) => !copied.has(offset));
+  }
+  return open.map(({ offset }) => offset);
+}
+
+/** Offsets that gave no record are holes of the log, unless retention took them while we looked. */
+async function countHoles(
+  { parts, report }: PartitionWork,
+  { gaps, records }: { gaps: readonly OffsetRange[]; records: number },
+): Promise<void> {
+  const silent = gaps.reduce((sum, gap) => sum + sizeOf(gap), 0) - records;
+  if (silent === 0) return;
+  const now = (await parts.log.bounds(report.topic)).find(({ partition }) => partition === report.partition);
+  const start = now?.start ?? report.end;
+  const gone = gaps.reduce((sum, gap) => sum + Math.max(0, Math.min(gap.end, start) - gap.start), 0);
+  report.expired += Math.min(silent, gone);
+  report.holes += silent - Math.min(silent, gone);
+}
+
+/** Rows behind the end of the log, or of partitions that it does not have. */
+async function addFuture(
+  flow: Flow,
+  found: {
+    reports: PartitionReport[];
+    lastOffsets: ReadonlyMap<number, number>;
+    ends: readonly LogBounds[];
+  },
+  { stored, topicPrefix }: VerifyParts,
+): Promise<PartitionReport[]> {
+  const { reports, lastOffsets, ends } = found;
+  for (const [partition, last] of lastOffsets) {
+    const bounds = ends.find((each) => each.partition === partition) ?? { partition, start: 0, end: 0 };
+    if (last < bounds.end) continue;
+    let report = reports.find((each) => each.partition === partition);
+    if (report === undefined) {
+      report = createReport(flow, topicPrefix + flow.topic, { each: bounds, committed: undefined });
+      reports.push(report);
+    }
+    report.futureRows = await stored.countFrom(flow, { partition, offset: bounds.end });
+    report.examples.push({ kind: 'future', start: bounds.end, end: last + 1 });
+  }
+  return reports;
+}

@@ -1,0 +1,59 @@
+import { deadLetterTopicOf, type LogReader } from '@playline/stream';
+import type { QueryRows } from '../clickhouse-query.ts';
+import { readDeadOffsets } from './dead-offsets.ts';
+import { createIsFenced, readCutoffs } from './fences.ts';
+import { FLOWS } from './flows.ts';
+import { createReadFact } from './read-fact.ts';
+import type { PartitionReport, VerifyReport } from './report.ts';
+import { createStoredRows } from './stored-rows.ts';
+import { verifyFlow } from './verify-flow.ts';
+
+export interface VerifyOptions {
+  readonly log: LogReader;
+  readonly query: QueryRows;
+  /** The text of a schema. @throws UnknownSchemaFault */
+  readonly schemaOf: (id: number) => Promise<string>;
+  readonly topicPrefix: string;
+  /** Consumer group of the writer. */
+  readonly group: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Offsets counted together: one bitmap of 8 KiB, and 1,500 counts for a hundred million records. */
+const BUCKET_OFFSETS = 65_536;
+
+/** Compares every topic of the event writer with its table. Reads only. @throws Error of a store */
+export async function verify(options: VerifyOptions): Promise<VerifyReport> {
+  const { log, query, schemaOf, topicPrefix, group, onProgress } = options;
+  await assertCommitted(options);
+  const partitions: PartitionReport[] = [];
+  for (const flow of FLOWS) {
+    const parts = {
+      log,
+      stored: createStoredRows(query, BUCKET_OFFSETS),
+      readFact: createReadFact(schemaOf),
+      topicPrefix,
+      group,
+      bucketSize: BUCKET_OFFSETS,
+      onProgress,
+    };
+    partitions.push(
+      ...(await verifyFlow(flow, {
+        ...parts,
+        readDeadOffsets: () => readDeadOffsets(log, [deadLetterTopicOf(topicPrefix + flow.topic)]),
+        readIsFenced: async () => createIsFenced(await readCutoffs(query)),
+      })),
+    );
+  }
+  return { partitions };
+}
+
+/** A group that is misspelt has committed nothing, and nothing would be compared. @throws Error */
+async function assertCommitted({ log, topicPrefix, group }: VerifyOptions): Promise<void> {
+  let hasRecords = false;
+  for (const { topic } of FLOWS) {
+    if ((await log.committed(group, topicPrefix + topic)).size > 0) return;
+    hasRecords ||= (await log.bounds(topicPrefix + topic)).some(({ start, end }) => end > start);
+  }
+  if (hasRecords) throw new Error(`the consumer group '${group}' has committed nothing: is --group the writer's?`);
+}

@@ -1,0 +1,77 @@
+import { ENVELOPE_CODES, REJECTION_CODES } from '@playline/contracts';
+import { ERROR_CODES, REJECTIONS } from '@playline/errors';
+import { describe, expect, it } from 'vitest';
+import {
+  createDocsSource,
+  examplesOfError,
+  examplesOfRejection,
+  operationsOfError,
+} from '../../services/gateway/src/docs/source.ts';
+import { openGatewayIn, PUBLIC_URL } from './gateways.ts';
+
+const source = createDocsSource({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+
+describe('the codes', () => {
+  it('are the same in the contract and in the catalogue', () => {
+    expect([...ERROR_CODES].sort()).toEqual([...ENVELOPE_CODES].sort());
+    expect(Object.keys(REJECTIONS).sort()).toEqual([...REJECTION_CODES].sort());
+  });
+
+  it('have a page each, and no page is about anything else', async () => {
+    const { routes } = await openGatewayIn(undefined);
+    const below = (folder: string) =>
+      routes.flatMap(({ path }) => (path.startsWith(folder) ? [path.slice(folder.length)] : [])).sort();
+    expect(below('/docs/errors/')).toEqual([...ERROR_CODES].sort());
+    expect(below('/docs/rejections/')).toEqual([...REJECTION_CODES].sort());
+  });
+
+  it('are each explained on their page with cause and mend, and listed in the index', async () => {
+    const { url } = await openGatewayIn(undefined);
+    const index = await (await fetch(`${url}/docs`)).text();
+    const paths = [
+      ...ERROR_CODES.map((code) => `errors/${code}`),
+      ...REJECTION_CODES.map((code) => `rejections/${code}`),
+    ];
+    for (const path of paths) {
+      const page = await (await fetch(`${url}/docs/${path}`)).text();
+      expect(page).toMatch(/<h2>Cause<\/h2>\n<p>.{20,}<\/p>/);
+      expect(page).toMatch(/<h2>What to do<\/h2>\n<p>.{20,}<\/p>/);
+      expect(index).toContain(`href="./docs/${path}"`);
+    }
+  });
+
+  it('that an operation or an unknown path answers with have an example each, as have all rejection codes', () => {
+    const answered = ERROR_CODES.filter((code) => operationsOfError(source, code).length > 0);
+    for (const code of [...answered, 'RESOURCE_NOT_FOUND']) expect(examplesOfError(source, code), code).not.toEqual([]);
+    for (const code of REJECTION_CODES) expect(examplesOfRejection(source, code), code).not.toEqual([]);
+  });
+});
+
+describe('the link of an envelope', () => {
+  it('opens the page of its code', async () => {
+    const { url } = await openGatewayIn(undefined);
+    const { code, link } = (await (await fetch(`${url}/nowhere`)).json()) as { code: string; link: string };
+    const page = await fetch(link.replace(PUBLIC_URL, url));
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(await page.text()).toContain(`<h1>${code}</h1>`);
+  });
+});
+
+describe('a page', () => {
+  it('links to nothing but other documents of the service, and all of them are there', async () => {
+    const { url, routes } = await openGatewayIn(undefined);
+    for (const { path } of routes.filter(({ path }) => path.startsWith('/docs'))) {
+      const page = await fetch(url + path);
+      if (!page.headers.get('content-type')?.startsWith('text/html')) continue;
+      const text = await page.text();
+      const targets = [...text.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, target = '']) => target);
+      expect(targets.length).toBeGreaterThan(5);
+      for (const target of targets) {
+        expect(target, path).not.toMatch(/^(\w+:|\/\/)/);
+        const address = new URL(target, url + path);
+        expect((await fetch(address)).status, `${path} to ${target}`).toBe(200);
+        if (address.hash !== '') expect(text).toContain(`id="${address.hash.slice(1)}"`);
+      }
+    }
+  });
+});

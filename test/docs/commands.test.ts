@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { toCommand } from '../../services/gateway/src/docs/formats/text.ts';
+import { type Example, KEY_OF } from '../../services/gateway/src/docs/operation.ts';
+import { allExamples, createDocsSource } from '../../services/gateway/src/docs/source.ts';
+import { PUBLIC_URL } from './gateways.ts';
+
+const source = createDocsSource({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+const [first] = source.operations.flatMap(({ examples }) => examples);
+const hard: Example = {
+  ...(first as Example),
+  name: 'hard-to-quote',
+  request: {
+    method: 'PUT',
+    target: `/a?b='c'&d=$HOME`,
+    headers: { 'x-a': `it's "$HOME" \\ \`id\`` },
+    body: `'\n"$(id)"'\\'`,
+  },
+};
+
+/** The words that a shell gives to curl, with keys set as a reader would. */
+function wordsOf(command: string): string[] {
+  const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
+  const env = { PUBLISHABLE_KEY: KEY_OF.publishable, SECRET_KEY: KEY_OF.secret };
+  const { stdout, stderr, status } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+  return stdout.split('\0').slice(0, -1);
+}
+
+describe('a command', () => {
+  it.each([...allExamples(source), hard])('of $name gives curl exactly the request', ({ request, ...rest }) => {
+    const { method, target, headers, body } = request;
+    expect(wordsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
+      ...['-i', '-X', method, PUBLIC_URL + target],
+      ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
+      ...(body === null ? [] : ['--data-binary', body]),
+    ]);
+  });
+});

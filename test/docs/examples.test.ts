@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { allExamples, createDocsSource } from '../../services/gateway/src/docs/source.ts';
+import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
+import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
+
+const source = createDocsSource({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+const examples = allExamples(source);
+
+describe('an example', () => {
+  it('has a name of its own', () => {
+    const names = examples.map(({ name }) => name);
+    expect(names).toEqual([...new Set(names)]);
+  });
+
+  it.each(examples)('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
+    const gateway = await openGatewayIn(situation);
+    const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
+    expect({ status: real.status, body: real.body }).toEqual({ status: answer.status, body: answer.body });
+    for (const name of Object.keys(answer.headers)) expect(real.headers.get(name), name).toMatch(/\S/);
+    expect(real.headers.get('content-type')).toBe(answer.headers['content-type'] ?? null);
+    expect(real.headers.get('retry-after')).toBe(answer.headers['retry-after'] ?? null);
+  });
+});
+
+describe('an answer', () => {
+  const answered = source.operations.flatMap(({ examples, answers }) =>
+    examples.map((example) => ({ ...example, spec: answers.find(({ status }) => status === example.answer.status) })),
+  );
+
+  it.each(answered)('to $name is one that its operation lists, with every header that is said to come', async (one) => {
+    const { request, situation, spec } = one;
+    const gateway = await openGatewayIn(situation);
+    const { headers } = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
+    expect(spec?.headers.length).toBeGreaterThan(0);
+    for (const { name, schema } of spec?.headers ?? [])
+      expect(headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
+  });
+});
+
+/** Sends everything that a form shows, each in the situation that its answer needs. */
+async function expectAllTrue(shown: readonly Shown[]): Promise<void> {
+  for (const { request, status, body } of shown) {
+    const gateway = await openGatewayIn(status === 429 ? 'full' : status === 500 ? 'broken' : undefined);
+    const real = await send(gateway, request);
+    expect({ request, status: real.status, body: real.body }).toEqual({ request, status, body });
+  }
+}
+
+describe('what the gateway serves', () => {
+  it('shows on its pages requests that get the answers beside them', async () => {
+    const { url, routes } = await openGatewayIn(undefined);
+    const pages = routes.filter(({ path }) => /^\/docs(\/[^.]*)?$/.test(path));
+    const shown: Shown[] = [];
+    for (const { path } of pages) shown.push(...shownInPage(await (await fetch(url + path)).text()));
+    const different = new Set(shown.map(({ request, status }) => JSON.stringify([request, status])));
+    expect(different.size).toBe(examples.length);
+    await expectAllTrue(shown);
+  });
+
+  it('shows in llms.txt every example, and each is true', async () => {
+    const { url } = await openGatewayIn(undefined);
+    const shown = shownInText(await (await fetch(`${url}/llms.txt`)).text());
+    expect(shown).toHaveLength(examples.length);
+    await expectAllTrue(shown);
+  });
+
+  it('shows in the collection every example that a reader can bring about, and each is true', async () => {
+    const { url } = await openGatewayIn(undefined);
+    const shown = shownInCollection((await (await fetch(`${url}/collection.json`)).json()) as Collection);
+    expect(shown).toHaveLength(examples.filter(({ situation }) => situation === undefined).length);
+    await expectAllTrue(shown);
+  });
+});

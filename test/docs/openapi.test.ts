@@ -1,0 +1,208 @@
+import { parseMessage, parseTimestamp } from '@playline/contracts';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { describe, expect, it } from 'vitest';
+import { createDocuments } from '../../services/gateway/src/docs/index.ts';
+import { parseSubject } from '../../services/gateway/src/routes/audience-data/read-subject.ts';
+import { parseWantedConsent } from '../../services/gateway/src/routes/tracking-consent/change.ts';
+import { ODD_PLACES, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/odd-values.ts';
+import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/sample-messages.ts';
+import { openGateway } from '../../services/gateway/src/test/open-gateway.ts';
+import { openGatewayIn, PUBLIC_URL } from './gateways.ts';
+
+type Json = { [name: string]: Json };
+
+const settings = { publicUrl: PUBLIC_URL, headerPrefix: 'x-service' };
+const parse = (documents: ReturnType<typeof createDocuments>, path: string): Json =>
+  JSON.parse(documents.get(path)?.text ?? '{}');
+const openapi = parse(createDocuments(settings, Date.now()), '/openapi.json');
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Strict: a keyword that the dialect does not know is an error. */
+const ajv = new Ajv2020({
+  strict: true,
+  strictTypes: false,
+  strictRequired: false,
+  allErrors: true,
+  formats: { uuid: UUID, 'date-time': (text: string) => !Number.isNaN(parseTimestamp(text)) },
+});
+
+/** References to components, as names that the validator knows. */
+const toKnown = (schema: unknown) =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
+for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
+  ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
+const compile = (schema: unknown): ValidateFunction => ajv.compile(toKnown(schema));
+const components = (name: string) => compile({ $ref: `#/components/schemas/${name}` });
+
+interface Place {
+  at: string;
+  method: string;
+  path: string;
+  operation: Json;
+}
+const operations: Place[] = Object.entries(openapi.paths ?? {}).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ at: `${method} ${path}`, method, path, operation })),
+);
+
+describe('the OpenAPI document', () => {
+  it('names exactly the operations that the gateway has', async () => {
+    const { routes } = await openGatewayIn(undefined);
+    const documents = new Set(createDocuments(settings, 0).keys());
+    const served = routes.filter(({ path }) => !documents.has(path)).map(({ method, path }) => `${method} ${path}`);
+    expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(served.sort());
+  });
+
+  it('is OpenAPI 3.1 with all that the format requires', () => {
+    expect(openapi.openapi).toBe('3.1.0');
+    expect(openapi.info).toMatchObject({ title: expect.any(String), version: expect.any(String) });
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(ids).toEqual([...new Set(ids)]);
+    for (const { at, path, operation } of operations) {
+      expect(path, at).not.toMatch(/[{}]/);
+      const [security = {}] = Object.values(operation.security ?? {});
+      for (const name of Object.keys(security)) expect(openapi.components?.securitySchemes, at).toHaveProperty(name);
+      for (const [status, response] of Object.entries(operation.responses ?? {})) {
+        expect(status).toMatch(/^[2-5]\d\d$/);
+        expect(response.description, `${at} ${status}`).toMatch(/\S/);
+      }
+    }
+  });
+
+  it('has no reference that leads nowhere', () => {
+    for (const [, pointer = ''] of JSON.stringify(openapi).matchAll(/"\$ref":"([^"]*)"/g)) {
+      const [hash, ...parts] = pointer.split('/');
+      expect(hash).toBe('#');
+      expect(
+        parts.reduce<Json | undefined>((at, part) => at?.[part], openapi),
+        pointer,
+      ).toBeDefined();
+    }
+  });
+
+  it('has schemas that are valid JSON Schema 2020-12', () => {
+    for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {})) {
+      expect(ajv.validateSchema(schema), name).toBe(true);
+      expect(() => components(name)).not.toThrow();
+    }
+  });
+
+  it('gives examples of parameters and answers that their schemas allow', () => {
+    let seen = 0;
+    const expectValid = (holder: Json | undefined, at: string) => {
+      if (holder?.examples === undefined) return;
+      const validate = compile(holder.schema);
+      for (const [name, { value }] of Object.entries(holder.examples)) {
+        seen++;
+        expect(validate(value), `${at} ${name}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+      }
+    };
+    for (const { at, operation } of operations) {
+      for (const parameter of Object.values(operation.parameters ?? {})) expectValid(parameter, at);
+      for (const [status, response] of Object.entries(operation.responses ?? {}))
+        expectValid(response.content?.['application/json'], `${at} ${status}`);
+    }
+    expect(seen).toBeGreaterThan(20);
+  });
+
+  it('allows a body of an example if and only if no answer refuses it', () => {
+    for (const { at, operation } of operations) {
+      const body = operation.requestBody?.content?.['application/json'];
+      if (body === undefined) continue;
+      const refused = Object.entries(operation.responses ?? {}).flatMap(([status, response]) => {
+        const examples = response.content?.['application/json']?.examples ?? {};
+        return Object.entries(examples).flatMap(([name, { value }]) =>
+          Number(status) >= 400 || Number(value?.rejected) > 0 ? [name] : [],
+        );
+      });
+      const validate = compile(body.schema);
+      for (const [name, { value }] of Object.entries(body.examples ?? {})) {
+        // What lies between two messages, and the server's clock, no schema can say.
+        if (['duplicate-message-id', 'invalid-value'].includes(name)) continue;
+        expect(validate(value), `${at} ${name}`).toBe(!refused.includes(name));
+      }
+    }
+  });
+
+  it('says the names of the key headers as they are set', async () => {
+    const { url } = await openGateway({ HTTP_HEADER_PREFIX: 'x-other' });
+    const text = await (await fetch(`${url}/openapi.json`)).text();
+    const { securitySchemes } = (JSON.parse(text) as Json).components ?? {};
+    expect(securitySchemes?.publishableKey?.name).toBe('x-other-publishable-key');
+    expect(securitySchemes?.secretKey?.name).toBe('x-other-api-key');
+    for (const path of [
+      '/openapi.json',
+      '/llms.txt',
+      '/collection.json',
+      '/docs/reference',
+      '/docs/errors/VALIDATION_ERROR',
+    ])
+      expect(await (await fetch(url + path)).text(), path).not.toContain('x-service-');
+  });
+});
+
+describe('the schema of a message', () => {
+  const validate = components('Message');
+  const window = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+
+  it('allows whatever the contract accepts, and forbids what it refuses but for two things', () => {
+    const counts = { both: 0, neither: 0, refusedLater: 0 };
+    for (let kind = 0; kind < SAMPLE_KINDS; kind++)
+      for (const place of ODD_PLACES)
+        for (const odd of ODD_VALUES) {
+          const message = oddMessage(sampleMessage(kind, Date.now()), place, odd);
+          const allowed = validate(message);
+          const parsed = parseMessage(message, window);
+          if (allowed === parsed.ok) counts[allowed ? 'both' : 'neither']++;
+          else {
+            counts.refusedLater++;
+            expect({ place, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
+            const words = parsed.ok ? [] : parsed.errors.map((error) => error.message);
+            // No schema compares two members, and none looks into text for lone surrogates.
+            for (const word of words) expect(word).toMatch(/must differ from fromId|holds a lone surrogate/);
+          }
+        }
+    expect(Math.min(counts.both, counts.neither, counts.refusedLater)).toBeGreaterThan(10);
+  });
+});
+
+describe('the schemas of consent and erasure', () => {
+  const isAccepted = (parse: () => unknown) => {
+    try {
+      return Boolean(parse());
+    } catch {
+      return false;
+    }
+  };
+  /** What no schema can see. */
+  const holdsLoneSurrogate = (value: unknown) => typeof value === 'string' && !value.isWellFormed();
+
+  it('allow exactly the changes of consent that the gateway accepts', () => {
+    const validate = components('UpdateTrackingConsentRequest');
+    const good = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
+    const values = [...ODD_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
+    const counts = { accepted: 0, refused: 0 };
+    for (const member of ['anonymousId', 'status', 'source'])
+      for (const value of values.filter((one) => !holdsLoneSurrogate(one))) {
+        const text = JSON.stringify({ ...good, [member]: value });
+        const accepted = isAccepted(() => parseWantedConsent(Buffer.from(text)));
+        expect({ text, allowed: validate(JSON.parse(text)) }).toEqual({ text, allowed: accepted });
+        counts[accepted ? 'accepted' : 'refused']++;
+      }
+    expect(Math.min(counts.accepted, counts.refused)).toBeGreaterThan(20);
+  });
+
+  it('allow exactly the identifiers that the gateway accepts in a query', () => {
+    const parameters = operations.flatMap(({ operation }) => Object.values(operation.parameters ?? {}));
+    const schemas = parameters.flatMap(({ schema, in: place }) => (String(place) === 'query' ? [schema] : []));
+    expect(schemas).toHaveLength(3);
+    const texts = ODD_VALUES.filter((value) => typeof value === 'string' && value.isWellFormed());
+    for (const schema of schemas)
+      for (const text of texts) {
+        const target = `/v1/audience/data?userId=${encodeURIComponent(String(text))}`;
+        expect({ text, allowed: compile(schema)(text) }).toEqual({
+          text,
+          allowed: isAccepted(() => parseSubject(target)),
+        });
+      }
+  });
+});

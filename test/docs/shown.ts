@@ -1,0 +1,83 @@
+import { KEY_VARIABLES } from '../../services/gateway/src/docs/formats/text.ts';
+import type { ShownRequest } from './gateways.ts';
+
+/** A request and the answer that is shown beside it. */
+export interface Shown {
+  request: ShownRequest;
+  status: number;
+  body: unknown;
+}
+
+const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
+const toPlain = (text: string) => text.replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
+
+/** What a reader of a page sees, in pairs of command and answer. */
+export function shownInPage(page: string): Shown[] {
+  const blocks = [...page.matchAll(/<pre [^>]*><code>([^<]*)<\/code><\/pre>/g)].map(([, text = '']) => toPlain(text));
+  return inPairs(blocks);
+}
+
+/** What `llms.txt` shows, in pairs of command and answer. */
+export function shownInText(text: string): Shown[] {
+  return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
+}
+
+interface CollectionItem {
+  item?: CollectionItem[];
+  request?: {
+    method: string;
+    url: { raw: string };
+    header: { key: string; value: string }[];
+    body?: { raw: string };
+  };
+  response?: { code: number; body: string }[];
+}
+export interface Collection extends CollectionItem {
+  variable: { key: string; value: string }[];
+}
+
+/** What the requests of the collection are, with its own base address filled in. */
+export function shownInCollection({ item = [], variable }: Collection): Shown[] {
+  const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
+  return item.flatMap((one) => shownInItem(one, baseUrl));
+}
+
+function shownInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): Shown[] {
+  const inner = item.flatMap((one) => shownInItem(one, baseUrl));
+  if (request === undefined) return inner;
+  const { method, url, header, body } = request;
+  const headers = Object.fromEntries(header.map(({ key, value }) => [key, value]));
+  const [answer] = response;
+  const shown = { method, address: url.raw.replace('{{baseUrl}}', baseUrl), headers, body: body?.raw ?? null };
+  return [{ request: shown, status: answer?.code ?? 0, body: answer?.body ? JSON.parse(answer.body) : null }, ...inner];
+}
+
+function inPairs(blocks: readonly string[]): Shown[] {
+  return blocks.flatMap((command, index) => {
+    if (index % 2 === 1) return [];
+    const [head = '', body] = (blocks[index + 1] ?? '').split('\n\n');
+    const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1]);
+    return [{ request: fromCommand(command), status, body: body === undefined ? null : JSON.parse(body) }];
+  });
+}
+
+/** Reads a `curl` command as a shell would split it. */
+function fromCommand(command: string): ShownRequest {
+  const words = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
+    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) => single ?? double ?? escaped),
+  );
+  const [program, , , method = '', address = '', ...rest] = words;
+  if (program !== 'curl') throw new Error(`no command: ${command}`);
+  const request: ShownRequest = { method, address, headers: {}, body: null };
+  for (let at = 0; at < rest.length; at += 2) {
+    const value = rest[at + 1] ?? '';
+    if (rest[at] === '--data-binary') request.body = value;
+    const [name = '', ...parts] = value.split(': ');
+    if (rest[at] === '-H') request.headers[name] = toPlaceholder(parts.join(': '));
+  }
+  return request;
+}
+
+function toPlaceholder(value: string): string {
+  return Object.entries(KEY_VARIABLES).find(([, variable]) => variable === value)?.[0] ?? value;
+}
