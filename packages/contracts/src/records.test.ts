@@ -99,7 +99,12 @@ describe('the records about identities', () => {
   });
 
   it('give a decision back without change', () => {
-    const place = { generation: fc.nat(), partition: fc.nat(), offset: fc.integer({ min: 0, max: 2 ** 48 - 1 }), step: fc.nat() };
+    const place = {
+      generation: fc.nat(),
+      partition: fc.nat(),
+      offset: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+      step: fc.nat(),
+    };
     const sides = { aKey: key, aKind: kind, bKey: key, bKind: kind, root: key };
     const moved = fc.array(fc.record({ key, kind, linkedAt: fc.nat() }), { maxLength: 3 });
     const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
