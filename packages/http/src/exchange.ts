@@ -37,6 +37,7 @@ export class Exchange implements Trace {
   readonly #frame: Frame;
   readonly #headers: HeaderList;
   #answered = false;
+  #isLast = false;
 
   constructor(frame: Frame, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
     const trace = traceOf(pair.request.headers.traceparent as string | undefined);
@@ -84,13 +85,18 @@ export class Exchange implements Trace {
     this.fail(error, ['connection', 'close']);
   }
 
+  /** What follows this request on its connection is none: its own answer stands, and ends the connection. */
+  endConnection(): void {
+    this.#isLast = true;
+  }
+
   #send(status: number, headers: HeaderList, body: string | undefined): void {
     if (this.#answered) return;
     this.#answered = true;
     this.#frame.onAnswer(this, status);
     if (this.#response.destroyed || this.#response.headersSent) return;
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
-    if (this.#frame.draining) list.push('connection', 'close');
+    if (this.#frame.draining || this.#isLast) list.push('connection', 'close');
     this.#response.writeHead(status, list as string[]);
     this.#response.end(body);
     if (!this.request.complete) readOn(this.request);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
 
@@ -129,6 +130,15 @@ describe('a body', () => {
     });
     expect(text).toMatch(/^HTTP\/1\.1 500 /);
     expect(String((faults[0] as Error).cause)).toContain('body too slow');
+  });
+
+  it('whose caller says half-way that it sends no more is given up at once', async () => {
+    const { port, reading } = await open(60_000);
+    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+    const socket = connect(port, '127.0.0.1', () => socket.write(head));
+    await until('the body is being read', () => reading() === 1);
+    socket.end();
+    await until('it is given up', () => reading() === 0, 5_000);
   });
 
   it('whose caller hangs up is no fault', async () => {

@@ -28,6 +28,9 @@ export async function readBody(
 
 function readRaw(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOptions): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const gone = () => new ClientGone('the caller hung up');
+    // It may have hung up while its key was looked up: 'close' does not come twice.
+    if (request.destroyed || request.socket.destroyed) return reject(gone());
     const chunks: Buffer[] = [];
     let bytes = 0;
     const end = (error: Error | null) => {
@@ -35,6 +38,7 @@ function readRaw(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOpti
       request.off('data', onData);
       request.off('end', onEnd);
       request.off('close', onClose);
+      request.socket.off('close', onClose);
       if (error !== null) reject(error);
       else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes));
     };
@@ -49,11 +53,13 @@ function readRaw(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOpti
       chunks.push(chunk);
     };
     const onEnd = () => end(null);
-    const onClose = () => end(new ClientGone('the caller hung up'));
+    const onClose = () => end(gone());
     const timer = setTimeout(() => end(tooSlow(bytes)), options.bodyMaxMs ?? BODY_MAX_MS);
     request.on('data', onData);
     request.on('end', onEnd);
     request.on('close', onClose);
+    // A request that was cut off by a half-close and answered so never closes by itself.
+    request.socket.on('close', onClose);
     // Its meaning is in 'close', which follows; without a listener it would be an uncaught fault.
     request.on('error', () => {});
   });

@@ -65,6 +65,24 @@ it('closes once, however often it is asked to', async () => {
   expect(server.state).toBe('closed');
 });
 
+it('gives a whole request its own answer, although broken bytes follow it on the connection', async () => {
+  const { server, inFlight } = await open();
+  const socket = connect(server.port, '127.0.0.1', () => socket.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n'));
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  await until('the request is in flight', () => inFlight.length === 1);
+  socket.write('\u0000 no request\r\n\r\n');
+  await until('the broken bytes are read', () => inFlight[0]?.request.socket.bytesRead === socket.bytesWritten);
+  inFlight[0]?.answer(200, '{"own":true}');
+  await until('the answer is here', () => text !== '');
+  expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  socket.destroy();
+  await server.close();
+});
+
 it('refuses to start on a port that is taken', async () => {
   const { server } = await open();
   const app = createHttpApp({ publishableKeyHeader: 'x-key', link: (code) => code, routes: [] });

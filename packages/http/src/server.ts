@@ -129,6 +129,9 @@ function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, soc
   const exchange = app.exchangeOf(socket);
   if (exchange === undefined || exchange.answered) {
     answerRaw(app, socket, fault);
+  } else if (exchange.request.complete) {
+    // Only what came after it is broken: its own answer must not say otherwise.
+    exchange.endConnection();
   } else {
     exchange.failAndClose(fault);
     linger(socket);

@@ -24,7 +24,7 @@ export async function openGateway(): Promise<Gateway> {
   const tag = `test-${randomBytes(6).toString('hex')}`;
   const prefix = `${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
-  const publishableKey = await createKey(tag);
+  const publishableKey = await createKey(tag, prefix);
   const process = await openProcess(prefix);
   const log = await openLog(prefix + TOPICS.messages.name);
   const find = (id: string) => log.arrived.find((record) => record.id === id);
@@ -45,14 +45,24 @@ export async function openGateway(): Promise<Gateway> {
 }
 
 /** By the operator's command, as a person would. */
-async function createKey(project: string): Promise<string> {
+async function createKey(project: string, topicPrefix: string): Promise<string> {
+  const { kafka, registry, redis } = testStores();
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [
       ...['services/operator/src/main.ts', 'keys', 'create', '--project', project],
       ...['--environment', 'production', '--kind', 'publishable', '--json'],
     ],
-    { cwd: CHECKOUT, env: { ...process.env, REDIS_URL: testStores().redis } },
+    {
+      cwd: CHECKOUT,
+      env: {
+        ...process.env,
+        KAFKA_BROKERS: kafka.join(),
+        SCHEMA_REGISTRY_URL: registry,
+        REDIS_URL: redis,
+        TOPIC_PREFIX: topicPrefix,
+      },
+    },
   );
   return JSON.parse(stdout).key;
 }

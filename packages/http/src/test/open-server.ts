@@ -14,11 +14,14 @@ export interface World {
   url: string;
   port: number;
   faults: unknown[];
+  /** Bodies that are being read now. */
+  reading(): number;
 }
 
 /** A server on a free port with one route of each kind; it closes after the test. */
 export async function open(bodyMaxMs = 10_000): Promise<World> {
   const faults: unknown[] = [];
+  let reading = 0;
   const app = createHttpApp({
     publishableKeyHeader: 'x-service-publishable-key',
     link: (code) => `https://docs.test/errors/${code}`,
@@ -30,7 +33,9 @@ export async function open(bodyMaxMs = 10_000): Promise<World> {
         hot: true,
         cors: true,
         handle: async (exchange) => {
-          const body = await readBody(exchange.request, planJsonBody(exchange.request, LIMIT), { bodyMaxMs });
+          reading++;
+          const read = readBody(exchange.request, planJsonBody(exchange.request, LIMIT), { bodyMaxMs });
+          const body = await read.finally(() => reading--);
           exchange.answer(200, JSON.stringify({ bytes: body.length, text: body.toString().slice(0, 20) }));
         },
       },
@@ -56,7 +61,7 @@ export async function open(bodyMaxMs = 10_000): Promise<World> {
     ],
   });
   server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults };
+  return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults, reading: () => reading };
 }
 
 export const json = { 'content-type': 'application/json' };
