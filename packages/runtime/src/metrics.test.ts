@@ -8,3 +8,20 @@ it('keeps the metrics of two services in one process apart', async () => {
   expect(await first.text()).toContain('rows_total{table="events",service="first"} 3');
   expect(await second.text()).not.toContain('events');
 });
+
+it('asks for the values of a collected gauge each time it is read', async () => {
+  const metrics = createMetrics('asked');
+  let waiting = ['a', 'b'];
+  metrics.collectedGauge('waiting', 'what waits', {
+    labelNames: ['name'],
+    collect: async (gauge) => {
+      gauge.reset();
+      for (const name of waiting) gauge.set({ name }, 1);
+    },
+  });
+  expect(await metrics.text()).toContain('waiting{name="a",service="asked"} 1');
+  waiting = ['b'];
+  const text = await metrics.text();
+  expect(text).toContain('waiting{name="b",service="asked"} 1');
+  expect(text).not.toContain('name="a"');
+});

@@ -68,6 +68,11 @@ export interface BlockName {
    * age the store reads which offsets of the block already stand and writes only the others.
    */
   readonly intentAgeMs?: number;
+  /**
+   * Time of the block's first record. A topic that is made anew has the same offsets again, but not at the same time:
+   * with it in the token, a store does not take the new rows for those it has.
+   */
+  readonly firstTimestampMs?: number;
 }
 
 /**

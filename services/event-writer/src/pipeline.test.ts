@@ -124,13 +124,13 @@ async function createTestPipeline(fences: Fences = { loaded: true, isFenced: () 
 }
 
 describe('the pipeline of the event writer', () => {
-  it('names a block after topic, partition, offsets, table and version of the transform', async () => {
+  it('names a block after topic, partition, offsets, time, table and version of the transform', async () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(MESSAGES, 0, 4);
     expect(block.add(recordOf(MESSAGES, messageValue(), 10))).toEqual({ kind: 'ok' });
-    await block.write({ topic: MESSAGES, partition: 3, start: 10, end: 20 }, signal);
+    await block.write({ topic: MESSAGES, partition: 3, start: 10, end: 20, firstTimestampMs: 7 }, signal);
     expect(store.blocks.map(({ table, token }) => [table, token])).toEqual([
-      ['events', `${MESSAGES}|3|10|19|events|4`],
+      ['events', `${MESSAGES}|3|10|19|7|events|4`],
     ]);
   });
 
@@ -141,8 +141,8 @@ describe('the pipeline of the event writer', () => {
     expect(block.rows).toBe(2);
     await block.write({ topic: DECISIONS, partition: 0, start: 0, end: 1 }, signal);
     expect(store.blocks.map(({ token }) => token)).toEqual([
-      `${DECISIONS}|0|0|0|identity_links|1`,
-      `${DECISIONS}|0|0|0|identity_overrides|1`,
+      `${DECISIONS}|0|0|0|0|identity_links|1`,
+      `${DECISIONS}|0|0|0|0|identity_overrides|1`,
     ]);
   });
 
@@ -160,7 +160,7 @@ describe('the pipeline of the event writer', () => {
     expect(block.add(recordOf(topic, value))).toEqual({ kind: 'ok' });
     expect(block.rows).toBe(1);
     await block.write({ topic, partition: 0, start: 0, end: 1 }, signal);
-    expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|${table}|1`]);
+    expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|0|${table}|1`]);
   });
 
   it('writes rejections, which no fence concerns, also while the fences are not loaded', async () => {
@@ -200,6 +200,20 @@ describe('the pipeline of the event writer', () => {
     store.setStoredOffsets([20, 21, 22, 23]);
     await write(20, TEN_MINUTES_MS + 1);
     expect(store.blocks).toHaveLength(2);
+  });
+
+  it('stores the rows of a topic made anew beside those of the old one at the same offsets', async () => {
+    const { store, pipeline } = await createTestPipeline();
+    for (const firstTimestampMs of [1_000, 2_000, 2_000]) {
+      const block = pipeline.sink.openBlock(MESSAGES, 0);
+      block.add(recordOf(MESSAGES, messageValue()));
+      await block.write({ topic: MESSAGES, partition: 0, start: 0, end: 1, firstTimestampMs }, signal);
+      block.release();
+    }
+    expect(store.blocks.map(({ token }) => token)).toEqual([
+      `${MESSAGES}|0|0|0|1000|events|1`,
+      `${MESSAGES}|0|0|0|2000|events|1`,
+    ]);
   });
 
   it('makes a dead letter of what is no record, and leaves the block as it was', async () => {

@@ -1,3 +1,4 @@
+import type { ReadinessChecks } from '@playline/http';
 import { createGraphFact, GraphBehindFault, type IdentityGraph, type StepRules } from '@playline/identity';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import {
@@ -34,7 +35,7 @@ export interface LinkerParts {
 }
 
 export interface Linker extends Closable {
-  ready(): Promise<Record<string, boolean>>;
+  readonly ready: ReadinessChecks;
 }
 
 type Found = PositionedFact & { record: StreamRecord };
@@ -44,12 +45,16 @@ function createDecodeBatch(parts: LinkerParts) {
   return async (records: readonly StreamRecord[]) => {
     const found: Found[] = [];
     const deadLetters: OutgoingRecord[] = [];
+    let firstLetter: { offset: number; reason: string } | null = null;
     for (const record of records) {
       const decoded = await decodeFact(record);
       if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
-      else deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, 'link'));
+      else {
+        deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, 'link'));
+        firstLetter ??= { offset: record.offset, reason: decoded.reason };
+      }
     }
-    return { found, deadLetters };
+    return { found, deadLetters, firstLetter };
   };
 }
 
@@ -68,7 +73,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       // The stream hands over a batch only when everything before it is committed, and so acknowledged.
       await outbox.trim(source, position.start - 1);
       const topic = { name: parts.decisionTopic, schemaId: await askSchemaId(parts) };
-      const { found, deadLetters } = await decode(records);
+      const { found, deadLetters, firstLetter } = await decode(records);
       const applied = await facts.apply(source, found, position.end - 1);
       const outgoing = applied.flatMap((one, at): OutgoingRecord[] => {
         if (one.kind === 'decided') return encodeDecisions(topic, { ...found[at]!, source }, one.decisions);
@@ -77,6 +82,15 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       await publish([...outgoing, ...deadLetters]);
       outbox.note(source, found);
       metrics.batch(applied, deadLetters.length);
+      if (firstLetter !== null) {
+        const told = {
+          topic: position.topic,
+          partition: position.partition,
+          ...firstLetter,
+          count: deadLetters.length,
+        };
+        parts.logger.warn(told, 'records went to the dead letters');
+      }
       await paceParked(applied, position.signal);
     },
     // Redis may have lost its last second: facts after what it says it applied come again. Where it has applied more
@@ -134,9 +148,10 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   };
   let consumer = await parts.openConsumer(watched);
   return {
-    async ready() {
-      const [graph, broker] = await Promise.all([parts.graph.ready().catch(() => false), parts.producer.ready()]);
-      return { consumer: reopening === null && consumer.ready(), graph, broker };
+    ready: {
+      consumer: () => reopening === null && consumer.ready(),
+      graph: () => parts.graph.ready(),
+      broker: () => parts.producer.ready(),
     },
     async close() {
       closed = true;

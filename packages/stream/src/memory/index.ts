@@ -60,14 +60,14 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
       const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents };
       const openWorker = (partition: ConstructorParameters<typeof BlockPartition>[0]['log']) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
-      return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), openWorker });
+      return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), metrics, openWorker });
     },
     openRecordConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
       const { topics, groupId, logger } = options;
       const openWorker = (partition: ConstructorParameters<typeof RecordPartition>[0]['log']) =>
         new RecordPartition({ handler: options, log: partition, logger, metrics });
-      return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), openWorker });
+      return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), metrics, openWorker });
     },
     records: (topic) => log.partitionsOf(topic).flat(),
     committed: (topic, partition, groupId) => offsetsOf(groupId).get(`${topic}/${partition}`)?.offset ?? 0,

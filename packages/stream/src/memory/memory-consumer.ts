@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Fenced, type LogPartition } from '../partitions/log-partition.ts';
 import type { PartitionWorker } from '../partitions/partition-worker.ts';
+import type { PartitionReading, StreamMetrics } from '../partitions/stream-metrics.ts';
 import type { Consumer } from '../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
@@ -32,12 +33,18 @@ export class MemoryConsumer implements Consumer {
     log: MemoryTopics;
     topics: readonly string[];
     committed: CommittedOffsets;
+    metrics: StreamMetrics;
     openWorker(log: LogPartition): PartitionWorker;
   }) {
     this.#topics = options.log;
     for (const topic of options.topics)
       for (const partition of options.log.partitionsOf(topic).keys()) this.#assign(options, topic, partition);
-    this.#unlisten = options.log.onAppend(() => this.#schedule());
+    const unlisten = options.log.onAppend(() => this.#schedule());
+    const unwatch = options.metrics.watch(this);
+    this.#unlisten = () => {
+      unlisten();
+      unwatch();
+    };
     this.#schedule();
   }
 
@@ -104,11 +111,14 @@ export class MemoryConsumer implements Consumer {
   }
 
   lag(): ReadonlyMap<string, number> {
-    const entries = this.#assignments.map(({ topic, partition, worker }): [string, number] => {
+    return new Map(this.readings().map(({ topic, partition, lag }) => [`${topic}/${partition}`, lag]));
+  }
+
+  readings(): readonly PartitionReading[] {
+    return this.#assignments.map(({ topic, partition, worker }) => {
       const end = this.#topics.partitionsOf(topic)[partition]!.length;
-      return [`${topic}/${partition}`, end - worker.done];
+      return { topic, partition, lag: Math.max(0, end - worker.settled), writingSinceMs: worker.writingSinceMs };
     });
-    return new Map(entries);
   }
 
   /** Resolves when everything in the log has been processed and committed; stopped partitions are not waited for. */

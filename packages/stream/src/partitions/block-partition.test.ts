@@ -16,7 +16,7 @@ function records(from: number, to: number): StreamRecord[] {
     topic: TOPIC,
     partition: 0,
     offset: from + i,
-    timestampMs: 0,
+    timestampMs: 1_000 + from + i,
     key: null,
     value: Buffer.from(`row ${from + i}`),
     headers: {},
@@ -127,6 +127,15 @@ describe('a block partition', () => {
     await done(worker, 12);
     expect(steps[0]).toBe('write 0-12');
     expect(worker.next).toBe(28);
+  });
+
+  it('tells the time of its first record, the same when another owner builds the block again', async () => {
+    const first = open();
+    first.worker.accept(records(0, 10), 10);
+    const again = open({ metadata: named(10) });
+    again.worker.accept(records(0, 10), 10);
+    await until('both have written', () => first.names.length > 0 && again.names.length > 0);
+    expect([first.names[0]?.firstTimestampMs, again.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
   });
 
   it('builds a named block with the transform version of its name', async () => {

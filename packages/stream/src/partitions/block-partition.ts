@@ -7,6 +7,7 @@ import { Epoch, EpochOver } from './epoch.ts';
 import { type Intent, parseIntent, toMetadata } from './intent.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { WriteWatch } from './write-watch.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
@@ -35,6 +36,7 @@ export interface BlockPartitionOptions extends Reports {
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
   readonly #epoch = new Epoch();
+  readonly #watch = new WriteWatch();
   /** Cut blocks in the order of the log; the first is being written. */
   readonly #queue: Block[] = [];
   #filling: Block | null = null;
@@ -67,6 +69,15 @@ export class BlockPartition implements PartitionWorker {
 
   get done(): number {
     return this.#done;
+  }
+
+  get settled(): number {
+    const holds = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
+    return holds || this.#epoch.over || !this.#healthy ? this.#done : this.#next;
+  }
+
+  get writingSinceMs(): number | null {
+    return this.#watch.sinceMs;
   }
 
   get healthy(): boolean {
@@ -171,7 +182,7 @@ export class BlockPartition implements PartitionWorker {
         if (this.#draining && block.namedAtMs === null) break;
         if (block.namedAtMs === null && !this.#options.withoutIntents) await this.#name(block);
         await this.#publishLetters(block);
-        await this.#write(block);
+        await this.#writeWatched(block);
         await this.#complete(block);
         if (this.#overdue && this.#queue.length === 0) this.#cut(this.#next);
       }
@@ -206,20 +217,34 @@ export class BlockPartition implements PartitionWorker {
       logger?.error({ error, topic: log.topic, partition: log.partition }, 'dead letters are not acknowledged');
       return true;
     });
+    const { topic, partition } = log;
+    const { record, label: reason } = block.letters[0]!;
+    const told = { topic, partition, offset: record.offset, count: block.letters.length, reason };
+    logger?.warn(told, 'records went to the dead letters');
     block.letters.length = 0;
+  }
+
+  async #writeWatched(block: Block) {
+    const { topic, partition } = this.#options.log;
+    const at = { topic, partition, start: block.start, rows: block.builder.rows };
+    if (at.rows === 0) return;
+    await this.#watch.run(
+      () => this.#write(block),
+      () => this.#options.logger?.warn(at, 'a block takes long to write'),
+    );
   }
 
   /** Step 2: the rows, under a token of the block's name, until the store has them or the partition is lost. */
   async #write(block: Block) {
     const { log, metrics, logger, sessionTimeoutMs, withoutIntents } = this.#options;
-    if (block.builder.rows === 0) return;
     const write = async () => {
       // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
       if (!withoutIntents && Date.now() - block.confirmedAtMs > sessionTimeoutMs / 2) await this.#name(block);
       this.#epoch.check();
       const intentAgeMs = block.namedAtMs === null ? 0 : Math.max(0, Date.now() - block.namedAtMs);
       const { start, end } = block;
-      const name = { topic: log.topic, partition: log.partition, start, end, intentAgeMs };
+      const firstTimestampMs = block.firstTimestampMs ?? 0;
+      const name = { topic: log.topic, partition: log.partition, start, end, firstTimestampMs, intentAgeMs };
       await block.builder.write(name, this.#epoch.signal);
     };
     await this.#epoch.retry(write, (error) => {

@@ -8,6 +8,8 @@ export interface Block {
   /** Exclusive; set when the block is cut. */
   end: number;
   readonly builder: BlockBuilder;
+  /** Time of its first record; null while it has none. The same whenever the block is built again. */
+  firstTimestampMs: number | null;
   readonly transformVersion: number;
   /** The end that an earlier owner gave the block: it is cut there and nowhere else. */
   readonly recoverTo: number | null;
@@ -15,7 +17,8 @@ export interface Block {
   namedAtMs: number | null;
   /** When the coordinator last accepted a commit for it. */
   confirmedAtMs: number;
-  readonly letters: DeadLetter[];
+  /** With the reason as it may be counted and logged. */
+  readonly letters: (DeadLetter & { readonly label: string })[];
   letterBytes: number;
   /** What became of its records, for the counters. */
   readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
@@ -32,6 +35,7 @@ export function createBlock(options: {
     start,
     end: start,
     builder,
+    firstTimestampMs: null,
     transformVersion,
     recoverTo: intent === null ? null : intent.end,
     namedAtMs: intent === null ? null : intent.namedAtMs,
@@ -44,6 +48,7 @@ export function createBlock(options: {
 
 /** Lets the builder take one record; whatever it throws becomes a dead letter. */
 export function addToBlock(block: Block, record: StreamRecord): void {
+  block.firstTimestampMs ??= record.timestampMs;
   let outcome: Outcome;
   let label: string;
   try {
@@ -52,11 +57,11 @@ export function addToBlock(block: Block, record: StreamRecord): void {
   } catch (fault) {
     const error = fault instanceof Error ? fault : new Error(String(fault));
     outcome = { kind: 'deadLetter', reason: `${error.name}: ${error.message}` };
-    // A fault's message may hold the input: as a label it would make a time series of every record.
+    // A fault's message may hold the input: that is nothing to log, and as a label it would be a series a record.
     label = error.name;
   }
   if (outcome.kind === 'deadLetter') {
-    block.letters.push({ record, reason: outcome.reason });
+    block.letters.push({ record, reason: outcome.reason, label });
     block.letterBytes += (record.value?.length ?? 0) + (record.key?.length ?? 0);
   }
   const name = `${outcome.kind} ${label}`;

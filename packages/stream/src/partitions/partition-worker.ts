@@ -8,6 +8,10 @@ export interface PartitionWorker {
   readonly next: number;
   /** The offset behind everything that is done and committed. */
   readonly done: number;
+  /** `done`, or `next` when nothing waits for work: offsets without a record are never done, and nobody waits for them. */
+  readonly settled: number;
+  /** Epoch milliseconds since when its block is being written; null when none is; absent where nothing writes blocks. */
+  readonly writingSinceMs?: number | null;
   /** False after a fault that does not pass: the partition stands until it is assigned again. */
   readonly healthy: boolean;
   /** Takes records from `next` on, without waiting; everything before `end` has been read or does not exist. */

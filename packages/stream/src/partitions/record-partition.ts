@@ -50,6 +50,11 @@ export class RecordPartition implements PartitionWorker {
     return this.#done;
   }
 
+  get settled(): number {
+    const holds = this.#working !== null || this.#queue.length > 0;
+    return holds || this.#epoch.over || !this.#healthy ? this.#done : this.#next;
+  }
+
   get healthy(): boolean {
     return this.#healthy;
   }
@@ -87,13 +92,18 @@ export class RecordPartition implements PartitionWorker {
 
   /** Asked here and not while the group is joined: a store that is down must not keep the group from its heartbeats. */
   async #start(): Promise<void> {
-    const { log, handler, metrics } = this.#options;
+    const { log, handler, metrics, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
+    let told = '';
     try {
       const ask = async () => await handler.onAssign!({ topic, partition, committed, metadata });
-      const start = await this.#epoch.retry(ask, (fault) => {
+      const start = await this.#epoch.retry(ask, (error) => {
+        if (!(error instanceof RetryableFault)) return false;
         metrics.retry(topic, 'assign');
-        return fault instanceof RetryableFault;
+        // Asked for as long as it takes: the same reason again is no news.
+        if (error.message !== told) logger?.warn({ error, topic, partition }, 'where to start is asked again');
+        told = error.message;
+        return true;
       });
       this.#epoch.check();
       if (start > committed) throw new Error(`${topic}/${partition} cannot start at ${start}, behind ${committed}`);

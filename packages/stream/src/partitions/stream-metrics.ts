@@ -2,6 +2,24 @@ import type { Metrics } from '@playline/runtime';
 
 export type RetryStep = 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
+/** How one assigned partition stands right now. */
+export interface PartitionReading {
+  readonly topic: string;
+  readonly partition: number;
+  /** Records between what is done and the end of the log. */
+  readonly lag: number;
+  /** Epoch milliseconds since when its block is being written, null when none is; absent where nothing writes blocks. */
+  readonly writingSinceMs?: number | null;
+}
+
+/** A running consumer, as its metrics see it. */
+export interface ReadingSource {
+  /** Learns what the next `readings` need, within a bound; never throws. */
+  refresh?(): Promise<void>;
+  /** The partitions assigned now, and no others. */
+  readings(): readonly PartitionReading[];
+}
+
 /** What consumers count. Records are counted when their block is committed, so a block built again counts once. */
 export interface StreamMetrics {
   record(topic: string, outcome: { kind: string; reason?: string }, count: number): void;
@@ -10,7 +28,8 @@ export interface StreamMetrics {
   /** Offsets that the log did not have any more, or never had. */
   skipped(topic: string, count: number): void;
   stopped(topic: string, change: 1 | -1): void;
-  lag(topic: string, partition: number, records: number): void;
+  /** Asks this consumer whenever the metrics are read. @returns a call that ends it */
+  watch(source: ReadingSource): () => void;
 }
 
 const nothing = () => {};
@@ -20,7 +39,7 @@ const NO_METRICS: StreamMetrics = {
   retry: nothing,
   skipped: nothing,
   stopped: nothing,
-  lag: nothing,
+  watch: () => nothing,
 };
 /** Several consumers of a service share its registry, and a registry takes a name once. */
 const known = new WeakMap<Metrics, StreamMetrics>();
@@ -44,15 +63,51 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   ]);
   const skipped = metrics.counter('stream_offsets_skipped_total', 'Offsets missing in the log', ['topic']);
   const stopped = metrics.gauge('stream_partitions_stopped', 'Partitions stopped by a permanent fault', ['topic']);
-  const lag = metrics.gauge('stream_lag_records', 'Records behind the end of the log', ['topic', 'partition']);
+  const watch = createReadingGauges(metrics);
   const created: StreamMetrics = {
     record: (topic, { kind, reason }, count) => records.inc({ topic, outcome: kind, reason: reason ?? '' }, count),
     block: (topic, result) => blocks.inc({ topic, result }),
     retry: (topic, step) => retries.inc({ topic, step }),
     skipped: (topic, count) => skipped.inc({ topic }, count),
     stopped: (topic, change) => stopped.inc({ topic }, change),
-    lag: (topic, partition, value) => lag.set({ topic, partition: String(partition) }, value),
+    watch,
   };
   known.set(metrics, created);
   return created;
+}
+
+/** Computed when they are read: a value set on receipt stays after the backlog, or the partition, is gone. */
+function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
+  const sources = new Set<ReadingSource>();
+  const readings = () => [...sources].flatMap((source) => source.readings());
+  metrics.collectedGauge('stream_lag_records', 'Records behind the end of the log, by partition assigned here', {
+    labelNames: ['topic', 'partition'],
+    async collect(gauge) {
+      await Promise.all([...sources].map((source) => source.refresh?.()));
+      gauge.reset();
+      for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
+    },
+  });
+  metrics.collectedGauge('stream_oldest_write_seconds', 'Age of the oldest write of a block that runs', {
+    labelNames: ['topic'],
+    collect(gauge) {
+      gauge.reset();
+      for (const [topic, seconds] of oldestWrites(readings())) gauge.set({ topic }, seconds);
+    },
+  });
+  return (source) => {
+    sources.add(source);
+    return () => sources.delete(source);
+  };
+}
+
+/** Seconds by topic; 0 where no block is being written. */
+function oldestWrites(readings: readonly PartitionReading[]): Map<string, number> {
+  const oldest = new Map<string, number>();
+  for (const { topic, writingSinceMs } of readings) {
+    if (writingSinceMs === undefined) continue;
+    const seconds = writingSinceMs === null ? 0 : Math.max(0, Date.now() - writingSinceMs) / 1_000;
+    oldest.set(topic, Math.max(seconds, oldest.get(topic) ?? 0));
+  }
+  return oldest;
 }

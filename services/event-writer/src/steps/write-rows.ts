@@ -25,14 +25,16 @@ const FOLDING_TABLES: ReadonlySet<EventTable> = new Set(['identity_overrides']);
 
 /**
  * Creates the step that stores a block's rows once.
- * The token names exactly one set of rows: topic, partition, offsets, table and version of the transform. Whoever writes
- * the block again, this process or the next owner, writes it under the same token, and the store keeps one of the two.
+ * The token names exactly one set of rows: topic, partition, offsets, time of the first record, table and version of the
+ * transform. Whoever writes the block again, this process or the next owner, writes it under the same token, and the
+ * store keeps one of the two.
  */
 export function createWriteRows(options: { store: EventStore; metrics: WriterMetrics }): WriteRows {
   const { store, metrics } = options;
   return async ({ table, rows, block, transformVersion, signal }) => {
-    const { topic, partition, start, end } = block;
-    const token = `${topic}|${partition}|${start}|${end - 1}|${table}|${transformVersion}`;
+    const { topic, partition, start, end, firstTimestampMs = 0 } = block;
+    const place = `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}`;
+    const token = `${place}|${table}|${transformVersion}`;
     try {
       let { bytes, count } = { bytes: rows.toBytes(), count: rows.rows };
       if ((block.intentAgeMs ?? 0) > TOKEN_TRUSTED_MS && !FOLDING_TABLES.has(table)) {

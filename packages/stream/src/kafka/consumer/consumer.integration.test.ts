@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { consumerContract } from '../../test/consumer-contract.ts';
 import { send } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openAtomicPublisher } from '../log/open-atomic-publisher.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { openKafkaFixture } from '../test/kafka-fixture.ts';
 import { openBlockConsumer, openRecordConsumer } from './open-consumers.ts';
@@ -90,4 +92,38 @@ it('starts while no broker answers, and says that it is not ready', async () => 
   expect(consumer.ready()).toBe(false);
   await consumer.close();
   await producer.close();
+});
+
+it('tells the lag of a partition that is paused, and none when everything up to a marker is stored', async () => {
+  const fixture = await openKafkaFixture();
+  const { brokers } = fixture;
+  const topic = await fixture.createTopic({ partitions: 1 });
+  const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
+  const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);
+  const store = new TokenStore();
+  const gate = Promise.withResolvers<void>();
+  store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
+  const metrics = createMetrics('test');
+  const consumer = await openBlockConsumer({
+    ...{ brokers, groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), metrics },
+    limits: { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 },
+    deadLetters: await openProducer({ brokers, clientId: 'test' }),
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
+  });
+  const lag = async () => {
+    const found = /^stream_lag_records\{.*\} (\d+)$/m.exec(await metrics.text());
+    return found === null ? null : Number(found[1]);
+  };
+  for (let i = 0; i < 3; i++) await publish();
+  await until('a stuck write', async () => (await lag()) === 6);
+  // two blocks wait, so nothing is fetched: only asking tells of these
+  for (let i = 0; i < 3; i++) await publish();
+  await until('the end of the log', async () => (await lag()) === 12);
+  gate.resolve();
+  await until('all rows', () => store.rows.length === 6);
+  await until('no lag', async () => (await lag()) === 0);
+  await consumer.close();
+  expect(await lag()).toBeNull();
+  await publisher.close();
+  await fixture.close();
 });

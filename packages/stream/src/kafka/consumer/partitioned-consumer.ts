@@ -10,12 +10,13 @@ import {
 } from 'kafkajs';
 import type { LogPartition } from '../../partitions/log-partition.ts';
 import type { PartitionWorker } from '../../partitions/partition-worker.ts';
-import type { StreamMetrics } from '../../partitions/stream-metrics.ts';
+import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer, StreamRecord } from '../../ports.ts';
 import { type FirstOffsets, openGeneration } from './generation.ts';
 import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
 import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
+import { createAskEnds, readOffsets } from './log-ends.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -38,7 +39,7 @@ const DISCONNECT_TIMEOUT_MS = 3_000;
 interface Assignment {
   readonly log: LogPartition;
   readonly worker: PartitionWorker;
-  /** End of the log as the last fetch reported it. */
+  /** End of the log as last heard, from a fetch or by asking. */
   end: number;
   /** A jump of the log seen once: an answer from before the assignment, unless it is seen again. */
   jumpTo: number | null;
@@ -62,25 +63,22 @@ function toStreamRecord(at: { topic: string; partition: number }, message: Kafka
   };
 }
 
-async function readFirstOffsets(cluster: Cluster, topic: string, partitions: number[]): Promise<Map<number, number>> {
-  const asked = partitions.map((partition) => ({ partition }));
-  const found = await cluster.fetchTopicsOffset([{ topic, partitions: asked, fromBeginning: true }]);
-  const own = found.find((each) => each.topic === topic)?.partitions ?? [];
-  return new Map(own.map(({ partition, offset }) => [partition, Number(offset)]));
-}
-
 /** A member of a consumer group that runs one worker for each of its partitions. */
 export class PartitionedConsumer implements Consumer {
   readonly #options: PartitionedOptions;
   readonly #assignments = new Map<string, Assignment>();
   readonly #kafka: Kafka;
+  readonly #unwatch: () => void;
   #consumer: KafkaConsumer | null = null;
   #lastHeardMs = 0;
   #member = false;
   #closing = false;
+  /** Asks for the ends of the partitions assigned here; set with the first membership. */
+  #askEnds: (() => Promise<void>) | null = null;
 
   constructor(options: PartitionedOptions) {
     this.#options = options;
+    this.#unwatch = options.streamMetrics.watch(this);
     this.#kafka = new Kafka({
       clientId: options.clientId ?? options.groupId,
       brokers: [...options.brokers],
@@ -97,11 +95,19 @@ export class PartitionedConsumer implements Consumer {
   }
 
   lag(): ReadonlyMap<string, number> {
-    const entries = [...this.#assignments].map(([name, { end, worker }]): [string, number] => [
-      name,
-      Math.max(0, end - worker.done),
-    ]);
-    return new Map(entries);
+    return new Map(this.readings().map(({ topic, partition, lag }) => [`${topic}/${partition}`, lag]));
+  }
+
+  readings(): readonly PartitionReading[] {
+    return [...this.#assignments.values()].map(({ end, log: { topic, partition }, worker }) => {
+      const { settled, writingSinceMs } = worker;
+      return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs };
+    });
+  }
+
+  /** A paused partition is not fetched, and hears of no end otherwise. */
+  async refresh(): Promise<void> {
+    await this.#askEnds?.();
   }
 
   /** Joins the group, and again after whatever ended the client, until the consumer is closed. */
@@ -123,6 +129,7 @@ export class PartitionedConsumer implements Consumer {
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
+    this.#unwatch();
     // Before disconnecting: while kafkajs disconnects, commits do nothing and say nothing.
     await this.#drain();
     const left = this.#consumer?.disconnect().catch(() => {});
@@ -163,6 +170,10 @@ export class PartitionedConsumer implements Consumer {
     consumer.on(consumer.events.HEARTBEAT, () => {
       this.#lastHeardMs = Date.now();
     });
+    // Nothing but markers and aborted records: these batches are not handed over, only told of.
+    consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
+      if (payload.batchSize === 0) this.#pass(payload);
+    });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.#member = false;
       // With `restart` kafkajs starts again by itself.
@@ -171,6 +182,7 @@ export class PartitionedConsumer implements Consumer {
   }
 
   #watch(cluster: Cluster) {
+    this.#askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
     onMembership(cluster, {
       leaving: async (group) => {
         this.#member = false;
@@ -179,7 +191,7 @@ export class PartitionedConsumer implements Consumer {
         else await this.#drain();
       },
       joined: async (group) => {
-        await this.#assign(group, (topic, partitions) => readFirstOffsets(cluster, topic, partitions));
+        await this.#assign(group, (topic, partitions) => readOffsets(cluster, { topic, partitions, first: true }));
       },
     });
   }
@@ -214,7 +226,13 @@ export class PartitionedConsumer implements Consumer {
     worker.accept(records, end);
     resolveOffset(batch.lastOffset());
     assignment.end = Number(batch.highWatermark);
-    this.#options.streamMetrics.lag(log.topic, log.partition, Math.max(0, assignment.end - worker.done));
+  }
+
+  /** Offsets without a record for us are read too; otherwise an idle partition would stay behind a marker for ever. */
+  #pass(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
+    const worker = this.#assignments.get(`${batch.topic}/${batch.partition}`)?.worker;
+    if (worker === undefined || batch.firstOffset === null || Number(batch.firstOffset) > worker.next) return;
+    worker.accept([], Number(batch.lastOffset) + 1);
   }
 
   /** A log that starts behind our position, seen twice: the records between are gone, and waiting brings none back. */

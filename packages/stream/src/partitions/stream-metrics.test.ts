@@ -1,0 +1,73 @@
+import { createMetrics } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import { afterEach, expect, it, vi } from 'vitest';
+import { createMemoryLog } from '../memory/index.ts';
+import { send } from '../test/producer-contract.ts';
+import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { createStreamMetrics, type PartitionReading } from './stream-metrics.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+/** Values of a metric by its labels, without the service. */
+async function read(metrics: ReturnType<typeof createMetrics>, name: string) {
+  const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith(`${name}{`));
+  return lines.map((line) => line.slice(name.length).replace(',service="test"', ''));
+}
+
+it('tells the lag of the partitions assigned when it is read, and of no others', async () => {
+  const metrics = createMetrics('test');
+  let readings: PartitionReading[] = [];
+  let refreshed = 0;
+  const unwatch = createStreamMetrics(metrics).watch({
+    readings: () => readings,
+    refresh: async () => void refreshed++,
+  });
+  readings = [
+    { topic: 'a/b', partition: 0, lag: 3 },
+    { topic: 'c', partition: 1, lag: 5 },
+  ];
+  expect(await read(metrics, 'stream_lag_records')).toEqual([
+    '{topic="a/b",partition="0"} 3',
+    '{topic="c",partition="1"} 5',
+  ]);
+  readings = [{ topic: 'c', partition: 1, lag: 0 }];
+  expect(await read(metrics, 'stream_lag_records')).toEqual(['{topic="c",partition="1"} 0']);
+  expect(refreshed).toBe(2);
+  unwatch();
+  expect(await read(metrics, 'stream_lag_records')).toEqual([]);
+});
+
+it('tells how long the oldest write of a topic runs, and nothing of topics whose consumer writes no blocks', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 100_000 });
+  const metrics = createMetrics('test');
+  const watch = createStreamMetrics(metrics).watch;
+  watch({
+    readings: () => [
+      { topic: 'slow', partition: 0, lag: 1, writingSinceMs: 93_000 },
+      { topic: 'slow', partition: 1, lag: 1, writingSinceMs: 99_000 },
+      { topic: 'slow', partition: 2, lag: 1, writingSinceMs: null },
+      { topic: 'calm', partition: 0, lag: 0, writingSinceMs: null },
+    ],
+  });
+  watch({ readings: () => [{ topic: 'records', partition: 0, lag: 0 }] });
+  expect(await read(metrics, 'stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
+});
+
+it('tells a backlog while it stands, no lag when everything is stored, and nothing after the end', async () => {
+  const metrics = createMetrics('test');
+  const log = createMemoryLog({ partitions: 1 });
+  const producer = log.openProducer();
+  const store = new TokenStore();
+  const gate = Promise.withResolvers<void>();
+  store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
+  const limits = { rowsMax: 2, bytesMax: 1_000, ageMaxMs: 1 };
+  const consumer = log.openBlockConsumer({ topics: ['topic'], sink: createTokenSink(store), limits, metrics });
+  for (const text of ['a', 'b', 'c', 'd', 'e'])
+    await send(producer, [{ topic: 'topic', key: null, value: Buffer.from(text) }]);
+  await until('the backlog', async () => (await read(metrics, 'stream_lag_records'))[0]?.endsWith(' 5'));
+  gate.resolve();
+  await consumer.idle();
+  expect(await read(metrics, 'stream_lag_records')).toEqual(['{topic="topic",partition="0"} 0']);
+  await consumer.close();
+  expect(await read(metrics, 'stream_lag_records')).toEqual([]);
+});

@@ -1,0 +1,25 @@
+/** A healthy insert takes tens of milliseconds; after this long a block is worth a line, and long before a lag alarm. */
+const WRITE_SLOW_MS = 5_000;
+
+/** Knows since when a block is being written, all its attempts together, and tells once when that is long. */
+export class WriteWatch {
+  #sinceMs: number | null = null;
+
+  /** Epoch milliseconds of the first attempt; null while nothing is being written. */
+  get sinceMs(): number | null {
+    return this.#sinceMs;
+  }
+
+  /** Runs `write` and calls `onSlow` at most once, while it is still running. */
+  async run(write: () => Promise<void>, onSlow: () => void): Promise<void> {
+    this.#sinceMs = Date.now();
+    // A watch alone must not keep a process from ending.
+    const timer = setTimeout(onSlow, WRITE_SLOW_MS).unref();
+    try {
+      await write();
+    } finally {
+      clearTimeout(timer);
+      this.#sinceMs = null;
+    }
+  }
+}
