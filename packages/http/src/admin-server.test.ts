@@ -1,11 +1,11 @@
 import { createMetrics } from '@playline/runtime';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openAdminServer, type Readiness } from './admin-server.ts';
+import { type AdminServerOptions, openAdminServer } from './admin-server.ts';
 
 let close = async (): Promise<void> => {};
 afterEach(() => close());
 
-async function open(ready: () => Readiness | Promise<Readiness>): Promise<string> {
+async function open(ready: AdminServerOptions['ready']): Promise<string> {
   const metrics = createMetrics('test');
   metrics.counter('seen_total', 'seen').inc(2);
   const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics });
@@ -40,6 +40,26 @@ describe('openAdminServer', () => {
     await close();
     const hanging = await open(() => new Promise(() => {}));
     expect((await fetch(`${hanging}/readyz`)).status).toBe(503);
+  });
+
+  it('names the check that never answers, and the one that throws, among those that pass', async () => {
+    const url = await open({
+      consumer: () => true,
+      store: () => new Promise(() => {}),
+      broker: async () => true,
+      keys: () => {
+        throw new Error('internal words');
+      },
+      schemas: async () => false,
+    });
+    const answer = await fetch(`${url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { ready: false, notReady: ['store', 'keys', 'schemas'] },
+    ]);
+    await close();
+    const fine = await open({ consumer: () => true, broker: async () => true });
+    expect(await (await fetch(`${fine}/readyz`)).json()).toEqual({ ready: true, notReady: [] });
   });
 
   it('gives the metrics as Prometheus text', async () => {

@@ -5,17 +5,25 @@ import type { Closable, Metrics } from '@playline/runtime';
 /** What `/readyz` asks a service: yes or no, or one answer for each thing it needs, by name. */
 export type Readiness = boolean | Readonly<Record<string, boolean>>;
 
+/** One question for each thing that a service needs, by the name under which `/readyz` misses it. */
+export type ReadinessChecks = Readonly<Record<string, () => boolean | Promise<boolean>>>;
+
 export interface AdminServerOptions {
   host: string;
   /** 0 takes a free port; the one taken is in `port` of the result. */
   port: number;
-  /** Asked on every `/readyz`; a fault and an answer that takes longer than 2 s count as not ready. */
-  ready: () => Readiness | Promise<Readiness>;
+  /**
+   * Asked on every `/readyz`; a fault and an answer that takes too long count as not ready. Of checks each has a second
+   * of its own, so what hangs is named; one function for all has two, and past them only `service` can be named.
+   */
+  ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
   metrics: Metrics;
 }
 
-/** Orchestrators give a probe one to a few seconds; a check that hangs must still be answered with its name. */
+/** Orchestrators give a probe one to a few seconds. */
 const READY_MAX_MS = 2000;
+/** Below the bound of the whole; a store that needs longer than this for a ping serves nobody. */
+const CHECK_MAX_MS = 1000;
 
 /**
  * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
@@ -50,7 +58,9 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
 }
 
 async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
-  const notReady = namesNotReady(await askWithin(options.ready, READY_MAX_MS));
+  const { ready } = options;
+  const asked = typeof ready === 'function' ? askWithin(ready, READY_MAX_MS) : askEach(ready);
+  const notReady = namesNotReady(await asked);
   if (notReady.length === 0) answerJson(response, 200, { ready: true, notReady });
   else answerJson(response, 503, { ready: false, notReady });
 }
@@ -62,13 +72,19 @@ function namesNotReady(readiness: Readiness): string[] {
     .map(([name]) => name);
 }
 
-async function askWithin(ready: AdminServerOptions['ready'], boundMs: number): Promise<Readiness> {
+async function askEach(checks: ReadinessChecks): Promise<Readiness> {
+  const asked = Object.entries(checks).map(async ([name, check]) => [name, await askWithin(check, CHECK_MAX_MS)]);
+  return Object.fromEntries(await Promise.all(asked));
+}
+
+/** False for what throws and for what does not answer in time. */
+async function askWithin<T>(ask: () => T | Promise<T>, boundMs: number): Promise<T | false> {
   let timer: NodeJS.Timeout | undefined;
-  const bound = new Promise<Readiness>((resolve) => {
+  const bound = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, boundMs, false);
   });
   try {
-    return await Promise.race([Promise.resolve().then(ready), bound]);
+    return await Promise.race([Promise.resolve().then(ask), bound]);
   } catch {
     return false;
   } finally {

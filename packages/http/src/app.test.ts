@@ -117,10 +117,30 @@ describe('an envelope', () => {
     expect(await sendRaw(port, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n')).toContain('"code":"RESOURCE_NOT_FOUND"');
   });
 
-  it('400 answers an expectation that cannot be met', async () => {
+  it('400 answers a request without a host, which HTTP/1.0 alone allows', async () => {
     const { port } = await open();
-    const text = await sendRaw(port, 'GET / HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\n\r\n');
-    expect(text).toContain('"details":{"header":"expect"}');
+    const text = await sendRaw(port, 'GET /v1/items/7 HTTP/1.1\r\nconnection: close\r\n\r\n');
+    expect(text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(text).toContain('"code":"VALIDATION_ERROR","details":{"header":"host"}');
+    expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
+  });
+});
+
+it('ignores an expectation that nobody can meet, on hot and other paths alike', async () => {
+  const { port } = await open();
+  const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
+  expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await sendRaw(port, `POST /v1/echo ${rest}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+describe('the count of answers', () => {
+  it('has each answer once, those to what was no request too', async () => {
+    const { port, url, statuses } = await open();
+    await fetch(`${url}/v1/items/7`);
+    await sendRaw(port, 'nonsense\r\n\r\n');
+    await sendRaw(port, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n');
+    await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n');
+    expect(statuses).toEqual([200, 400, 404, 400]);
   });
 });
 

@@ -57,13 +57,13 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.answer : NO_HEADERS);
     latest.set(request.socket, exchange);
+    // Node's own answer to it is no envelope; HTTP/1.0 knows no such header.
+    if (request.headers.host === undefined && request.httpVersionMinor > 0) return exchange.fail(hostMissing());
     const route = hot.get(path);
     if (route !== undefined && route.method === request.method) return void run(route, exchange, {});
     // Express would answer OPTIONS by itself, with a body that is no envelope.
     if (request.method === 'OPTIONS')
       return allowsAnyOrigin ? exchange.answerEmpty(204, cors.preflight) : exchange.fail(notFound());
-    if (request.headers.expect !== undefined && !/^100-continue$/i.test(request.headers.expect))
-      return exchange.fail(unknownExpectation());
     cold(exchange, response);
   };
   return { listener, frame, routes, exchangeOf: (socket) => latest.get(socket) };
@@ -103,7 +103,6 @@ function toPublic(error: unknown): unknown {
   return new PublicError('VALIDATION_ERROR', { message: 'The path is not valid percent-encoding.', cause: error });
 }
 
-function unknownExpectation(): PublicError {
-  const message = 'The only expectation that is met is 100-continue.';
-  return new PublicError('VALIDATION_ERROR', { message, details: { header: 'expect' } });
+function hostMissing(): PublicError {
+  return new PublicError('VALIDATION_ERROR', { message: 'The host header is missing.', details: { header: 'host' } });
 }

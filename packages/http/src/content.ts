@@ -22,7 +22,14 @@ export interface BodyPlan {
   readonly coding: Coding | null;
 }
 
-type Decode = (bytes: Uint8Array, options: { maxOutputLength: number }) => Buffer;
+/** What zlib gives back with `info`: the bytes it made, and how many of those it was given it has used. */
+interface Decoded {
+  readonly buffer: Buffer;
+  readonly engine: { readonly bytesWritten: number };
+}
+type DecodeOptions = Pick<ZlibOptions, 'maxOutputLength' | 'info'>;
+/** Gives back `Decoded` when asked for `info`, which zlib's types do not say. */
+type Decode = (bytes: Uint8Array, options: DecodeOptions) => unknown;
 export interface Coding {
   readonly name: string;
   readonly decode: Decode;
@@ -84,12 +91,15 @@ export function planJsonBody(request: IncomingMessage, bytesMax: number): BodyPl
  * Decompresses a body that has been read whole, and stops at the limit: a bomb never inflates further.
  * Synchronous on purpose: measured, zlib's thread pool costs two to four times the CPU of the call itself at every
  * size that occurs, and the limit bounds the call (1 MiB: gzip 2.5 ms, brotli 8 ms at worst, a usual batch 0.1 ms).
- * @throws PublicError VALIDATION_ERROR when it is too large or broken
+ * @throws PublicError VALIDATION_ERROR when it is too large, broken, or followed by bytes that are not part of it
  */
 export function decodeBody(raw: Buffer, { coding, bytesMax }: BodyPlan): Buffer {
   if (coding === null) return raw;
   try {
-    return coding.decode(raw, { maxOutputLength: bytesMax });
+    const { buffer, engine } = coding.decode(raw, { maxOutputLength: bytesMax, info: true }) as Decoded;
+    // Only gzip refuses or reads what follows its end; the others ignore it, and part of a batch would be lost with a 200.
+    if (engine.bytesWritten !== raw.length) throw new Error(`${raw.length - engine.bytesWritten} bytes follow its end`);
+    return buffer;
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bytesMax);
     throw wrongHeader('content-encoding', `The body is not readable as ${coding.name}.`, cause);

@@ -9,8 +9,8 @@ export interface Frame {
   readonly link: (code: ErrorCode) => string;
   /** True from the start of a graceful close: each answer then ends its connection. */
   draining: boolean;
-  /** Called for each answer, envelope or not. */
-  readonly onAnswer: (exchange: Exchange, status: number) => void;
+  /** Called for each answer, envelope or not; without an exchange when what came was no request. */
+  readonly onAnswer: (exchange: Exchange | null, status: number) => void;
   /** Called once for each 5xx, with what really happened. */
   readonly onFault: (exchange: Exchange, error: unknown) => void;
 }

@@ -73,6 +73,36 @@ describe('a body', () => {
     }
   });
 
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])(
+    'that goes on behind the end of its %s is refused, since nothing would read the rest',
+    async (encoding, compress) => {
+      const { url } = await open();
+      // Of one block and of many.
+      for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
+        const whole = compress(body);
+        const headers = { ...json, 'content-encoding': encoding };
+        expect((await post(url, whole, headers)).status).toBe(200);
+        for (const rest of [Buffer.alloc(1), Buffer.from('[4]'), ...(encoding === 'gzip' ? [] : [compress('[4]')])]) {
+          const answer = await post(url, Buffer.concat([whole, rest]), headers);
+          await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+        }
+      }
+    },
+  );
+
+  it('of several gzip members is read whole', async () => {
+    const { url } = await open();
+    const members = Buffer.concat([gzipSync('[1,'), gzipSync('2]')]);
+    const answer = await post(url, members, { ...json, 'content-encoding': 'gzip' });
+    expect(await answer.json()).toEqual({ bytes: 5, text: '[1,2]' });
+  });
+
   it('with a declared length above the limit gets its answer although the caller sends all of it first', async () => {
     const { port } = await open();
     const head = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${4 * LIMIT}\r\n\r\n`;

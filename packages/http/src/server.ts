@@ -48,9 +48,13 @@ export async function openHttpServer({ app, host, port }: HttpServerOptions): Pr
       headersTimeout: HEADERS_MAX_MS,
       requestTimeout: REQUEST_MAX_MS,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      // The app says so itself, in its envelope.
+      requireHostHeader: false,
     },
     app.listener,
   );
+  // Expectations other than 100-continue are ignored on every path: RFC 9110 (10.1.1) allows it, the contract has no
+  // 417, and clients would drop a good batch for a header that something between may have added.
   server.on('checkExpectation', app.listener);
   server.on('clientError', (error: Error, socket) => answerBrokenRequest(app, error, socket as Socket));
   server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, notFound()));
@@ -150,6 +154,7 @@ function answerRaw(app: HttpApp, socket: Socket, fault: PublicError): void {
     `x-trace-id: ${traceId}`,
     'connection: close',
   ];
+  app.frame.onAnswer(null, status);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
   linger(socket);
 }

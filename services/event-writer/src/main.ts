@@ -23,7 +23,7 @@ await runService(logger, async (use) => {
       database: config.CLICKHOUSE_DATABASE,
     }),
   );
-  const ready = async () => ({ consumer: consumer?.ready() ?? false, store: await store.ready() });
+  const ready = { consumer: () => consumer?.ready() ?? false, store: () => store.ready() };
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, metrics }),
   );

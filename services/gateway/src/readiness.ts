@@ -1,3 +1,4 @@
+import type { ReadinessChecks } from '@playline/http';
 import type { Producer } from '@playline/stream';
 import type { SchemaIdCache } from './schema-ids.ts';
 
@@ -13,14 +14,15 @@ export interface ReadinessParts {
  * Builds the answer to `/readyz`. The key store counts only until it has answered once: after that cached keys carry
  * ingest through an outage, and a gateway taken out of service for it would end just that.
  */
-export function createReadiness(parts: ReadinessParts): () => Promise<Record<string, boolean>> {
+export function createReadiness(parts: ReadinessParts): ReadinessChecks {
   let keysSeen = false;
-  return async () => {
-    const [broker, keys] = await Promise.all([
-      parts.producer.ready().catch(() => false),
-      keysSeen || parts.store.ready().catch(() => false),
-    ]);
-    keysSeen ||= keys;
-    return { accepting: parts.accepting(), broker, schemas: parts.schemas.current() !== null, keys };
+  return {
+    accepting: parts.accepting,
+    broker: () => parts.producer.ready(),
+    schemas: () => parts.schemas.current() !== null,
+    keys: async () => {
+      keysSeen ||= await parts.store.ready();
+      return keysSeen;
+    },
   };
 }

@@ -14,6 +14,8 @@ export interface World {
   url: string;
   port: number;
   faults: unknown[];
+  /** Statuses of all answers, as counted. */
+  statuses: number[];
   /** Bodies that are being read now. */
   reading(): number;
 }
@@ -21,10 +23,12 @@ export interface World {
 /** A server on a free port with one route of each kind; it closes after the test. */
 export async function open(bodyMaxMs = 10_000): Promise<World> {
   const faults: unknown[] = [];
+  const statuses: number[] = [];
   let reading = 0;
   const app = createHttpApp({
     publishableKeyHeader: 'x-service-publishable-key',
     link: (code) => `https://docs.test/errors/${code}`,
+    onAnswer: (_exchange, status) => statuses.push(status),
     onFault: (_exchange, error) => faults.push(error),
     routes: [
       {
@@ -61,7 +65,7 @@ export async function open(bodyMaxMs = 10_000): Promise<World> {
     ],
   });
   server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults, reading: () => reading };
+  return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults, statuses, reading: () => reading };
 }
 
 export const json = { 'content-type': 'application/json' };

@@ -85,6 +85,8 @@ describe('what a partition tells', () => {
     gate.resolve();
     await until('the block', () => worker.done === 9);
     expect(worker.writingSinceMs).toBeNull();
+    worker.accept(toRecords(['', '', 'row', 'row']), 11);
+    await until('a quick block', () => worker.done === 11);
     vi.advanceTimersByTime(20_000);
     expect(lines).toHaveLength(1);
     worker.end();

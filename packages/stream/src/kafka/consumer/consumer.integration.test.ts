@@ -104,12 +104,14 @@ it('tells the lag of a partition that is paused, and none when everything up to 
   const gate = Promise.withResolvers<void>();
   store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
   const metrics = createMetrics('test');
-  const consumer = await openBlockConsumer({
-    ...{ brokers, groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), metrics },
-    limits: { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 },
-    deadLetters: await openProducer({ brokers, clientId: 'test' }),
-    sessionTimeoutMs: SESSION_TIMEOUT_MS,
-  });
+  const deadLetters = await openProducer({ brokers, clientId: 'test' });
+  const open = () =>
+    openBlockConsumer({
+      ...{ brokers, groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), metrics, deadLetters },
+      limits: { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 },
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    });
+  const consumer = await open();
   const lag = async () => {
     const found = /^stream_lag_records\{.*\} (\d+)$/m.exec(await metrics.text());
     return found === null ? null : Number(found[1]);
@@ -124,6 +126,12 @@ it('tells the lag of a partition that is paused, and none when everything up to 
   await until('no lag', async () => (await lag()) === 0);
   await consumer.close();
   expect(await lag()).toBeNull();
+  // committed behind the last record: the next owner finds nothing but the marker
+  const next = await open();
+  await until('the next owner', () => next.ready());
+  await until('no lag behind the marker', async () => (await lag()) === 0);
+  await next.close();
+  await deadLetters.close();
   await publisher.close();
   await fixture.close();
 });
