@@ -37,6 +37,8 @@ export interface Client {
 }
 
 export const MESSAGES_PATH = '/v1/audience/messages';
+export const CONSENT_PATH = '/v1/audience/tracking-consent';
+export const DATA_PATH = '/v1/audience/data';
 
 export function createClient(base: string, key: string): Client {
   const request: Client['request'] = async (path, init = {}) => {

@@ -1,17 +1,23 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createKey } from '@playline/access-keys';
+import { promisify } from 'node:util';
+import { createKey, refreshKey } from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applyTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
 import { testStores, until } from '@playline/testkit';
+import { Kafka, logLevel } from 'kafkajs';
 import { type Client, createClient } from './client.ts';
 
 /** The setting that the gateway under test runs with; key texts are made with it. */
 const KEY_PREFIX = 'svcapik';
 
 export interface ConformanceGateway extends ConformanceKeys {
+  /** The environment of `publishableKey` and `secretKey`. */
+  environmentId: string;
+  /** Put before every topic name of this gateway. */
+  topicPrefix: string;
   /** Ends the process. */
   close(): Promise<void>;
 }
@@ -21,15 +27,25 @@ export interface ConformanceKeys {
   secretKey: string;
   /** Well formed, and nobody's. */
   unknownKey: string;
+  /** A live publishable key of another environment. */
+  otherPublishableKey: string;
+  /** Keys of that other environment that were refreshed away before the gateway started. */
+  endedPublishableKey: string;
+  endedSecretKey: string;
 }
 
-/** Starts a gateway process on the test stores with topics and an environment of its own. */
-export async function startGateway(): Promise<Client & ConformanceGateway> {
+/**
+ * Starts a gateway process on the test stores with topics and an environment of its own; `settings` are environment
+ * variables of the gateway that replace the defaults.
+ */
+export async function startGateway(settings: Record<string, string> = {}): Promise<Client & ConformanceGateway> {
   const stores = testStores();
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
+  await initIdentity(stores.redis);
   const keys = await mintKeys(stores.redis, `test-${tag}`);
+  const place = { environmentId: `test-${tag}-production`, topicPrefix: prefix };
   const [httpPort, adminPort] = await freePorts(2);
   const gateway = spawn(process.execPath, ['services/gateway/src/main.ts'], {
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -45,6 +61,7 @@ export async function startGateway(): Promise<Client & ConformanceGateway> {
       HTTP_PORT: String(httpPort),
       ADMIN_HOST: '127.0.0.1',
       ADMIN_PORT: String(adminPort),
+      ...settings,
     },
   });
   const ended = new Promise<void>((resolve) => gateway.once('exit', () => resolve()));
@@ -53,7 +70,7 @@ export async function startGateway(): Promise<Client & ConformanceGateway> {
     return ended;
   };
   await until('the gateway is ready', async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok);
-  return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, close };
+  return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...place, close };
 }
 
 async function mintKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {
@@ -64,8 +81,57 @@ async function mintKeys(redisUrl: string, projectId: string): Promise<Conformanc
     const secret = await createKey({ store, prefix: KEY_PREFIX }, { ...owner, kind: 'secret' });
     const elsewhere = { store: createMemoryKeyStore(), prefix: KEY_PREFIX };
     const unknown = await createKey(elsewhere, { ...owner, kind: 'publishable' });
-    return { publishableKey: publishable.key, secretKey: secret.key, unknownKey: unknown.key };
+    return {
+      publishableKey: publishable.key,
+      secretKey: secret.key,
+      unknownKey: unknown.key,
+      ...(await mintOtherKeys({ store, prefix: KEY_PREFIX }, projectId)),
+    };
   } finally {
     await store.close();
+  }
+}
+
+async function mintOtherKeys(context: Parameters<typeof createKey>[0], projectId: string) {
+  const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
+  const endedPublishable = await createKey(context, { ...owner, kind: 'publishable' });
+  const endedSecret = await createKey(context, { ...owner, kind: 'secret' });
+  const other = await refreshKey(context, { ...owner, kind: 'publishable' });
+  await refreshKey(context, { ...owner, kind: 'secret' });
+  return { otherPublishableKey: other.key, endedPublishableKey: endedPublishable.key, endedSecretKey: endedSecret.key };
+}
+
+/** Consent and erasure need the identity epoch in Redis; the command may be repeated on a Redis that has one. */
+async function initIdentity(redisUrl: string): Promise<void> {
+  const env = { ...process.env, REDIS_URL: redisUrl };
+  await promisify(execFile)(process.execPath, ['services/operator/src/main.ts', 'identity', 'init'], { env });
+}
+
+/** Reads `topic` from its start until a record value satisfies `isWanted`, and returns what `decode` made of it. */
+export async function findRecord<T>(
+  topic: string,
+  decode: (value: Buffer) => T,
+  isWanted: (record: T) => boolean,
+): Promise<T> {
+  const kafka = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING });
+  const groupId = `test-${randomBytes(6).toString('hex')}`;
+  const consumer = kafka.consumer({ groupId });
+  const admin = kafka.admin();
+  const found: T[] = [];
+  await Promise.all([consumer.connect(), admin.connect()]);
+  try {
+    await consumer.subscribe({ topic, fromBeginning: true });
+    await consumer.run({
+      eachMessage: async ({ message: { value } }) => {
+        if (value === null) return;
+        const record = decode(value);
+        if (isWanted(record)) found.push(record);
+      },
+    });
+    return await until(`${topic} has the record`, () => found[0]);
+  } finally {
+    await consumer.disconnect();
+    await admin.deleteGroups([groupId]);
+    await admin.disconnect();
   }
 }
