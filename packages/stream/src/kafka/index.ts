@@ -9,5 +9,5 @@ export { type AtomicPublisherOptions, openAtomicPublisher } from './log/open-ato
 export { openLogReader } from './log/open-log-reader.ts';
 export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
-export { type LogRecord, type ReadTopicOptions, readTopic } from './read-topic.ts';
+export { type ReadTopicOptions, readTopic } from './read-topic.ts';
 export { createSchemaRegistry, type SchemaRegistry } from './schema-registry.ts';

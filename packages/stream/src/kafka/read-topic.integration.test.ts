@@ -41,7 +41,8 @@ describe('readTopic', () => {
     expect(textsOf(await readTopic({ brokers: kafka.brokers, topic }))).toEqual(['a']);
   });
 
-  it('says that the brokers do not answer', async () => {
+  it('says that there is no such topic, and that the brokers do not answer', async () => {
+    await expect(readTopic({ brokers: kafka.brokers, topic: 'absent' })).rejects.toThrow('no topic absent');
     await expect(readTopic({ brokers: ['127.0.0.1:1'], topic: 'any' })).rejects.toThrow();
   });
 });

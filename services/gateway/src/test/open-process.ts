@@ -7,6 +7,7 @@ import { createKey, type NewKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics } from '@playline/infra/kafka';
+import { readTopic } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
@@ -39,7 +40,10 @@ export async function openRealStores(): Promise<RealStores> {
     store,
     owner,
     key,
-    readLog: () => readTopic(kafka, topicPrefix + TOPICS.messages.name),
+    readLog: async () => {
+      const records = await readTopic({ brokers: stores.kafka, topic: topicPrefix + TOPICS.messages.name });
+      return records.map(({ value }) => value!);
+    },
     close: async () => {
       const hashes = (await store.list(tag)).map(({ hash }) => `k:${hash}`);
       await store.close();
@@ -58,22 +62,6 @@ async function deleteTopics(kafka: Kafka, topicPrefix: string, registry: string)
   await admin.deleteTopics({ topics });
   await admin.disconnect();
   for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
-}
-
-async function readTopic(kafka: Kafka, topic: string): Promise<Buffer[]> {
-  const admin = kafka.admin();
-  await admin.connect();
-  const offsets = await admin.fetchTopicOffsets(topic);
-  await admin.disconnect();
-  const expected = offsets.reduce((sum, { high }) => sum + Number(high), 0);
-  const values: Buffer[] = [];
-  const consumer = kafka.consumer({ groupId: `read-${randomBytes(4).toString('hex')}` });
-  await consumer.connect();
-  await consumer.subscribe({ topics: [topic], fromBeginning: true });
-  await consumer.run({ eachMessage: async ({ message }) => void (message.value && values.push(message.value)) });
-  await until('the log is read', () => values.length >= expected);
-  await consumer.disconnect();
-  return values;
 }
 
 /** A gateway as its own process. */

@@ -3,10 +3,10 @@ import { type IdentityLinkRecord, TOPICS } from '@playline/contracts';
 import type { IdentityGraph } from '@playline/identity';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { applyTopics } from '@playline/infra/kafka';
-import { createSchemaRegistry, openProducer } from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
+import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { type Admin, Kafka, logLevel } from 'kafkajs';
+import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
 
 /** Topics and schemas of one test in the real stores, and what stands in them. */
@@ -48,7 +48,10 @@ export async function openRealStores(): Promise<RealStores> {
         const records = facts.map((fact) => toOutgoing(linkTopic!, fact, schemaId));
         producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
       }),
-    readDecisions: async () => (await readTopic(kafka, admin, decisionTopic!)).map(fromDecision),
+    readDecisions: async () => {
+      const records = await readTopic({ brokers: stores.kafka, topic: decisionTopic! });
+      return records.map(({ value }) => fromDecision(value!));
+    },
     countCommitted: async () => {
       const [offsets] = await admin.fetchOffsets({ groupId: tag, topics: [linkTopic!] });
       return offsets!.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
@@ -67,19 +70,4 @@ export async function openRealStores(): Promise<RealStores> {
 async function deleteKeys(redis: Redis, tag: string): Promise<void> {
   for await (const names of redis.scanBufferStream({ match: `*${tag}*`, count: 10_000 }))
     if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
-}
-
-async function readTopic(kafka: Kafka, admin: Admin, topic: string): Promise<Buffer[]> {
-  const offsets = await admin.fetchTopicOffsets(topic);
-  const expected = offsets.reduce((sum, { high }) => sum + Number(high), 0);
-  const values: Buffer[] = [];
-  const groupId = `read-${randomBytes(4).toString('hex')}`;
-  const consumer = kafka.consumer({ groupId });
-  await consumer.connect();
-  await consumer.subscribe({ topics: [topic], fromBeginning: true });
-  await consumer.run({ eachMessage: async ({ message }) => void (message.value && values.push(message.value)) });
-  await until('the log is read', () => values.length >= expected);
-  await consumer.disconnect();
-  await admin.deleteGroups([groupId]);
-  return values;
 }

@@ -6,6 +6,9 @@ import { readCommitted } from './committed-records.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
+/** Partitions of a topic just made have a leader within a second; brokers that are away are reported within seconds. */
+const LEADER_RETRIES = 10;
+const LEADER_WAIT_MS = 200;
 /** Offsets to ask for: the log's first, and its end. */
 const EARLIEST = -2n;
 const LATEST = -1n;
@@ -32,8 +35,8 @@ class Reader {
       bootstrapBrokers: [...options.brokers],
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      retries: 2,
-      retryDelay: 200,
+      retries: LEADER_RETRIES,
+      retryDelay: LEADER_WAIT_MS,
     });
   }
 

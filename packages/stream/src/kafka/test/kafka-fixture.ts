@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
+import { readTopic } from '../read-topic.ts';
 
 process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
 
@@ -43,11 +44,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
   return {
     brokers,
     createTopic,
-    read: async (topic) => {
-      const ends = await admin.fetchTopicOffsets(topic);
-      const wanted = new Map(ends.map(({ partition, high }) => [partition, Number(high)]));
-      return await readUntil(kafka, topic, wanted);
-    },
+    read: (topic) => readTopic({ brokers, topic }),
     committed: async (groupId, topic) => {
       const [found] = await admin.fetchOffsets({ groupId, topics: [topic] });
       return found!.partitions.map(({ partition, offset, metadata }) => ({
@@ -61,31 +58,4 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
       await admin.disconnect();
     },
   };
-}
-
-async function readUntil(kafka: Kafka, topic: string, ends: Map<number, number>): Promise<StreamRecord[]> {
-  const expected = [...ends.values()].reduce((sum, end) => sum + end, 0);
-  if (expected === 0) return [];
-  const records: StreamRecord[] = [];
-  const groupId = `read-${randomBytes(4).toString('hex')}`;
-  const consumer = kafka.consumer({ groupId, sessionTimeout: 6_000, maxWaitTimeInMs: 50 });
-  await consumer.connect();
-  await consumer.subscribe({ topic, fromBeginning: true });
-  await consumer.run({
-    autoCommit: false,
-    eachMessage: async ({ partition, message }) => {
-      records.push({
-        topic,
-        partition,
-        offset: Number(message.offset),
-        timestampMs: Number(message.timestamp),
-        key: message.key,
-        value: message.value,
-        headers: message.headers as StreamRecord['headers'],
-      });
-    },
-  });
-  await until('every record of the topic', () => records.length >= expected);
-  await consumer.disconnect();
-  return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
 }
