@@ -144,6 +144,15 @@ function createProcesses(environment: Record<string, string>) {
   };
 }
 
+/** Creates the question whether a group has committed all that a topic holds. */
+function createIsCaughtUp(reader: LogReader, prefix: string) {
+  return async (topic: string, consumers: string): Promise<boolean> => {
+    const committed = await reader.committed(consumers, prefix + topic);
+    const bounds = await reader.bounds(prefix + topic);
+    return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
+  };
+}
+
 /** Topics and a database of their own in the real stores, a writer for them, and the operator's commands. */
 export async function openLogFixture() {
   const { stores, prefix, environment, query, schemaIdOf, drop } = await openTopics();
@@ -161,12 +170,7 @@ export async function openLogFixture() {
     key: null,
     value: frameRecord(schemaIdOf(topic), codec.encode(record)),
   });
-  /** Whether a group has committed all that a topic holds. */
-  const isCaughtUp = async (topic: string, consumers: string) => {
-    const committed = await reader.committed(consumers, prefix + topic);
-    const bounds = await reader.bounds(prefix + topic);
-    return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
-  };
+  const isCaughtUp = createIsCaughtUp(reader, prefix);
   return {
     ...processes,
     prefix,
