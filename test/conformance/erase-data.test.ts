@@ -5,7 +5,8 @@ import { randomUUID } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Client, DATA_PATH, expectEnvelope } from './client.ts';
-import { type ConformanceGateway, findRecord, startGateway } from './gateway.ts';
+import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { findRecord } from './log.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {

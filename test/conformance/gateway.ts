@@ -18,7 +18,7 @@ export interface ConformanceGateway extends ConformanceKeys {
   environmentId: string;
   /** Put before every topic name of this gateway. */
   topicPrefix: string;
-  /** Ends the process. */
+  /** Ends the process and deletes its topics. */
   close(): Promise<void>;
 }
 
@@ -65,9 +65,10 @@ export async function startGateway(settings: Record<string, string> = {}): Promi
     },
   });
   const ended = new Promise<void>((resolve) => gateway.once('exit', () => resolve()));
-  const close = () => {
+  const close = async () => {
     gateway.kill('SIGTERM');
-    return ended;
+    await ended;
+    await deleteTopics(prefix);
   };
   await until('the gateway is ready', async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok);
   return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...place, close };
@@ -107,31 +108,16 @@ async function initIdentity(redisUrl: string): Promise<void> {
   await promisify(execFile)(process.execPath, ['services/operator/src/main.ts', 'identity', 'init'], { env });
 }
 
-/** Reads `topic` from its start until a record value satisfies `isWanted`, and returns what `decode` made of it. */
-export async function findRecord<T>(
-  topic: string,
-  decode: (value: Buffer) => T,
-  isWanted: (record: T) => boolean,
-): Promise<T> {
-  const kafka = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING });
-  const groupId = `test-${randomBytes(6).toString('hex')}`;
-  const consumer = kafka.consumer({ groupId });
-  const admin = kafka.admin();
-  const found: T[] = [];
-  await Promise.all([consumer.connect(), admin.connect()]);
+/** Deletes the topics whose names begin so, and what the registry knows of them. */
+async function deleteTopics(prefix: string): Promise<void> {
+  const { kafka: brokers, registry } = testStores();
+  const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
   try {
-    await consumer.subscribe({ topic, fromBeginning: true });
-    await consumer.run({
-      eachMessage: async ({ message: { value } }) => {
-        if (value === null) return;
-        const record = decode(value);
-        if (isWanted(record)) found.push(record);
-      },
-    });
-    return await until(`${topic} has the record`, () => found[0]);
+    const topics = (await admin.listTopics()).filter((name) => name.startsWith(prefix));
+    await admin.deleteTopics({ topics });
+    for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
   } finally {
-    await consumer.disconnect();
-    await admin.deleteGroups([groupId]);
     await admin.disconnect();
   }
 }

@@ -113,6 +113,13 @@ describe('the same messageId twice in one batch', () => {
     ]);
   });
 
+  it('non-string ids of several messages: those of one text make one entry with the errors merged, and no DUPLICATE', async () => {
+    const answer = await client.send(track({ messageId: 42 }), track({ messageId: 42, surface: 'phone' }));
+    expect(answer.body).toMatchObject({ accepted: 0, rejected: 2 });
+    expect(answer.body.rejections).toHaveLength(1);
+    expect(errorsOf(answer)).toEqual(['INVALID_ENUM surface', 'INVALID_FORMAT messageId']);
+  });
+
   it('again in a later batch: accepted again', async () => {
     const sent = track();
     expectAccepted(await client.send(sent));
