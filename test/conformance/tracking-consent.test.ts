@@ -83,7 +83,7 @@ describe('anonymousId null, blank or missing', () => {
 });
 
 describe('PUT status and source', () => {
-  it.each(['not_set', 'FULL', '', null, undefined, 1])('PUT %j: 400 VALIDATION_ERROR', async (status) => {
+  it.each(['not_set', 'FULL', '', null, undefined, 1])('PUT of status %j: 400 VALIDATION_ERROR', async (status) => {
     expectEnvelope(await write(consent({ status })), 400, 'VALIDATION_ERROR');
   });
 
