@@ -3,13 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, expectAccepted, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { consentsOnLog } from './log.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway({ RATE_LIMIT_CONSENTS_PER_S: '5000', RATE_LIMIT_CONSENTS_BURST: '5000' });
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const STATUSES = ['none', 'anonymous', 'full'];

@@ -1,12 +1,12 @@
 // Decided points, section A, row "CORS", for operations with a publishable key; erase-data.test.ts has the other half.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, MESSAGES_PATH, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const batch = () => ({ messages: [track()] });

@@ -2,12 +2,12 @@
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const today = new Date().toISOString().slice(0, 10);
@@ -91,7 +91,7 @@ describe('time window as a setting', () => {
   let narrow: Client & ConformanceGateway;
   beforeAll(async () => {
     narrow = await startGateway({ EVENT_AGE_MAX_MS: '0', EVENT_AHEAD_MAX_MS: '0' });
-  });
+  }, START_MAX_MS);
   afterAll(() => narrow.close());
 
   it('both bounds are inclusive: of a window without width, exactly the millisecond of the server is accepted', async () => {

@@ -19,7 +19,7 @@ import {
   message,
   track,
 } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { messagesOnLog } from './log.ts';
 
 /** The least room that the gateway takes as a setting: two of the largest batches. */
@@ -36,7 +36,7 @@ beforeAll(async () => {
     ...{ REDIS_URL: redis.href, BYTES_IN_FLIGHT_MAX: String(ROOM_BYTES), LOG_LEVEL: 'fatal' },
     RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '100000',
   });
-});
+}, START_MAX_MS);
 afterAll(async () => {
   await client.close();
   await wire.close();

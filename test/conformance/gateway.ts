@@ -6,12 +6,17 @@ import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applyTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
-import { testStores, until } from '@playline/testkit';
+import { type Stores, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { type Client, createClient } from './client.ts';
 
 /** The setting that the gateway under test runs with; key texts are made with it. */
 const KEY_PREFIX = 'svcapik';
+
+/** How long a gateway takes to be ready on a machine that does twenty things at once. */
+const READY_MAX_MS = 90_000;
+/** The same with what is done before it: for hooks that start one. */
+export const START_MAX_MS = 150_000;
 
 export interface ConformanceGateway extends ConformanceKeys {
   /** The environment of `publishableKey` and `secretKey`. */
@@ -38,8 +43,10 @@ export interface ConformanceKeys {
  * Starts a gateway process on the test stores with topics and an environment of its own; `settings` are environment
  * variables of the gateway that replace the defaults.
  */
-export async function startGateway(settings: Record<string, string> = {}): Promise<Client & ConformanceGateway> {
-  const stores = testStores();
+export async function startGateway(
+  settings: Record<string, string> = {},
+  stores: Pick<Stores, 'kafka' | 'redis' | 'registry'> = testStores(),
+): Promise<Client & ConformanceGateway> {
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
@@ -68,9 +75,13 @@ export async function startGateway(settings: Record<string, string> = {}): Promi
   const close = async () => {
     gateway.kill('SIGTERM');
     await ended;
-    await deleteTopics(prefix);
+    await deleteTopics(prefix, stores);
   };
-  await until('the gateway is ready', async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok);
+  const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
+  await until('the gateway is ready', isReady, READY_MAX_MS).catch(async (fault) => {
+    await close();
+    throw fault;
+  });
   return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...place, close };
 }
 
@@ -109,8 +120,10 @@ async function initIdentity(redisUrl: string): Promise<void> {
 }
 
 /** Deletes the topics whose names begin so, and what the registry knows of them. */
-async function deleteTopics(prefix: string): Promise<void> {
-  const { kafka: brokers, registry } = testStores();
+async function deleteTopics(
+  prefix: string,
+  { kafka: brokers, registry }: Pick<Stores, 'kafka' | 'registry'>,
+): Promise<void> {
   const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
   try {

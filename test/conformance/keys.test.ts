@@ -8,7 +8,7 @@ import { testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openWire, type Wire } from '../../services/gateway/src/test/open-process.ts';
 import { type Client, DATA_PATH, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
   redis.port = String(wire.port);
   store = await openRedisKeyStore({ url: testStores().redis });
   client = await startGateway({ REDIS_URL: redis.href, LOG_LEVEL: 'fatal' });
-});
+}, START_MAX_MS);
 afterAll(async () => {
   await client.close();
   await store.close();

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 /** Decided points, section A, "Body limits". */
 const BATCH_BYTES = 1 << 20;
@@ -10,7 +10,7 @@ const BATCH_BYTES = 1 << 20;
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 describe('messageId', () => {

@@ -3,12 +3,12 @@
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Client, expectEnvelope, expectRateLimitFields, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway({ RATE_LIMIT_MESSAGES_PER_S: '20', RATE_LIMIT_BURST: '100' });
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 /** A batch takes the whole burst, which the rate refills in five seconds. */

@@ -3,13 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, message, type Sent, track, withContext } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { linksOnLog, messagesOnLog } from './log.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 async function keep(...sent: Sent[]) {

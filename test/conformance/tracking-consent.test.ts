@@ -3,12 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Client, CONSENT_PATH, expectEnvelope } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const HEADER = 'x-service-publishable-key';
