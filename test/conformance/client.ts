@@ -28,6 +28,8 @@ export interface Answer {
 }
 
 export interface Client {
+  /** Address of the gateway. */
+  readonly base: string;
   /** Sends any request as it is; a body that is not bytes or text goes as JSON. */
   request(path: string, init?: RequestInit): Promise<Answer>;
   /** POST /v1/audience/messages with the publishable key of the test's environment. */
@@ -53,7 +55,7 @@ export function createClient(base: string, key: string): Client {
       body:
         typeof body === 'string' || body instanceof Uint8Array ? (body as RequestInit['body']) : JSON.stringify(body),
     });
-  return { request, post, send: (...messages) => post({ messages }) };
+  return { base, request, post, send: (...messages) => post({ messages }) };
 }
 
 /** The error envelope of decided points, section D: every member, the trace id repeated in the header. */
@@ -87,4 +89,10 @@ export function errorsOf(answer: Answer, entry = 0): string[] {
     expect(error.message).toMatch(/\S/);
   }
   return errors.map(({ code, field }) => `${code} ${field}`).sort();
+}
+
+/** Structured fields of the IETF draft: a quoted policy name with q (quota), and with r (remaining). */
+export function expectRateLimitFields({ headers }: Answer): void {
+  expect(headers.get('ratelimit-policy')).toMatch(/^"[^"]+"(;[a-z]+=[^;,]+)*;q=\d+(;[a-z]+=[^;,]+)*$/);
+  expect(headers.get('ratelimit')).toMatch(/^"[^"]+"(;[a-z]+=[^;,]+)*;r=\d+(;[a-z]+=[^;,]+)*$/);
 }

@@ -5,12 +5,13 @@ import { randomUUID } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Client, DATA_PATH, expectEnvelope } from './client.ts';
-import { type ConformanceGateway, findRecord, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
+import { findRecord } from './log.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -2,12 +2,12 @@
 // Left out of the table of statuses: 403 and 409, which no audience operation gives, and 500, which needs a store to fail.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Client, CONSENT_PATH, DATA_PATH, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway({ RATE_LIMIT_CONSENTS_PER_S: '1', RATE_LIMIT_CONSENTS_BURST: '30' });
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';

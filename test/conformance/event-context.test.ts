@@ -1,12 +1,12 @@
 // Specification 1, table "EventContext"; decided points, section A.
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track, withContext } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const LENGTHS: [string, number][] = [

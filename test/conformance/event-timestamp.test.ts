@@ -1,12 +1,13 @@
 // Specification 1, table "Message", row eventTimestamp; decided points, section A: rows eventTimestamp, Time window, RFC 3339 details.
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const today = new Date().toISOString().slice(0, 10);
@@ -83,5 +84,31 @@ describe('time window', () => {
     const wall = new Date(Date.now() + DAY_MS + 2 * 3_600_000).toISOString().slice(0, 19);
     expectAccepted(await client.send(track({ eventTimestamp: `${wall}+03:00` })));
     expectRejected(await client.send(track({ eventTimestamp: `${wall}+00:00` })), 'INVALID_VALUE eventTimestamp');
+  });
+});
+
+describe('time window as a setting', () => {
+  let narrow: Client & ConformanceGateway;
+  beforeAll(async () => {
+    narrow = await startGateway({ EVENT_AGE_MAX_MS: '0', EVENT_AHEAD_MAX_MS: '0' });
+  }, START_MAX_MS);
+  afterAll(() => narrow.close());
+
+  it('both bounds are inclusive: of a window without width, exactly the millisecond of the server is accepted', async () => {
+    let turn = 0;
+    const answer = await until('a message meets the very millisecond', async () => {
+      // Aimed further ahead turn by turn, for a server that takes longer than a batch spans.
+      const fromMs = Date.now() + 100 * (turn++ % 6);
+      const { body } = await narrow.send(
+        ...Array.from({ length: 100 }, (_, ms) => track({ eventTimestamp: new Date(fromMs + ms).toISOString() })),
+      );
+      return body.accepted > 0 ? body : null;
+    });
+    expect(answer).toMatchObject({ accepted: 1, rejected: 99 });
+  });
+
+  it('both bounds are settings', async () => {
+    expectRejected(await narrow.send(at(-MARGIN_MS)), 'INVALID_VALUE eventTimestamp');
+    expectRejected(await narrow.send(at(MARGIN_MS)), 'INVALID_VALUE eventTimestamp');
   });
 });

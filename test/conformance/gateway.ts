@@ -6,19 +6,24 @@ import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applyTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
-import { testStores, until } from '@playline/testkit';
+import { type Stores, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { type Client, createClient } from './client.ts';
 
 /** The setting that the gateway under test runs with; key texts are made with it. */
 const KEY_PREFIX = 'svcapik';
 
+/** How long a gateway takes to be ready on a machine that does twenty things at once. */
+const READY_MAX_MS = 90_000;
+/** The same with what is done before it: for hooks that start one. */
+export const START_MAX_MS = 150_000;
+
 export interface ConformanceGateway extends ConformanceKeys {
   /** The environment of `publishableKey` and `secretKey`. */
   environmentId: string;
   /** Put before every topic name of this gateway. */
   topicPrefix: string;
-  /** Ends the process. */
+  /** Ends the process and deletes its topics. */
   close(): Promise<void>;
 }
 
@@ -38,8 +43,10 @@ export interface ConformanceKeys {
  * Starts a gateway process on the test stores with topics and an environment of its own; `settings` are environment
  * variables of the gateway that replace the defaults.
  */
-export async function startGateway(settings: Record<string, string> = {}): Promise<Client & ConformanceGateway> {
-  const stores = testStores();
+export async function startGateway(
+  settings: Record<string, string> = {},
+  stores: Pick<Stores, 'kafka' | 'redis' | 'registry'> = testStores(),
+): Promise<Client & ConformanceGateway> {
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
@@ -65,11 +72,16 @@ export async function startGateway(settings: Record<string, string> = {}): Promi
     },
   });
   const ended = new Promise<void>((resolve) => gateway.once('exit', () => resolve()));
-  const close = () => {
+  const close = async () => {
     gateway.kill('SIGTERM');
-    return ended;
+    await ended;
+    await deleteTopics(prefix, stores);
   };
-  await until('the gateway is ready', async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok);
+  const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
+  await until('the gateway is ready', isReady, READY_MAX_MS).catch(async (fault) => {
+    await close();
+    throw fault;
+  });
   return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...place, close };
 }
 
@@ -107,31 +119,18 @@ async function initIdentity(redisUrl: string): Promise<void> {
   await promisify(execFile)(process.execPath, ['services/operator/src/main.ts', 'identity', 'init'], { env });
 }
 
-/** Reads `topic` from its start until a record value satisfies `isWanted`, and returns what `decode` made of it. */
-export async function findRecord<T>(
-  topic: string,
-  decode: (value: Buffer) => T,
-  isWanted: (record: T) => boolean,
-): Promise<T> {
-  const kafka = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING });
-  const groupId = `test-${randomBytes(6).toString('hex')}`;
-  const consumer = kafka.consumer({ groupId });
-  const admin = kafka.admin();
-  const found: T[] = [];
-  await Promise.all([consumer.connect(), admin.connect()]);
+/** Deletes the topics whose names begin so, and what the registry knows of them. */
+async function deleteTopics(
+  prefix: string,
+  { kafka: brokers, registry }: Pick<Stores, 'kafka' | 'registry'>,
+): Promise<void> {
+  const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
   try {
-    await consumer.subscribe({ topic, fromBeginning: true });
-    await consumer.run({
-      eachMessage: async ({ message: { value } }) => {
-        if (value === null) return;
-        const record = decode(value);
-        if (isWanted(record)) found.push(record);
-      },
-    });
-    return await until(`${topic} has the record`, () => found[0]);
+    const topics = (await admin.listTopics()).filter((name) => name.startsWith(prefix));
+    await admin.deleteTopics({ topics });
+    for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
   } finally {
-    await consumer.disconnect();
-    await admin.deleteGroups([groupId]);
     await admin.disconnect();
   }
 }

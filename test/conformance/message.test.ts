@@ -1,16 +1,17 @@
 // Specification 1, table "Message"; decided points, section A.
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, message, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const TYPES = ['track', 'page', 'screen', 'identify', 'alias'];
+/** Written out: the contract's own list is what these tests hold to the specification. */
+const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'];
 
 describe('type', () => {
   it.each(TYPES)('%s is accepted with what its type requires and nothing more', async (type) => {
@@ -36,7 +37,7 @@ describe('required per type', () => {
     ['identify', 'userId'],
     ['alias', 'fromId'],
     ['alias', 'toId'],
-  ])('%s without %s: MISSING_REQUIRED_FIELD', async (type, field) => {
+  ])('%s with %s absent, null, empty or of white space alone: MISSING_REQUIRED_FIELD', async (type, field) => {
     for (const value of [undefined, null, '', ' \t\n'])
       expectRejected(await client.send(message(type, { [field]: value })), `MISSING_REQUIRED_FIELD ${field}`);
   });
@@ -48,52 +49,6 @@ describe('required per type', () => {
 
   it.each(TYPES)('anonymousId absent is accepted on %s', async (type) => {
     expectAccepted(await client.send(message(type, { anonymousId: undefined })));
-  });
-});
-
-describe('messageId', () => {
-  it.each([
-    '00000000-0000-0000-0000-000000000000',
-    'ffffffff-ffff-ffff-ffff-ffffffffffff',
-    randomUUID().toUpperCase(),
-    '018f3f5e-7b1a-7c3d-9e2f-0123456789ab',
-    '6ba7b810-9dad-11d1-80b4-00c04fd430c8',
-  ])('any textual UUID of any version and case is accepted: %s', async (messageId) => {
-    expectAccepted(await client.send(track({ messageId })));
-  });
-
-  it.each([
-    'not-a-uuid',
-    `{${randomUUID()}}`,
-    randomUUID().replaceAll('-', ''),
-    ` ${randomUUID()}`,
-    `${randomUUID()}0`,
-  ])('a malformed one is INVALID_FORMAT and echoed verbatim: %j', async (messageId) => {
-    const answer = await client.send(track({ messageId }));
-    expectRejected(answer, 'INVALID_FORMAT messageId');
-    expect(answer.body.rejections[0].messageId).toBe(messageId);
-  });
-
-  it.each([
-    [undefined, ''],
-    [null, ''],
-    ['', ''],
-    ['  ', '  '],
-  ])('missing, null or blank (%j): MISSING_REQUIRED_FIELD, echoed as %j', async (messageId, echo) => {
-    const answer = await client.send(track({ messageId }));
-    expectRejected(answer, 'MISSING_REQUIRED_FIELD messageId');
-    expect(answer.body.rejections[0].messageId).toBe(echo);
-  });
-
-  it.each([
-    [42, '42'],
-    [false, 'false'],
-    [['a'], '["a"]'],
-    [{ a: 1 }, '{"a":1}'],
-  ])('of another type (%j): INVALID_FORMAT, echoed as its JSON text %j', async (messageId, echo) => {
-    const answer = await client.send(track({ messageId }));
-    expectRejected(answer, 'INVALID_FORMAT messageId');
-    expect(answer.body.rejections[0].messageId).toBe(echo);
   });
 });
 
@@ -129,7 +84,7 @@ describe('strings', () => {
 
 describe('enumerations', () => {
   const values: Record<string, string[]> = {
-    identityType: ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'],
+    identityType: IDENTITY_TYPES,
     surface: ['web', 'pixel', 'unity', 'unreal'],
     consentLevel: ['not_set', 'none', 'anonymous', 'full'],
   };
@@ -143,6 +98,10 @@ describe('enumerations', () => {
   it.each(Object.keys(values))('a value that is not in the enumeration of %s: INVALID_ENUM', async (field) => {
     for (const value of ['nothing', 'PASSPORT', 'Web', ''])
       expectRejected(await client.send(track({ [field]: value })), `INVALID_ENUM ${field}`);
+  });
+
+  it('consentLevel not_set is in the enumeration and is accepted', async () => {
+    expectAccepted(await client.send(track({ consentLevel: 'not_set' })));
   });
 
   it.each(Object.keys(values))('%s of another JSON type: INVALID_FORMAT', async (field) => {
@@ -205,7 +164,14 @@ describe('alias', () => {
     expectAccepted(await client.send(message('alias', { fromId: 'player-1', toId: 'Player-1' })));
   });
 
-  it.each(['passport', 'email', 'steam'])('any non-blank id is accepted for identity type %s', async (type) => {
-    expectAccepted(await client.send(message('alias', { fromType: type, fromId: 'x', toType: type, toId: '!@#' })));
-  });
+  it.each(IDENTITY_TYPES)(
+    'the shape of an id of type %s is not checked: any non-blank one is accepted',
+    async (type) => {
+      const ids = { fromType: type, fromId: 'x', toType: type, toId: '!@#'.repeat(85) };
+      expectAccepted(
+        await client.send(message('alias', ids), message('identify', { identityType: type, userId: '\u00a0.' })),
+        2,
+      );
+    },
+  );
 });

@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, errorsOf, expectAccepted, expectEnvelope, message, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway();
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 const many = (count: number) => Array.from({ length: count }, () => track());
@@ -111,6 +111,13 @@ describe('the same messageId twice in one batch', () => {
       'INVALID_FORMAT message',
       'MISSING_REQUIRED_FIELD messageId',
     ]);
+  });
+
+  it('non-string ids of several messages: those of one text make one entry with the errors merged, and no DUPLICATE', async () => {
+    const answer = await client.send(track({ messageId: 42 }), track({ messageId: 42, surface: 'phone' }));
+    expect(answer.body).toMatchObject({ accepted: 0, rejected: 2 });
+    expect(answer.body.rejections).toHaveLength(1);
+    expect(errorsOf(answer)).toEqual(['INVALID_ENUM surface', 'INVALID_FORMAT messageId']);
   });
 
   it('again in a later batch: accepted again', async () => {

@@ -2,13 +2,13 @@
 
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, type Client, expectEnvelope, track } from './client.ts';
-import { type ConformanceGateway, startGateway } from './gateway.ts';
+import { type Answer, type Client, expectEnvelope, expectRateLimitFields, track } from './client.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   client = await startGateway({ RATE_LIMIT_MESSAGES_PER_S: '20', RATE_LIMIT_BURST: '100' });
-});
+}, START_MAX_MS);
 afterAll(() => client.close());
 
 /** A batch takes the whole burst, which the rate refills in five seconds. */
@@ -19,12 +19,6 @@ const refusedFill = (extra = {}) =>
     return answer.status === 429 ? answer : null;
   });
 const refilled = () => until('the bucket has refilled', async () => (await client.send(track())).status === 200);
-
-/** Structured fields of the IETF draft: a quoted policy name with q (quota), and with r (remaining). */
-function expectRateLimitFields({ headers }: Answer): void {
-  expect(headers.get('ratelimit-policy')).toMatch(/^"[^"]+"(;[a-z]+=[^;,]+)*;q=\d+(;[a-z]+=[^;,]+)*$/);
-  expect(headers.get('ratelimit')).toMatch(/^"[^"]+"(;[a-z]+=[^;,]+)*;r=\d+(;[a-z]+=[^;,]+)*$/);
-}
 
 describe('rate limit', () => {
   it('counts messages per publishable key: 429 envelope with Retry-After while the bucket is empty', async () => {

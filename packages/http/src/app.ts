@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import { type ErrorCode, PublicError } from '@playline/errors';
 import express from 'express';
+import { ANSWER_MAX_MS } from './bound-reading.ts';
 import { corsHeaders } from './cors.ts';
 import { Exchange, type Frame, type HeaderList, notFound } from './exchange.ts';
 
@@ -23,6 +24,7 @@ export interface HttpAppOptions {
   /** Name of the header with the publishable key, for preflights. */
   publishableKeyHeader: string;
   link: (code: ErrorCode) => string;
+  answerMaxMs?: number;
   onAnswer?: Frame['onAnswer'];
   onFault?: Frame['onFault'];
 }
@@ -42,8 +44,8 @@ const NO_HEADERS: HeaderList = [];
 /** Assembles hot routes, express routes, CORS and the envelope of everything else into one request listener. */
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const nothing = () => {};
-  const { routes, link, onAnswer = nothing, onFault = nothing } = options;
-  const frame: Frame = { link, draining: false, onAnswer, onFault };
+  const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = nothing, onFault = nothing } = options;
+  const frame: Frame = { link, draining: false, answerMaxMs, onAnswer, onFault };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const hot = new Map(routes.filter((route) => route.hot).map((route) => [route.path, route]));

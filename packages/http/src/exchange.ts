@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
+import { boundReading } from './bound-reading.ts';
 import { readOn } from './read-on.ts';
 import { type Trace, traceOf } from './trace.ts';
 
@@ -9,6 +10,8 @@ export interface Frame {
   readonly link: (code: ErrorCode) => string;
   /** True from the start of a graceful close: each answer then ends its connection. */
   draining: boolean;
+  /** How long a caller may take to read an answer, in milliseconds. */
+  readonly answerMaxMs: number;
   /** Called for each answer, envelope or not; without an exchange when what came was no request. */
   readonly onAnswer: (exchange: Exchange | null, status: number) => void;
   /** Called once for each 5xx, with what really happened. */
@@ -93,12 +96,14 @@ export class Exchange implements Trace {
   #send(status: number, headers: HeaderList, body: string | undefined): void {
     if (this.#answered) return;
     this.#answered = true;
-    this.#frame.onAnswer(this, status);
+    // Nobody is there to read it: it is no answer, and none is counted.
     if (this.#response.destroyed || this.#response.headersSent) return;
+    this.#frame.onAnswer(this, status);
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
     if (this.#frame.draining || this.#isLast) list.push('connection', 'close');
     this.#response.writeHead(status, list as string[]);
     this.#response.end(body);
+    boundReading(this.#response, this.#frame.answerMaxMs);
     if (!this.request.complete) readOn(this.request);
   }
 }

@@ -9,6 +9,7 @@ import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
 import { errorPath } from './docs/index.ts';
+import { createFaultLog } from './fault-log.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
 import { createRateLimits, type RateLimitParts } from './rate-limits/index.ts';
@@ -79,11 +80,6 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: (_exchange, status) => metrics.onAnswer(status),
-    onFault: (exchange, error) => logger.error({ traceId: exchange.traceId, error: causeOf(error) }, 'request failed'),
+    onFault: createFaultLog({ logger }),
   });
-}
-
-/** What really happened; the public half says nothing that an operator does not know. */
-function causeOf(error: unknown): unknown {
-  return error instanceof Error && error.cause !== undefined ? error.cause : error;
 }

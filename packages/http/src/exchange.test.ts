@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { until } from '@playline/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createHttpApp } from './app.ts';
+import type { Exchange } from './exchange.ts';
+import { type HttpServer, openHttpServer } from './server.ts';
+
+/** More than the kernel keeps for a connection on both of its ends. */
+const LARGE_BYTES = 64 << 20;
+const large = JSON.stringify('x'.repeat(LARGE_BYTES));
+let server: HttpServer | undefined;
+afterEach(() => server?.close());
+
+/** A server with one request in flight, its answers counted. */
+async function openWithCaller(answerMaxMs?: number) {
+  const inFlight: Exchange[] = [];
+  const statuses: number[] = [];
+  const app = createHttpApp({
+    publishableKeyHeader: 'x-key',
+    link: (code) => code,
+    ...(answerMaxMs === undefined ? {} : { answerMaxMs }),
+    onAnswer: (_exchange, status) => statuses.push(status),
+    routes: [{ method: 'GET', path: '/held', hot: true, handle: (exchange) => void inFlight.push(exchange) }],
+  });
+  server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const caller = connect(server.port, '127.0.0.1');
+  caller.on('error', () => {});
+  caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+  await until('the request is in flight', () => inFlight.length === 1);
+  return { caller, exchange: inFlight[0] as Exchange, inFlight, statuses };
+}
+
+async function readAll(caller: Socket, bytes: number): Promise<void> {
+  let read = 0;
+  caller.on('data', (chunk) => {
+    read += chunk.length;
+  });
+  await until('the answer is read', () => read > bytes);
+}
+
+describe('an answer', () => {
+  it('counts no answer for a caller that has gone', async () => {
+    const { caller, exchange, statuses } = await openWithCaller();
+    caller.destroy();
+    await once(exchange.request.socket, 'close');
+    exchange.answer(200, '{}');
+    exchange.fail(new Error('too late'));
+    expect(statuses).toEqual([]);
+    expect(exchange.answered).toBe(true);
+  });
+
+  it('that nobody reads ends its connection after a bound', async () => {
+    const { exchange, statuses } = await openWithCaller(50);
+    exchange.answer(200, large);
+    await until('the connection is cut', () => exchange.request.socket.destroyed);
+    expect(statuses).toEqual([200]);
+  });
+
+  it('behind one that nobody reads ends with its connection', async () => {
+    const { caller, exchange, inFlight } = await openWithCaller(50);
+    caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+    await until('both are in flight', () => inFlight.length === 2);
+    inFlight[1]?.answer(200, large);
+    await until('the connection is cut', () => exchange.request.socket.destroyed);
+  });
+
+  it('that is read whole leaves its connection as it is', async () => {
+    const { caller, exchange, inFlight } = await openWithCaller(20_000);
+    exchange.answer(200, large);
+    await readAll(caller, LARGE_BYTES);
+    caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+    await until('the next request is in flight', () => inFlight.length === 2);
+    inFlight[1]?.answer(200, '{}');
+    expect(exchange.request.socket.destroyed).toBe(false);
+    caller.destroy();
+  });
+});

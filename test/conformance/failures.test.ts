@@ -1,0 +1,159 @@
+// Specification 1, "server failure"; decided points, section A, rows "Broker cannot take some of the batch" and
+// "Overload"; section D, "No 5xx leaks an internal message" and row 500.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { TOPICS } from '@playline/contracts';
+import { applyTopics } from '@playline/infra/kafka';
+import { testStores, until } from '@playline/testkit';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openWire, type Wire } from '../../services/gateway/src/test/open-process.ts';
+import {
+  type Answer,
+  type Client,
+  CONSENT_PATH,
+  DATA_PATH,
+  expectAccepted,
+  expectEnvelope,
+  MESSAGES_PATH,
+  message,
+  track,
+} from './client.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
+import { messagesOnLog } from './log.ts';
+
+/** The least room that the gateway takes as a setting: two of the largest batches. */
+const ROOM_BYTES = 2 << 20;
+const BATCH_BYTES = 1 << 20;
+
+let wire: Wire;
+let client: Client & ConformanceGateway;
+beforeAll(async () => {
+  const redis = new URL(testStores().redis);
+  wire = await openWire(Number(redis.port));
+  redis.port = String(wire.port);
+  client = await startGateway({
+    ...{ REDIS_URL: redis.href, BYTES_IN_FLIGHT_MAX: String(ROOM_BYTES), LOG_LEVEL: 'fatal' },
+    RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '100000',
+  });
+}, START_MAX_MS);
+afterAll(async () => {
+  await client.close();
+  await wire.close();
+});
+
+/** What an answer would say if it said what happened inside. */
+const INSIDE =
+  /redis|kafka|broker|ECONN|EPIPE|socket|127\.0\.0\.1:\d+ |\bat .*:\d+:\d+|node:|\.ts\b|MOVED|topic|stack/i;
+
+function expectNothingLeaks(answer: Answer): void {
+  expectEnvelope(answer, 500, 'INTERNAL_SERVER_ERROR');
+  expect(answer.body.details).toBeNull();
+  expect(answer.body.message).toBe('The service could not complete the request.');
+  expect(answer.body.message).not.toMatch(INSIDE);
+  const written = JSON.stringify([...answer.headers]);
+  expect(written).not.toMatch(/redis|kafka|ECONN/i);
+}
+
+const publishable = () => ({ 'content-type': 'application/json', 'x-service-publishable-key': client.publishableKey });
+const CALLS: [string, () => Promise<Answer>][] = [
+  ['reading a consent', () => client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() })],
+  [
+    'writing a consent',
+    () =>
+      client.request(CONSENT_PATH, {
+        method: 'PUT',
+        headers: publishable(),
+        body: JSON.stringify({ anonymousId: 'a', status: 'full', source: 'banner' }),
+      }),
+  ],
+  [
+    'an erasure',
+    () =>
+      client.request(`${DATA_PATH}?userId=u`, { method: 'DELETE', headers: { 'x-service-api-key': client.secretKey } }),
+  ],
+  [
+    'a batch under a key that was never seen',
+    () => client.post({ messages: [track()] }, { 'x-service-publishable-key': client.unknownKey }),
+  ],
+];
+
+describe('no 5xx leaks an internal message', () => {
+  it.each(CALLS)('of %s while the store is away', async (_, send) => {
+    expectAccepted(await client.send(track()));
+    wire.mode = 'cut';
+    try {
+      expectNothingLeaks(
+        await until('the store is missed', async () => {
+          const answer = await send();
+          return answer.status >= 500 ? answer : null;
+        }),
+      );
+    } finally {
+      wire.mode = 'open';
+    }
+    await until('the store is back', async () => (await send()).status < 500);
+  });
+});
+
+describe('a broker that cannot take some of the batch', () => {
+  const linkTopic = () => client.topicPrefix + TOPICS.identityLinks.name;
+
+  async function deleteLinkTopic(): Promise<void> {
+    const admin = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    await admin.deleteTopics({ topics: [linkTopic()] });
+    await until('the topic is gone', async () => !(await admin.listTopics()).includes(linkTopic()));
+    await admin.disconnect();
+  }
+
+  it('500 for the whole batch, which leaks nothing and is accepted when it is sent again with the same ids', async () => {
+    await deleteLinkTopic();
+    const plain = track();
+    const linking = message('identify', { anonymousId: 'visitor' });
+    expectNothingLeaks(await client.send(plain, linking));
+    const { kafka, registry } = testStores();
+    await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix });
+    await until('the batch is taken', async () => (await client.send(plain, linking)).status === 200);
+    const records = await messagesOnLog(client.topicPrefix, [plain.messageId, linking.messageId]);
+    expect(new Set(records.map(({ record }) => record.messageId.toString('hex'))).size).toBe(2);
+  });
+});
+
+describe('overload', () => {
+  /** Sends the head of a batch and the first bytes of its body, and never the rest. */
+  async function begin(announced: number, sent: number): Promise<Socket> {
+    const socket = connect(Number(new URL(client.base).port), '127.0.0.1');
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    const headers = { host: 'gateway', 'content-length': announced, ...publishable() };
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    socket.write(`POST ${MESSAGES_PATH} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+    socket.write(Buffer.alloc(sent, ' '));
+    return socket;
+  }
+
+  it('429 with an integer Retry-After, decided before the body is parsed, or even there', async () => {
+    const held: Socket[] = [];
+    /** More than two begun bodies leave of the room. */
+    const unreadable = '{'.repeat(10_000);
+    const refused = await until('a batch that is no JSON finds no room', async () => {
+      // Who has taken the room is sent away after a while, so it is taken again until the refusal is seen.
+      if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
+      const answer = await client.post(unreadable);
+      return answer.status === 429 ? answer : null;
+    });
+    expectEnvelope(refused, 429, 'TOO_MANY_REQUESTS_ERROR');
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    const early = await until('a head alone is refused', async () => {
+      held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
+      const socket = await begin(BATCH_BYTES, 0);
+      held.push(socket);
+      const first = await Promise.race([once(socket, 'data'), client.post(unreadable)]);
+      return Array.isArray(first) ? String(first[0]) : null;
+    });
+    expect(early).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nretry-after: [1-9]\d*\r\n/i);
+    for (const socket of held) socket.destroy();
+    await until('there is room again', async () => (await client.send(track())).status === 200);
+  });
+});

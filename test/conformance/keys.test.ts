@@ -1,0 +1,138 @@
+// Decided points, the settings ahead of section A, row "Missing key header" of section A, and section G, for the
+// operations of the audience interface. services/gateway/src/keys.integration.test.ts has the bound of one second.
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { createKey, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
+import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
+import { testStores, until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openWire, type Wire } from '../../services/gateway/src/test/open-process.ts';
+import { type Client, DATA_PATH, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+let wire: Wire;
+let store: RedisKeyStore;
+let client: Client & ConformanceGateway;
+beforeAll(async () => {
+  const redis = new URL(testStores().redis);
+  wire = await openWire(Number(redis.port));
+  redis.port = String(wire.port);
+  store = await openRedisKeyStore({ url: testStores().redis });
+  client = await startGateway({ REDIS_URL: redis.href, LOG_LEVEL: 'fatal' });
+}, START_MAX_MS);
+afterAll(async () => {
+  await client.close();
+  await store.close();
+  await wire.close();
+});
+
+const ownerOf = (name: string): Omit<NewKey, 'kind'> => {
+  const projectId = `${client.environmentId}-${name}`;
+  return { projectId, environmentId: projectId, environment: 'development' };
+};
+const context = () => ({ store, prefix: 'svcapik' });
+const send = (key: string) => client.post({ messages: [track()] }, { 'x-service-publishable-key': key });
+
+describe('key text', () => {
+  it('is a prefix, 30 base62 characters and their CRC32 in 6: pk_ and sk_, _test for development', () => {
+    const keys = [
+      [client.publishableKey, 'pk_svcapik-'],
+      [client.secretKey, 'sk_svcapik-'],
+      [client.otherPublishableKey, 'pk_svcapik_test-'],
+      [client.endedSecretKey, 'sk_svcapik_test-'],
+    ] as const;
+    for (const [key, prefix] of keys) {
+      expect(key.startsWith(prefix)).toBe(true);
+      expect(key.slice(prefix.length)).toMatch(/^[0-9A-Za-z]{36}$/);
+      const value = [...key.slice(-6)].reduce((sum, character) => sum * 62 + BASE62.indexOf(character), 0);
+      expect(value).toBe(crc32(key.slice(0, -6)));
+    }
+  });
+
+  it('a wrong checksum is refused without any look-up: 401 also while the store is away', async () => {
+    const { publishableKey: key } = client;
+    const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+    wire.mode = 'cut';
+    expectEnvelope(await send(wrong), 401, 'UNAUTHORISED_REQUEST');
+    wire.mode = 'open';
+  });
+
+  it('the secret is stored as SHA-256 with its first and last four characters', async () => {
+    const owner = { ...ownerOf('stored'), kind: 'secret' } as const;
+    const { key } = await createKey(context(), owner);
+    const records = await store.list(owner.projectId);
+    const hash = createHash('sha256').update(key).digest('hex');
+    expect(records).toMatchObject([{ hash, last4: key.slice(-4) }]);
+    expect(JSON.stringify(records)).not.toContain(key.slice(0, -4));
+  });
+});
+
+describe('a key that ends', () => {
+  it('refresh ends the old key on a running gateway, and its successor is taken', async () => {
+    const owner = { ...ownerOf('refreshed'), kind: 'publishable' } as const;
+    const { key: old } = await createKey(context(), owner);
+    await until('the key is taken', async () => (await send(old)).status === 200);
+    const { key } = await refreshKey(context(), owner);
+    const refused = await until('the old key has ended', async () => {
+      const answer = await send(old);
+      return answer.status === 200 ? null : answer;
+    });
+    expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
+    expectAccepted(await send(key));
+  });
+
+  it('a revoked secret key erases nothing any more: 401', async () => {
+    const owner = { ...ownerOf('revoked'), kind: 'secret' } as const;
+    const { key } = await createKey(context(), owner);
+    const erase = () =>
+      client.request(`${DATA_PATH}?userId=u`, { method: 'DELETE', headers: { 'x-service-api-key': key } });
+    await until('the key is taken', async () => (await erase()).status === 202);
+    await revokeKey(context(), owner);
+    const refused = await until('the key has ended', async () => {
+      const answer = await erase();
+      return answer.status === 202 ? null : answer;
+    });
+    expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
+  });
+});
+
+describe('while the key store is away', () => {
+  it('a cached key stays good, and one that is not cached gets 500, never 401', async () => {
+    const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
+    expectAccepted(await send(client.publishableKey));
+    wire.mode = 'cut';
+    try {
+      expectEnvelope(await send(fresh.key), 500, 'INTERNAL_SERVER_ERROR');
+      expectAccepted(await send(client.publishableKey));
+    } finally {
+      wire.mode = 'open';
+    }
+    await until('the new key is taken', async () => (await send(fresh.key)).status === 200);
+  });
+});
+
+describe('header names and key prefixes', () => {
+  it('are settings: another prefix is served, and this one is not', async () => {
+    const other = await startGateway({ HTTP_HEADER_PREFIX: 'x-studio', ACCESS_KEY_PREFIX: 'studio' });
+    try {
+      const owner = { ...ownerOf('studio'), kind: 'publishable' } as const;
+      const { key } = await createKey({ store, prefix: 'studio' }, owner);
+      expect(key).toMatch(/^pk_studio_test-/);
+      const post = (headers: Record<string, string>) =>
+        other.request(MESSAGES_PATH, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify({ messages: [track()] }),
+        });
+      expectAccepted(await post({ 'x-studio-publishable-key': key }));
+      const missing = await post({ 'x-service-publishable-key': key });
+      expectEnvelope(missing, 400, 'VALIDATION_ERROR');
+      expect(missing.body.details).toMatchObject({ header: 'x-studio-publishable-key' });
+      expectEnvelope(await post({ 'x-studio-publishable-key': other.publishableKey }), 401, 'UNAUTHORISED_REQUEST');
+    } finally {
+      await other.close();
+    }
+  });
+});

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import { consentCodec, FRAME_BYTES, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { readTopic } from '@playline/stream/kafka';
+import { testStores, until } from '@playline/testkit';
+import { Kafka, logLevel } from 'kafkajs';
+
+const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
+
+/** Records of the messages with these ids that are on the log, each with its key. */
+export async function messagesOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
+  const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.messages.name });
+  const wanted = new Set(messageIds.map(toHex));
+  return records
+    .map(({ key, value }) => ({
+      key,
+      bytes: value as Buffer,
+      record: messageRecordCodec.decode(bodyOf(value as Buffer)),
+    }))
+    .filter(({ record }) => wanted.has(record.messageId.toString('hex')));
+}
+
+/** Link facts of the messages with these ids. */
+export async function linksOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
+  const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.identityLinks.name });
+  const wanted = new Set(messageIds.map(toHex));
+  return records
+    .map(({ value }) => identityLinkCodec.decode(bodyOf(value as Buffer)))
+    .filter(({ messageId }) => wanted.has(messageId.toString('hex')));
+}
+
+/** Changes of consent that name this source, in the order of the log. */
+export async function consentsOnLog(topicPrefix: string, source: string) {
+  const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.consents.name });
+  return records
+    .map(({ partition, offset, value }) => ({ partition, offset, ...consentCodec.decode(bodyOf(value as Buffer)) }))
+    .filter((change) => change.source === source)
+    .sort((one, other) => one.offset - other.offset);
+}
+
+const toHex = (messageId: unknown) => String(messageId).replaceAll('-', '').toLowerCase();
+
+/** Reads `topic` from its start until a record value satisfies `isWanted`, and returns what `decode` made of it. */
+export async function findRecord<T>(
+  topic: string,
+  decode: (value: Buffer) => T,
+  isWanted: (record: T) => boolean,
+): Promise<T> {
+  const kafka = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING });
+  const groupId = `test-${randomBytes(6).toString('hex')}`;
+  const consumer = kafka.consumer({ groupId });
+  const admin = kafka.admin();
+  const found: T[] = [];
+  await Promise.all([consumer.connect(), admin.connect()]);
+  try {
+    await consumer.subscribe({ topic, fromBeginning: true });
+    await consumer.run({
+      eachMessage: async ({ message: { value } }) => {
+        if (value === null) return;
+        const record = decode(value);
+        if (isWanted(record)) found.push(record);
+      },
+    });
+    return await until(`${topic} has the record`, () => found[0]);
+  } finally {
+    await consumer.disconnect();
+    await admin.deleteGroups([groupId]);
+    await admin.disconnect();
+  }
+}

@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const read = (name: string) => readFileSync(resolve(import.meta.dirname, name), 'utf8');
+
+/** Rows of the table in README.md: what the specification says, the file and its titles. */
+const rows = [...read('README.md').matchAll(/^\| (.+) \| \[.+\]\((.+)\) \| (.+) \|$/gm)].map(
+  ([, row, file, titles]) => ({
+    row: row as string,
+    file: file as string,
+    titles: [...String(titles).matchAll(/“(.+?)”/g)].map(([, title]) => title as string),
+  }),
+);
+
+describe('the table of rows', () => {
+  it.each(rows)('names titles that $file has: $row', ({ file, titles }) => {
+    expect(titles.length).toBeGreaterThan(0);
+    for (const title of titles) expect(read(file).includes(`'${title}'`), title).toBe(true);
+  });
+
+  it('names every test file of this folder', () => {
+    const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'));
+    const named = new Set(['rows.test.ts', ...rows.map(({ file }) => file)]);
+    expect(files.filter((name) => !named.has(name))).toEqual([]);
+    expect(rows.length).toBeGreaterThan(70);
+  });
+});

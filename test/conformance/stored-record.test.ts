@@ -1,0 +1,93 @@
+// Specification 1, "test" of "What the service does"; decided points, section A, rows about what is kept of a message:
+// unknown extra fields, null, blank optional ids, `test: true`.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Client, expectAccepted, message, type Sent, track, withContext } from './client.ts';
+import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
+import { linksOnLog, messagesOnLog } from './log.ts';
+
+let client: Client & ConformanceGateway;
+beforeAll(async () => {
+  client = await startGateway();
+}, START_MAX_MS);
+afterAll(() => client.close());
+
+async function keep(...sent: Sent[]) {
+  expectAccepted(await client.send(...sent), sent.length);
+  const records = await messagesOnLog(
+    client.topicPrefix,
+    sent.map(({ messageId }) => messageId),
+  );
+  expect(records).toHaveLength(sent.length);
+  return records;
+}
+
+describe('unknown extra fields', () => {
+  it('are not stored, neither of a message nor of its context', async () => {
+    const word = `word-${randomUUID()}`;
+    const [kept] = await keep({ ...withContext({ plugin: word }), extra: { deep: [word] } });
+    expect(kept?.record.library).toBe('playline-web');
+    expect(kept?.bytes.includes(word)).toBe(false);
+  });
+});
+
+describe('null in an optional field', () => {
+  it('is stored as if the field were absent, also in context', async () => {
+    const fields = ['anonymousId', 'deviceId', 'userId', 'identityType', 'surface', 'consentLevel', 'test', 'traits'];
+    const [messageId, eventTimestamp] = [randomUUID(), new Date().toISOString()];
+    const nulls = Object.fromEntries(fields.map((field) => [field, null]));
+    const context = { library: 'a', libraryVersion: '1' };
+    const [one] = await keep(track({ messageId, eventTimestamp, context }));
+    expectAccepted(
+      await client.send(track({ messageId, eventTimestamp, ...nulls, context: { ...context, locale: null } })),
+    );
+    const [, two] = await messagesOnLog(client.topicPrefix, [messageId]);
+    const apart = { receivedAt: 0, traceId: '' };
+    expect({ ...two?.record, ...apart }).toEqual({ ...one?.record, ...apart });
+  });
+});
+
+describe('a blank optional id', () => {
+  it.each(['', ' ', '\t\n', '\u3000'])('%j is absent: it owns nothing', async (blank) => {
+    const [kept] = await keep(track({ anonymousId: blank, userId: blank, deviceId: blank }));
+    expect(kept?.key).toBeNull();
+    expect(kept?.record).toMatchObject({ anonymousId: '', userId: '' });
+  });
+
+  it.each([undefined, null, '', '  '])('anonymousId %j of an identify is absent: it links nothing', async (blank) => {
+    const sent = message('identify', { anonymousId: blank });
+    const linking = message('identify', { anonymousId: `anon-${randomUUID()}` });
+    await keep(sent, linking);
+    const links = await linksOnLog(client.topicPrefix, [sent.messageId, linking.messageId]);
+    expect(links.map(({ fromId }) => fromId)).toEqual([linking.anonymousId]);
+  });
+
+  it('beside a good one leaves that the owner', async () => {
+    const [blank] = await keep(track({ anonymousId: 'visitor', userId: ' ' }));
+    const [absent] = await keep(track({ anonymousId: 'visitor' }));
+    expect(blank?.key).not.toBeNull();
+    expect(blank?.key).toEqual(absent?.key);
+  });
+});
+
+describe('test: true', () => {
+  it.each(['track', 'page', 'screen', 'identify', 'alias'])('of a %s goes unchanged to its record', async (type) => {
+    const flags = [true, false, undefined];
+    const sent = flags.map((test) => message(type, { test }));
+    const kept = await keep(...sent);
+    const byId = new Map(kept.map(({ record }) => [record.messageId.toString('hex'), record.test]));
+    const found = sent.map(({ messageId }) => byId.get(String(messageId).replaceAll('-', '')));
+    expect(found).toEqual([true, false, false]);
+  });
+});
+
+describe('a rejected message', () => {
+  it('is not on the log, while the accepted ones of its batch are, each once', async () => {
+    const [good, bad] = [track(), track({ surface: 'phone' })];
+    expect((await client.send(good, bad)).body).toMatchObject({ accepted: 1, rejected: 1 });
+    const kept = await messagesOnLog(client.topicPrefix, [good.messageId, bad.messageId]);
+    expect(kept.map(({ record }) => record.messageId.toString('hex'))).toEqual([
+      String(good.messageId).replaceAll('-', ''),
+    ]);
+  });
+});

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { validMessages } from '@playline/testkit';
+import fc from 'fast-check';
+
+/** A body as it is posted, and the messages in it when it is a batch. */
+export interface FuzzBody {
+  text: string;
+  /** Null for a body that is no whole batch. */
+  messages: unknown[] | null;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const FIELDS = [
+  ...['type', 'messageId', 'eventTimestamp', 'anonymousId', 'deviceId', 'sessionId', 'eventName', 'userId'],
+  ...['fromId', 'toId', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel', 'test'],
+  ...['context', 'properties', 'traits', 'library', 'userAgent', 'pageUrl', 'screenDensity'],
+];
+/** Numbers, texts and shapes that some reader of JSON treats specially. */
+const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
+
+const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constantFrom<unknown>(...ODD));
+const change = fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), odd, fc.boolean());
+
+function withField(target: object, name: string, value: unknown): void {
+  // Assigning to `__proto__` would not make a member of that name.
+  Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** A message that is good but for one to three fields. */
+const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
+  fc.tuple(validMessages(nowMs), fc.array(change, { minLength: 1, maxLength: 3 })).map(([message, changes]) => {
+    const copy = structuredClone(message);
+    const { context } = copy;
+    for (const [name, value, inContext] of changes)
+      withField(inContext && typeof context === 'object' && context !== null ? context : copy, name, value);
+    return copy;
+  });
+
+/** Well-formed ids are made distinct: what an answer does not name is then known to be accepted. */
+function withOwnId(message: unknown): unknown {
+  return idOf(message) === null ? message : { ...(message as object), messageId: randomUUID() };
+}
+
+/** The id of a message that has a well-formed one, else null. */
+export function idOf(message: unknown): string | null {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return null;
+  const { messageId } = message as Record<string, unknown>;
+  return typeof messageId === 'string' && UUID.test(messageId) ? messageId.toLowerCase() : null;
+}
+
+function toBody(batch: readonly unknown[]): FuzzBody {
+  const messages = batch.map(withOwnId);
+  return { text: JSON.stringify({ messages }), messages };
+}
+
+/** Bodies of any kind: batches good, nearly good and bad; arbitrary JSON; batches that are cut off. */
+export function fuzzBodies(nowMs: number): fc.Arbitrary<FuzzBody> {
+  const sizes = { minLength: 1, maxLength: 100, size: '+1' } as const;
+  const valid = validMessages(nowMs);
+  const any = fc.oneof(
+    { weight: 3, arbitrary: valid as fc.Arbitrary<unknown> },
+    { weight: 4, arbitrary: nearlyValid(nowMs) },
+    { weight: 1, arbitrary: fc.jsonValue() as fc.Arbitrary<unknown> },
+  );
+  const batch = fc.oneof(
+    { weight: 6, arbitrary: fc.array(any, sizes) },
+    { weight: 2, arbitrary: fc.array(valid as fc.Arbitrary<unknown>, sizes) },
+  );
+  const cut = fc.tuple(batch, fc.nat()).map(([messages, at]) => {
+    const { text } = toBody(messages);
+    return { text: text.slice(0, at % text.length), messages: null };
+  });
+  return fc.oneof(
+    { weight: 9, arbitrary: batch.map(toBody) },
+    { weight: 1, arbitrary: fc.jsonValue().map((value) => ({ text: JSON.stringify(value), messages: null })) },
+    { weight: 1, arbitrary: cut },
+  );
+}

@@ -1,0 +1,52 @@
+import { randomInt } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { openStores } from '../bench/stores.ts';
+import { startGateway } from '../conformance/gateway.ts';
+import { FUZZ_SETTINGS, runFuzz } from './run.ts';
+import { provideSchemathesis, runSchemathesis } from './schemathesis.ts';
+
+const SEED_MAX = 2 ** 31;
+
+/** Half of the time for each of the two, on one gateway with stores of its own. */
+async function fuzz(minutes: number, seed: number): Promise<boolean> {
+  const missing = await provideSchemathesis();
+  const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 2 : 1)));
+  const stores = await openStores();
+  // Ended from outside: the stores are processes of this one and must not outlive it.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stores.close().finally(() => process.exit(1)));
+  try {
+    const gateway = await startGateway(FUZZ_SETTINGS, stores);
+    try {
+      console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
+      const report = await runFuzz({ gateway, brokers: stores.kafka, seed, seconds });
+      console.log(JSON.stringify(report, null, 2));
+      const { faults, missing: lost, repeated, unwanted } = report;
+      const isSound = faults.length + lost.length + repeated.length + unwanted.length === 0;
+      if (missing !== null) console.error(`schemathesis was NOT run: ${missing}`);
+      return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isSound;
+    } finally {
+      await gateway.close();
+    }
+  } finally {
+    await stores.close();
+  }
+}
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '2' },
+    seed: { type: 'string', default: String(randomInt(SEED_MAX)) },
+  },
+});
+const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
+if (!(minutes > 0) || !Number.isInteger(seed)) {
+  console.error('usage: npm run fuzz -- [--minutes 2] [--seed 1]');
+  process.exit(2);
+}
+try {
+  process.exitCode = (await fuzz(minutes, seed)) ? 0 : 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
