@@ -1,8 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { consentCodec, FRAME_BYTES, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { readTopic } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
-import { Kafka, logLevel } from 'kafkajs';
 
 const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
 
@@ -39,31 +37,14 @@ export async function consentsOnLog(topicPrefix: string, source: string) {
 
 const toHex = (messageId: unknown) => String(messageId).replaceAll('-', '').toLowerCase();
 
-/** Reads `topic` from its start until a record value satisfies `isWanted`, and returns what `decode` made of it. */
+/** Waits until a record of `topic` satisfies `isWanted`, and returns what `decode` made of it. */
 export async function findRecord<T>(
   topic: string,
   decode: (value: Buffer) => T,
   isWanted: (record: T) => boolean,
 ): Promise<T> {
-  const kafka = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING });
-  const groupId = `test-${randomBytes(6).toString('hex')}`;
-  const consumer = kafka.consumer({ groupId });
-  const admin = kafka.admin();
-  const found: T[] = [];
-  await Promise.all([consumer.connect(), admin.connect()]);
-  try {
-    await consumer.subscribe({ topic, fromBeginning: true });
-    await consumer.run({
-      eachMessage: async ({ message: { value } }) => {
-        if (value === null) return;
-        const record = decode(value);
-        if (isWanted(record)) found.push(record);
-      },
-    });
-    return await until(`${topic} has the record`, () => found[0]);
-  } finally {
-    await consumer.disconnect();
-    await admin.deleteGroups([groupId]);
-    await admin.disconnect();
-  }
+  return await until(`${topic} has the record`, async () => {
+    const records = await readTopic({ brokers: testStores().kafka, topic });
+    return records.flatMap(({ value }) => (value === null ? [] : [decode(value)])).find(isWanted);
+  });
 }
