@@ -114,25 +114,29 @@ describe('while the key store is away', () => {
 });
 
 describe('header names and key prefixes', () => {
-  it('are settings: another prefix is served, and this one is not', async () => {
-    const other = await startGateway({ HTTP_HEADER_PREFIX: 'x-studio', ACCESS_KEY_PREFIX: 'studio' });
-    try {
-      const owner = { ...ownerOf('studio'), kind: 'publishable' } as const;
-      const { key } = await createKey({ store, prefix: 'studio' }, owner);
-      expect(key).toMatch(/^pk_studio_test-/);
-      const post = (headers: Record<string, string>) =>
-        other.request(MESSAGES_PATH, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...headers },
-          body: JSON.stringify({ messages: [track()] }),
-        });
-      expectAccepted(await post({ 'x-studio-publishable-key': key }));
-      const missing = await post({ 'x-service-publishable-key': key });
-      expectEnvelope(missing, 400, 'VALIDATION_ERROR');
-      expect(missing.body.details).toMatchObject({ header: 'x-studio-publishable-key' });
-      expectEnvelope(await post({ 'x-studio-publishable-key': other.publishableKey }), 401, 'UNAUTHORISED_REQUEST');
-    } finally {
-      await other.close();
-    }
-  });
+  it(
+    'are settings: another prefix is served, and this one is not',
+    async () => {
+      const other = await startGateway({ HTTP_HEADER_PREFIX: 'x-studio', ACCESS_KEY_PREFIX: 'studio' });
+      try {
+        const owner = { ...ownerOf('studio'), kind: 'publishable' } as const;
+        const { key } = await createKey({ store, prefix: 'studio' }, owner);
+        expect(key).toMatch(/^pk_studio_test-/);
+        const post = (headers: Record<string, string>) =>
+          other.request(MESSAGES_PATH, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', ...headers },
+            body: JSON.stringify({ messages: [track()] }),
+          });
+        expectAccepted(await post({ 'x-studio-publishable-key': key }));
+        const missing = await post({ 'x-service-publishable-key': key });
+        expectEnvelope(missing, 400, 'VALIDATION_ERROR');
+        expect(missing.body.details).toMatchObject({ header: 'x-studio-publishable-key' });
+        expectEnvelope(await post({ 'x-studio-publishable-key': other.publishableKey }), 401, 'UNAUTHORISED_REQUEST');
+      } finally {
+        await other.close();
+      }
+    },
+    START_MAX_MS,
+  );
 });

@@ -60,20 +60,10 @@ describe('RateLimit and RateLimit-Policy', () => {
     expect(answer.headers.get('ratelimit-policy')).toBe('"messages";q=10000;w=2');
   });
 
-  it('count each message of a batch, rejected ones too', async () => {
-    const full = { 'x-service-publishable-key': client.otherPublishableKey };
-    const remaining = ({ headers }: Answer) => Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
-    // The answer to a batch says what is left after it; a full bucket is seen on the first.
-    const messages = Array.from({ length: 100 }, (_, at) => track(at < 50 ? { surface: 'phone' } : {}));
-    const answer = await client.post({ messages }, full);
-    expect(answer.body).toMatchObject({ accepted: 50, rejected: 50 });
-    expect(remaining(answer)).toBeLessThanOrEqual(10_000);
-  });
-
   it('a burst of 10,000 messages at once is accepted by default', async () => {
     const full = { 'x-service-publishable-key': client.otherPublishableKey };
-    for (let sent = 0; sent < 10_000; sent += 2500) {
-      const batches = Array.from({ length: 25 }, () =>
+    for (let sent = 0; sent < 10_000; sent += 1000) {
+      const batches = Array.from({ length: 10 }, () =>
         client.post({ messages: Array.from({ length: 100 }, () => track()) }, full),
       );
       for (const answer of await Promise.all(batches)) expectAccepted(answer, 100);

@@ -30,14 +30,13 @@ export interface FuzzReport {
   unwanted: string[];
 }
 
-/** Settings of a gateway that is fuzzed: nothing is refused for being much, and a slow store is no fault. */
+/** Settings of a gateway that is fuzzed: nothing is refused for being much. */
 export const FUZZ_SETTINGS: Record<string, string> = {
   RATE_LIMIT_MESSAGES_PER_S: '200000',
   RATE_LIMIT_BURST: '10000000',
   RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000',
   RATE_LIMIT_CONSENTS_PER_S: '200000',
   RATE_LIMIT_CONSENTS_BURST: '10000000',
-  PUBLISH_DEADLINE_MS: '20000',
 };
 
 const BODIES_PER_SEED = 20;
