@@ -10,8 +10,11 @@ import {
 } from '@playline/contracts';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ENVIRONMENTS, type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
+
+// Linkers are started and waited for; a machine with much else to do takes its time.
+vi.setConfig({ testTimeout: 240_000 });
 
 let fixture: RebuildFixture;
 let linkers: Awaited<ReturnType<RebuildFixture['startLinker']>>[] = [];
@@ -167,6 +170,7 @@ describe('a Redis that was emptied', () => {
   });
 
   it('comes back the same when the command is killed before any of its calls and run again', async () => {
+    await link100(7);
     const before = await fixture.dump();
     let isWhole = false;
     for (let lived = 0; !isWhole; lived++) {
