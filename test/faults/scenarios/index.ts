@@ -3,6 +3,7 @@ import { hostileBodies } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
 import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
 import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
+import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
@@ -22,5 +23,10 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
+/** Too long for every run of the tests, and part of `npm run faults`. */
+const LONG_SCENARIOS: readonly Scenario[] = [memoryBounded];
+
 /** Every fault that is tried on a running pipeline, in the order of the list. */
-export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS].sort((one, other) => one.fault - other.fault);
+export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...LONG_SCENARIOS].sort(
+  (one, other) => one.fault - other.fault,
+);
