@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { SCENARIOS } from './scenarios/index.ts';
 import { type Row, toTable } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
+import { verify } from './world/verify.ts';
 import { openWorld, type World } from './world/world.ts';
 
 const HELP = `usage: npm run faults -- [options]
@@ -50,6 +51,7 @@ function parseOptions(args: string[]): Options {
 async function trySeed(world: World, { scenario, seed, row }: { scenario: Scenario; seed: number; row: Row }) {
   try {
     const { sent, acknowledged, published, rows } = await runTrial(world, scenario, seed);
+    await verify(world);
     row.seeds += 1;
     row.sent += sent;
     row.acknowledged += acknowledged;
@@ -58,7 +60,7 @@ async function trySeed(world: World, { scenario, seed, row }: { scenario: Scenar
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
     row.failures.push({ seed, words });
-    console.error(words);
+    console.error(`fault ${scenario.fault}, FAULT_SEED=${seed}: ${words}`);
     await world.renew();
   }
 }
@@ -80,6 +82,9 @@ async function run({ seeds, firstSeed, fault, minutes }: Options): Promise<Row[]
     }),
   );
   const world = await openWorld((line) => console.error(line));
+  // Ended from outside: the stores are processes of this one and must not outlive it.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void world.close().finally(() => process.exit(1)));
   try {
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++)
       for (const [index, scenario] of chosen.entries()) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { runTrial, type Scenario } from './world/trial.ts';
+import { verify } from './world/verify.ts';
 import { openWorld, type World } from './world/world.ts';
 
 /** Four stores and the topics on a busy machine. */
@@ -20,7 +21,14 @@ export function prepareTrials(seeds = SEEDS): (scenario: Scenario) => Promise<vo
   beforeAll(async () => {
     world = await openWorld();
   }, START_MAX_MS);
-  afterAll(() => world?.close(), START_MAX_MS);
+  afterAll(async () => {
+    // Once for the whole log: as its own process it takes longer than a trial's other checks together.
+    try {
+      if (world !== undefined && !inDoubt) await verify(world);
+    } finally {
+      await world?.close();
+    }
+  }, START_MAX_MS);
 
   return async (scenario) => {
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {

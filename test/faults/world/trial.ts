@@ -53,21 +53,15 @@ let trials = 0;
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<EndState> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
-    const T = (w: string) =>
-      process.env.FAULT_TIMES && console.error(`   ${(performance.now() / 1000).toFixed(1)} ${w}`);
-    T('begin');
+    process.env.FAULT_TIMES && console.error(`   ${(performance.now() / 1000).toFixed(1)} ${w}`);
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Merges fold copies; without them the raw rows can be counted against the log.
     await ask(world.deployment.engine, 'SYSTEM STOP MERGES events');
-    T('prepared');
     await scenario.run(trial);
-    T('ran');
     await world.wires.mend();
     await world.setCrew(CREW);
-    T('crew');
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from });
-    T('checked');
     await ask(world.deployment.engine, 'SYSTEM START MERGES events');
     return end;
   } catch (error) {
