@@ -53,7 +53,6 @@ let trials = 0;
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<EndState> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
-    process.env.FAULT_TIMES && console.error(`   ${(performance.now() / 1000).toFixed(1)} ${w}`);
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Merges fold copies; without them the raw rows can be counted against the log.
