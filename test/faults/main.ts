@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { SCENARIOS } from './scenarios/index.ts';
+import { BrokenPromise } from './world/end-check.ts';
 import { type Row, toTable } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
 import { verify } from './world/verify.ts';
@@ -59,8 +60,13 @@ async function trySeed(world: World, { scenario, seed, row }: { scenario: Scenar
     row.rows += rows;
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
+    const cause = error instanceof Error ? error.cause : null;
+    if (cause instanceof BrokenPromise) {
+      row.lost += cause.lost;
+      row.doubled += cause.doubled;
+    }
     row.failures.push({ seed, words });
-    console.error(`fault ${scenario.fault}, FAULT_SEED=${seed}: ${words}`);
+    console.error(words);
     await world.renew();
   }
 }
@@ -78,6 +84,8 @@ async function run({ seeds, firstSeed, fault, minutes }: Options): Promise<Row[]
       acknowledged: 0,
       published: 0,
       rows: 0,
+      lost: 0,
+      doubled: 0,
       failures: [],
     }),
   );

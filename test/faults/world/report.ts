@@ -8,6 +8,8 @@ export interface Row {
   acknowledged: number;
   published: number;
   rows: number;
+  lost: number;
+  doubled: number;
   readonly failures: { seed: number; words: string }[];
 }
 
@@ -19,7 +21,8 @@ const COLUMNS: readonly [string, (row: Row) => string | number][] = [
   ['acknowledged', ({ acknowledged }) => acknowledged],
   ['records', ({ published }) => published],
   ['rows', ({ rows }) => rows],
-  // A seed with a message lost or doubled is a failed seed; what it lost stands in its words.
+  ['lost', ({ lost }) => lost],
+  ['doubled', ({ doubled }) => doubled],
   ['failed', ({ failures }) => failures.length],
   ['failed seeds', ({ failures }) => failures.map(({ seed }) => seed).join(' ')],
 ];

@@ -65,7 +65,7 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     return end;
   } catch (error) {
     const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${words}`);
+    throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${words}`, { cause: error });
   } finally {
     for (const traffic of opened.traffics) traffic.abort();
     await world.wires.mend();
