@@ -2,7 +2,7 @@
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
-import { bench, exec, fuzz, keys, operate, simulate } from './commands/run.ts';
+import { exec, keys, measure, operate, simulate } from './commands/run.ts';
 import { start } from './commands/start.ts';
 import { test } from './commands/test.ts';
 import { superviseDetached, up } from './commands/up.ts';
@@ -25,8 +25,9 @@ const COMMANDS: Record<string, Command> = {
   rebuild: operate('rebuild'),
   verify: operate('verify'),
   'dead-letters': operate('dead-letters'),
-  bench,
-  fuzz,
+  bench: measure('bench'),
+  fuzz: measure('fuzz'),
+  faults: measure('faults'),
   exec,
   supervise: superviseDetached,
 };

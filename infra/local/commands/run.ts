@@ -43,14 +43,10 @@ export function operate(name: string): (places: Places, args: readonly string[])
     runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), name, ...args]);
 }
 
-/** `npm run bench -- …` */
-export function bench(places: Places, args: readonly string[]): Promise<number> {
-  return runHere(places, process.execPath, [join(places.checkout, 'test/bench/main.ts'), ...args]);
-}
-
-/** `npm run fuzz -- --minutes 10` */
-export function fuzz(places: Places, args: readonly string[]): Promise<number> {
-  return runHere(places, process.execPath, [join(places.checkout, 'test/fuzz/main.ts'), ...args]);
+/** `npm run bench`, `npm run fuzz`, `npm run faults`: what is too long for the tests, with a command of its own. */
+export function measure(name: 'bench' | 'fuzz' | 'faults') {
+  return (places: Places, args: readonly string[]): Promise<number> =>
+    runHere(places, process.execPath, [join(places.checkout, `test/${name}/main.ts`), ...args]);
 }
 
 /** The path of an installed tool. */

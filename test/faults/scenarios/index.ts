@@ -1,0 +1,30 @@
+import type { Scenario } from '../world/trial.ts';
+import { hostileBodies } from './bodies.ts';
+import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
+import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
+import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
+import { memoryBounded } from './memory.ts';
+import { partitionsMove } from './rebalance.ts';
+import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
+
+/** Faults of the way from a client into the log, and of partitions that move. */
+export const GATEWAY_SCENARIOS: readonly Scenario[] = [
+  brokerAbsent,
+  brokerStopped,
+  gatewayKilledBeforeAnswer,
+  gatewayKilledUnderLoad,
+  registryAndLimitStoreAway,
+  drainWithHeldAnswers,
+  drainUnderLoad,
+  hostileBodies,
+  partitionsMove,
+  brokerKilled,
+];
+
+/** Too long, or covered by others, for every run of the tests; part of `npm run faults`. */
+const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway];
+
+/** Every fault that is tried on a running pipeline, in the order of the list. */
+export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...FURTHER_SCENARIOS].sort(
+  (one, other) => one.fault - other.fault,
+);

@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { Agent, createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { freePorts } from '@playline/infra/local';
+import { expect, it, onTestFinished } from 'vitest';
+import { waitFor } from './wait.ts';
+import { openWire } from './wire.ts';
+
+/** A server that counts what it does, a wire before it, and a client of the wire. */
+async function openCounted() {
+  const done: string[] = [];
+  const server = createServer((incoming, answer) => {
+    done.push(incoming.url ?? '');
+    answer.write('a');
+    setImmediate(() => answer.end('b'));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const [port = 0] = await freePorts(1);
+  const wire = await openWire(port, () => (server.address() as AddressInfo).port);
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(async () => {
+    agent.destroy();
+    await wire.close();
+    server.close();
+  });
+  const ask = (path: string) =>
+    new Promise<string>((resolve) => {
+      const sent = request({ port, path, host: '127.0.0.1', method: 'POST', agent }, (answer) => {
+        let text = '';
+        answer.setEncoding('utf8').on('data', (chunk) => {
+          text += chunk;
+        });
+        answer.on('end', () => resolve(text)).on('error', ({ message }) => resolve(message));
+      });
+      sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end();
+    });
+  return { wire, done, ask };
+}
+
+it('passes everything while it is open, and tells when what matches has passed', async () => {
+  const { wire, done, ask } = await openCounted();
+  const seen = wire.sees(/\/two words/);
+  expect(await ask('/one')).toBe('ab');
+  expect(await ask('/two%20words')).toBe('ab');
+  await seen;
+  expect(done).toEqual(['/one', '/two%20words']);
+});
+
+it('loses the answer of the request that matches, and of no other: the work is done and nobody is told', async () => {
+  const { wire, done, ask } = await openCounted();
+  const lost = wire.loseAnswer(/\/lost/);
+  expect(await ask('/kept')).toBe('ab');
+  expect(await ask('/lost')).toBe('ECONNRESET');
+  await lost;
+  expect(await ask('/lost')).toBe('ab');
+  expect(done).toEqual(['/kept', '/lost', '/lost']);
+});
+
+it('holds every byte while it is frozen, and gives all of them when it is open again', async () => {
+  const { wire, done, ask } = await openCounted();
+  await ask('/before');
+  await wire.set('freeze');
+  const answers = [ask('/one'), ask('/two')];
+  await wire.set('open');
+  expect(await Promise.all(answers)).toEqual(['ab', 'ab']);
+  expect(done).toHaveLength(3);
+});
+
+it('lets requests through and holds the answers', async () => {
+  const { wire, done, ask } = await openCounted();
+  await wire.set('hold-answers');
+  let answered = false;
+  const answer = ask('/held').finally(() => {
+    answered = true;
+  });
+  await waitFor('the server has done it', () => done.length === 1);
+  expect(answered).toBe(false);
+  await wire.set('open');
+  expect(await answer).toBe('ab');
+});
+
+it('refuses on its port and listens there again', async () => {
+  const { wire, ask } = await openCounted();
+  await ask('/before');
+  await wire.set('refuse');
+  // The first may still go out on the connection that has just been reset.
+  await waitFor('requests are refused', async () => (await ask('/refused')) === 'ECONNREFUSED');
+  await wire.set('open');
+  expect(await ask('/after')).toBe('ab');
+});
