@@ -4,12 +4,15 @@ import { closeServer, listen } from './writer-kafka-gate.ts';
 
 /** What becomes of an insert; a promise holds it up. */
 export interface InsertWatch {
-  /** The whole insert has reached the gate and not the engine. */
-  arrived?(): Promise<void> | void;
+  /** The whole insert has reached the gate and not the engine; `token` names its block. */
+  arrived?(token: string): Promise<void> | void;
   /** Its last byte has been handed to the engine. True breaks the connection to the engine off. */
   sent?(): Promise<boolean> | boolean | undefined;
-  /** The engine has answered, and the process does not know it yet. True breaks the connection off instead. */
-  answered?(status: number): Promise<boolean> | boolean | undefined;
+  /**
+   * The engine has answered, and the process does not know it yet. True breaks the connection off instead.
+   * @param code the engine's number of what went wrong; 0 when nothing did
+   */
+  answered?(code: number): Promise<boolean> | boolean | undefined;
 }
 
 /** A way to ClickHouse for one process, where inserts can be held up, doubled in time and lost. */
@@ -19,6 +22,8 @@ export interface ClickHouseGate {
   watch: InsertWatch;
   /** While true, connections are broken off as soon as they are made. */
   down: boolean;
+  /** Inserts that have reached the gate and are not answered. */
+  readonly inFlight: number;
   /** Resolves when everything that has reached the gate has been answered by the engine, or broken off. */
   settled(): Promise<void>;
   close(): Promise<void>;
@@ -34,9 +39,14 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<unknown>>();
   const server = createServer((incoming, outgoing) => {
+    const isInsert = tokenOf(incoming) !== null;
+    if (isInsert) inFlight++;
     const passage = forward({ incoming, outgoing, target, gate }).catch(() => outgoing.destroy());
     passages.add(passage);
-    void passage.then(() => passages.delete(passage));
+    void passage.then(() => {
+      passages.delete(passage);
+      if (isInsert) inFlight--;
+    });
   });
   const port = await listen(server);
   server.on('connection', (socket: Socket) => {
@@ -46,9 +56,13 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
     if (isDown) socket.destroy();
   });
   let isDown = false;
+  let inFlight = 0;
   const gate: ClickHouseGate = {
     url: `http://127.0.0.1:${port}`,
     watch: {},
+    get inFlight() {
+      return inFlight;
+    },
     get down() {
       return isDown;
     },
@@ -66,6 +80,11 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   return gate;
 }
 
+/** The name of an insert's block; null for any other request. */
+function tokenOf({ url }: IncomingMessage): string | null {
+  return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
+}
+
 interface Passage {
   incoming: IncomingMessage;
   outgoing: ServerResponse;
@@ -75,12 +94,13 @@ interface Passage {
 
 async function forward({ incoming, outgoing, target, gate }: Passage): Promise<void> {
   const body = await readAll(incoming);
-  const isInsert = (incoming.url ?? '').includes('insert_deduplication_token');
+  const token = tokenOf(incoming);
+  const isInsert = token !== null;
   const watch = isInsert ? gate.watch : {};
-  await watch.arrived?.();
+  await watch.arrived?.(token ?? '');
   const path = isInsert ? `${incoming.url}&optimize_on_insert=0` : incoming.url;
   const answer = await ask(new URL(target), { incoming, path: path ?? '/', body, sent: watch.sent });
-  if (await watch.answered?.(answer.status)) {
+  if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
     return;
   }

@@ -15,7 +15,7 @@ export interface KafkaGate {
   /** What the process is told instead of the brokers. */
   readonly brokers: string[];
   watch: CommitWatch;
-  /** Resolves when the process has gone and everything it had sent has been answered, or cannot be any more. */
+  /** Resolves when the process has gone and every commit it had sent has been answered, or cannot be any more. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }

@@ -28,6 +28,8 @@ export interface GatedProcess {
 export interface GatedProcessOptions {
   /** From the top of the repository. */
   readonly file: string;
+  /** Words of its command line. */
+  readonly args?: readonly string[];
   /** Where the gates lead. */
   readonly brokers: readonly string[];
   readonly clickhouse: string;
@@ -45,7 +47,7 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
     openClickHouseGate(options.clickhouse),
     freePort(),
   ]);
-  const child = spawn(process.execPath, [options.file], {
+  const child = spawn(process.execPath, [options.file, ...(options.args ?? [])], {
     cwd: ROOT,
     env: {
       PATH: process.env.PATH,
@@ -54,7 +56,7 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
       CLICKHOUSE_URL: clickhouse.url,
       ADMIN_PORT: String(adminPort),
     },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit'],
   });
   const isGone = () => child.exitCode !== null || child.signalCode !== null;
   const end = (signal: NodeJS.Signals) => endChild(child, signal);

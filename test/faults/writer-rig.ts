@@ -18,6 +18,8 @@ export interface WriterRig {
   readonly prefix: string;
   readonly database: string;
   readonly group: string;
+  /** What every process of it is told. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly producer: Producer;
   readonly reader: LogReader;
   /** `audience.messages` under this rig's prefix. */
@@ -68,6 +70,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     ...{ stores, prefix, group, producer, reader, query, publish, toRecord },
     messages: base.messages,
     database: base.database,
+    environment: base.environment,
     async publishMessages(environmentId, count, changes = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);
