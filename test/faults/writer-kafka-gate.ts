@@ -4,13 +4,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** What passes a gate may be watched; a promise holds it up, and everything behind it on its connection. */
 export interface CommitWatch {
-  /** A commit of offsets has reached the gate and not the broker. `text` holds the metadata as it stands in the request. */
+  /** Which commits: of offsets unless it says transactions. */
+  readonly of?: 'transactions';
+  /** A commit has reached the gate and not the broker. `text` holds metadata of offsets as it stands in the request. */
   arrived?(text: string): Promise<void> | void;
   /** The broker has answered a commit, and the process does not know it yet. */
   answered?(): Promise<void> | void;
 }
 
-/** A way to the brokers for one process, where commits of offsets can be held up. */
+/** A way to the brokers for one process, where commits of offsets or transactions can be held up. */
 export interface KafkaGate {
   /** What the process is told instead of the brokers. */
   readonly brokers: string[];
@@ -24,6 +26,7 @@ export interface KafkaGate {
 const METADATA = 3;
 const OFFSET_COMMIT = 8;
 const FIND_COORDINATOR = 10;
+const END_TRANSACTION = 26;
 const SIZE_BYTES = 4;
 
 /** Opens a gate of its own for one process; every broker gets a port. */
@@ -80,10 +83,12 @@ const ANSWER_MAX_MS = 2_000;
 async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   const asked: number[] = [];
   let onAnswer = () => {};
+  const isCommit = (api: number | undefined) =>
+    api === (gate.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
   const there = async () => {
     for await (const frame of framesOf(client)) {
       const api = frame.readInt16BE(SIZE_BYTES);
-      if (api === OFFSET_COMMIT) await gate.watch.arrived?.(frame.toString('latin1'));
+      if (isCommit(api)) await gate.watch.arrived?.(frame.toString('latin1'));
       asked.push(api);
       upstream.write(frame);
     }
@@ -91,7 +96,7 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   const back = async () => {
     for await (const frame of framesOf(upstream)) {
       const api = asked[0];
-      if (api === OFFSET_COMMIT) await gate.watch.answered?.();
+      if (isCommit(api)) await gate.watch.answered?.();
       if (api === METADATA || api === FIND_COORDINATOR) rewrite(frame);
       asked.shift();
       onAnswer();
@@ -105,7 +110,7 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   await thereDone;
   // A broker that hears of the end first may leave what came before it unread.
   const answered = new Promise<void>((resolve) => {
-    onAnswer = () => (asked.includes(OFFSET_COMMIT) ? undefined : resolve());
+    onAnswer = () => (asked.some(isCommit) ? undefined : resolve());
     onAnswer();
   });
   await Promise.race([answered, backDone, delay(ANSWER_MAX_MS)]);

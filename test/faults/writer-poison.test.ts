@@ -1,6 +1,7 @@
 import { testStores } from '@playline/testkit';
 import { describe, it } from 'vitest';
-import { poisonWriter, replayLetters } from './writer-poison.ts';
+import { poisonWriter } from './writer-poison.ts';
+import { replayLetters } from './writer-replay.ts';
 import { openWriterRig, type WriterRig } from './writer-rig.ts';
 
 const SESSION_TIMEOUT_MS = 2_000;

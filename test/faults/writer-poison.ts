@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
 import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
-import { startGatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const RUNS = 20;
@@ -116,63 +113,4 @@ function watchCommits({ reader, group, messages }: WriterRig) {
       return backwards;
     },
   };
-}
-
-const LETTERS = 400;
-const KILLS_MAX = 6;
-
-/**
- * Makes every message a dead letter (the registry has lost its schemas), and replays them with a command that is killed
- * again and again: each message is stored once.
- */
-export async function replayLetters(rig: WriterRig, seed: number): Promise<void> {
-  const random = createRandom(seed);
-  const registry = createServer((_request, response) => response.writeHead(404).end('{}')).listen(0, '127.0.0.1');
-  await once(registry, 'listening');
-  const address = registry.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  const broken = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${address.port}` });
-  await rig.publishMessages(`test-replay-${seed}`, LETTERS);
-  await rig.caughtUp(WAIT_MAX_MS);
-  await broken.stop();
-  await broken.close();
-  registry.close();
-
-  const writer = await rig.startWriter();
-  const count = () => rig.query(`SELECT count() FROM events WHERE environment_id = 'test-replay-${seed}'`);
-  for (let kill = 0; kill < KILLS_MAX && Number(await count()) < LETTERS; kill++) {
-    const command = await startReplay(rig);
-    await delay(random.integer(400, 1_500));
-    await command.close();
-  }
-  const { code } = await rig.operate('dead-letters', 'replay', '--all');
-  assert.equal(code, 0, 'the last replay ends well');
-  await until('every message', async () => Number(await count()) >= LETTERS, WAIT_MAX_MS);
-  await assertNoOpenLetters(rig);
-  const ids = await rig.query(
-    `SELECT count(), uniqExact(message_id) FROM events WHERE environment_id = 'test-replay-${seed}' FORMAT TSV`,
-  );
-  assert.equal(ids, `${LETTERS}\t${LETTERS}`);
-  await assertVerified(rig);
-  await writer.stop();
-  await writer.close();
-}
-
-function startReplay(rig: WriterRig) {
-  const { kafka: brokers, clickhouse } = rig.stores;
-  return startGatedProcess({
-    file: 'services/operator/src/main.ts',
-    args: ['dead-letters', 'replay', '--all'],
-    ...{ brokers, clickhouse: clickhouse.url, environment: rig.environment },
-  });
-}
-
-async function assertNoOpenLetters(rig: WriterRig): Promise<void> {
-  const { lines } = await rig.operate('dead-letters', 'list', '--json');
-  const groups = JSON.parse(lines[0] ?? '[]') as { open: number }[];
-  assert.equal(
-    groups.reduce((sum, { open }) => sum + open, 0),
-    0,
-    'open letters',
-  );
 }
