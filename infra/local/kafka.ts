@@ -23,17 +23,40 @@ const JVM_FLAGS = [
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
-function settingsOf(
-  ports: { kafka: number; controller: number },
-  dataFolder: string,
-): Record<string, string | number | boolean> {
+/** A second listener of the broker, for clients that shall come through something that stands before it. */
+export interface KafkaFront {
+  /** Where the broker listens. */
+  port: number;
+  /** Where it tells its clients to go. */
+  advertisedPort: number;
+}
+
+export interface KafkaPorts {
+  kafka: number;
+  controller: number;
+  front?: KafkaFront | null;
+}
+
+function listenersOf({ kafka, controller, front }: KafkaPorts): Record<string, string> {
+  const at = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
+  const names = ['PLAINTEXT', 'CONTROLLER', ...(front ? ['FRONT'] : [])];
+  return {
+    listeners: [
+      at('PLAINTEXT', kafka),
+      at('CONTROLLER', controller),
+      ...(front ? [at('FRONT', front.port)] : []),
+    ].join(),
+    'advertised.listeners': [at('PLAINTEXT', kafka), ...(front ? [at('FRONT', front.advertisedPort)] : [])].join(),
+    'listener.security.protocol.map': names.map((name) => `${name}:PLAINTEXT`).join(),
+  };
+}
+
+function settingsOf(ports: KafkaPorts, dataFolder: string): Record<string, string | number | boolean> {
   return {
     'process.roles': 'broker,controller',
     'node.id': 1,
-    listeners: `PLAINTEXT://127.0.0.1:${ports.kafka},CONTROLLER://127.0.0.1:${ports.controller}`,
-    'advertised.listeners': `PLAINTEXT://127.0.0.1:${ports.kafka}`,
+    ...listenersOf(ports),
     'controller.listener.names': 'CONTROLLER',
-    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
     'inter.broker.listener.name': 'PLAINTEXT',
     // Voters by setting, not in the data: the ports may then change between two starts of the same folder.
     'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
@@ -136,7 +159,7 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
 /** One broker that is its own controller, on loopback, from the published jars. */
 export async function kafkaSpec(
   places: Places,
-  { java, ports }: { java: Java; ports: { kafka: number; controller: number } },
+  { java, ports }: { java: Java; ports: KafkaPorts },
 ): Promise<ProcessSpec> {
   const folder = join(places.state, 'data', 'kafka');
   const dataFolder = join(folder, 'data');

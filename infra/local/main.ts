@@ -2,7 +2,7 @@
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
-import { bench, exec, keys, operate, simulate } from './commands/run.ts';
+import { bench, exec, faults, keys, operate, simulate } from './commands/run.ts';
 import { start } from './commands/start.ts';
 import { test } from './commands/test.ts';
 import { superviseDetached, up } from './commands/up.ts';
@@ -23,6 +23,7 @@ const COMMANDS: Record<string, Command> = {
   verify: operate('verify'),
   'dead-letters': operate('dead-letters'),
   bench,
+  faults,
   exec,
   supervise: superviseDetached,
 };

@@ -31,6 +31,11 @@ export interface StackOptions {
   say?: (line: string) => void;
   /** Told of each process that exited by itself and is about to be started again. */
   onDeath?: (death: Death) => void;
+  /**
+   * Opens a second listener of Kafka whose clients are told to go to this port of loopback: whoever listens there stands
+   * between them and the broker, as tests that cut the two off from each other do.
+   */
+  kafkaFrontPort?: number;
   /** Ends a start that is under way. */
   signal?: AbortSignal;
 }
@@ -39,6 +44,8 @@ export interface Stack {
   readonly places: Places;
   /** Addresses, keys and process ids as they are now. */
   readonly file: StackFile;
+  /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
+  readonly kafkaFront: number | null;
   /** Drains and stops the services, then the stores; a second call waits for the first. */
   stop(): Promise<void>;
 }
@@ -78,6 +85,10 @@ class RunningStack implements Stack {
       registry: registryAddress(this.port('registry')),
       processes: {},
     };
+  }
+
+  get kafkaFront(): number | null {
+    return this.options.kafkaFrontPort === undefined ? null : this.port('kafka-front');
   }
 
   private port(name: string): number {
@@ -127,9 +138,12 @@ class RunningStack implements Stack {
   }> {
     const { places, secrets } = this;
     const java = await provideStores(places, (line) => this.say(line));
+    const { kafkaFront } = this;
+    const advertisedPort = this.options.kafkaFrontPort;
+    const front = kafkaFront === null || advertisedPort === undefined ? null : { port: kafkaFront, advertisedPort };
     const kafka = await kafkaSpec(places, {
       java,
-      ports: { kafka: this.port('kafka'), controller: this.port('controller') },
+      ports: { kafka: this.port('kafka'), controller: this.port('controller'), front },
     });
     this.say('starting kafka, registry, redis, clickhouse');
     // The slowest first.
@@ -221,7 +235,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const places = placesOf(options.directory);
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
-  const names = [...STORE_PORTS, ...portNamesOf(services)];
+  const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
+  const names = [...STORE_PORTS, ...front, ...portNamesOf(services)];
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));

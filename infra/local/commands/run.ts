@@ -48,6 +48,11 @@ export function bench(places: Places, args: readonly string[]): Promise<number> 
   return runHere(places, process.execPath, [join(places.checkout, 'test/bench/main.ts'), ...args]);
 }
 
+/** `npm run faults -- …` */
+export function faults(places: Places, args: readonly string[]): Promise<number> {
+  return runHere(places, process.execPath, [join(places.checkout, 'test/faults/main.ts'), ...args]);
+}
+
 /** The path of an installed tool. */
 export function toolOf(places: Places, name: string): string {
   return join(places.checkout, 'node_modules', '.bin', name);

@@ -1,0 +1,110 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { SCENARIOS } from './scenarios/index.ts';
+import { type Row, toTable } from './world/report.ts';
+import { runTrial, type Scenario } from './world/trial.ts';
+import { openWorld, type World } from './world/world.ts';
+
+const HELP = `usage: npm run faults -- [options]
+
+Tries every fault of the list with many seeds, on stores and processes of its own.
+
+  --seeds 20        seeds for each fault
+  --first-seed 1    the first of them; FAULT_SEED=n is short for --first-seed n --seeds 1
+  --fault 1         only this fault, by its number
+  --minutes 60      begins no further seed after this time`;
+
+const RESULTS = new URL('./results/', import.meta.url);
+
+interface Options {
+  seeds: number;
+  firstSeed: number;
+  fault: number | null;
+  minutes: number;
+}
+
+function parseOptions(args: string[]): Options {
+  const { values } = parseArgs({
+    args,
+    options: {
+      seeds: { type: 'string', default: '20' },
+      'first-seed': { type: 'string', default: '1' },
+      fault: { type: 'string' },
+      minutes: { type: 'string', default: '60' },
+    },
+  });
+  const given = process.env.FAULT_SEED;
+  const options = {
+    seeds: given === undefined ? Number(values.seeds) : 1,
+    firstSeed: Number(given ?? values['first-seed']),
+    fault: values.fault === undefined ? null : Number(values.fault),
+    minutes: Number(values.minutes),
+  };
+  const isSound = options.seeds >= 1 && Number.isSafeInteger(options.firstSeed) && options.minutes > 0;
+  if (!isSound || (options.fault !== null && !SCENARIOS.some(({ fault }) => fault === options.fault)))
+    throw new Error(HELP);
+  return options;
+}
+
+/** One seed. A failed one leaves the deployment in doubt, so the next begins with a new one. */
+async function trySeed(world: World, { scenario, seed, row }: { scenario: Scenario; seed: number; row: Row }) {
+  try {
+    const { sent, acknowledged, published, rows } = await runTrial(world, scenario, seed);
+    row.seeds += 1;
+    row.sent += sent;
+    row.acknowledged += acknowledged;
+    row.published += published;
+    row.rows += rows;
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    row.failures.push({ seed, words });
+    console.error(words);
+    await world.renew();
+  }
+}
+
+/** Round by round, so that a run that is cut short has tried every fault. */
+async function run({ seeds, firstSeed, fault, minutes }: Options): Promise<Row[]> {
+  const end = Date.now() + minutes * 60_000;
+  const chosen = SCENARIOS.filter((scenario) => fault === null || scenario.fault === fault);
+  const rows = chosen.map(
+    ({ fault, tried }): Row => ({
+      fault,
+      tried,
+      seeds: 0,
+      sent: 0,
+      acknowledged: 0,
+      published: 0,
+      rows: 0,
+      failures: [],
+    }),
+  );
+  const world = await openWorld((line) => console.error(line));
+  try {
+    for (let seed = firstSeed; seed < firstSeed + seeds; seed++)
+      for (const [index, scenario] of chosen.entries()) {
+        if (Date.now() > end) return rows;
+        console.error(
+          `${new Date().toISOString().slice(11, 19)} fault ${scenario.fault}, seed ${seed}: ${scenario.tried}`,
+        );
+        await trySeed(world, { scenario, seed, row: rows[index]! });
+      }
+  } finally {
+    await world.close();
+  }
+  return rows;
+}
+
+try {
+  const rows = await run(parseOptions(process.argv.slice(2)));
+  console.log(toTable(rows));
+  mkdirSync(RESULTS, { recursive: true });
+  writeFileSync(
+    new URL('latest.json', RESULTS),
+    `${JSON.stringify({ takenAt: new Date().toISOString(), rows }, null, 2)}\n`,
+  );
+  if (rows.some(({ failures }) => failures.length > 0)) process.exitCode = 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { post } from '../world/post.ts';
+import type { ServiceProcess } from '../world/service-process.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+import { watchOutage } from './outage.ts';
+
+/** An outage goes on for up to this long behind the first refusal. */
+const FURTHER_MAX_MS = 3_000;
+
+/** Kernel's word that a process takes no more steps. */
+const isStopped = (pid: number) => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+async function openLoadedGateway(trial: Trial) {
+  const gateway = await trial.start('gateway');
+  const traffic = trial.openTraffic([gateway]);
+  await traffic.flows(trial.random.integer(5, 30));
+  return { gateway, traffic };
+}
+
+async function expectRecovery(gateway: ServiceProcess): Promise<void> {
+  await waitFor('the gateway is ready again', () => gateway.isReady());
+  assert.ok(gateway.isAlive, 'the gateway recovers without being started again');
+}
+
+export const brokerAbsent: Scenario = {
+  fault: 1,
+  title: 'a gateway that starts without a broker answers 500, stays alive, and takes messages once there is one',
+  tried: 'no broker from the start of the gateway',
+  run: async (trial) => {
+    const { world, random, ledger } = trial;
+    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    const gateway = await trial.launch('gateway');
+    await waitFor('the gateway lives', async () => (await fetch(`${gateway.adminUrl}/livez`)).ok);
+    await waitFor('it answers', async () => (await post({ url: gateway.url, key: trial.key, body: '' })).status > 0);
+    assert.equal(await gateway.isReady(), false, 'a gateway without a broker is not ready');
+    const outage = watchOutage(gateway, ledger);
+    const traffic = trial.openTraffic([gateway]);
+    await outage.refused();
+    await delay(random.integer(0, FURTHER_MAX_MS));
+    outage.check();
+    assert.equal(ledger.acknowledged.size, 0, 'nothing is acknowledged without a broker');
+    await world.wires.kafka.set('open');
+    await traffic.flows(10);
+    await expectRecovery(gateway);
+    await traffic.close();
+  },
+};
+
+export const brokerStopped: Scenario = {
+  fault: 1,
+  title: 'a broker that stops in the midst of batches brings 500 or 429 within 3 s, and no 2xx until it goes on',
+  tried: 'broker SIGSTOP under load, SIGCONT',
+  run: async (trial) => {
+    const { world, random, ledger } = trial;
+    const { gateway, traffic } = await openLoadedGateway(trial);
+    const broker = await world.storePid('kafka');
+    process.kill(broker, 'SIGSTOP');
+    try {
+      await waitFor('the broker is stopped', () => isStopped(broker));
+      const outage = watchOutage(gateway, ledger);
+      await outage.refused();
+      await delay(random.integer(0, FURTHER_MAX_MS));
+      outage.check();
+    } finally {
+      process.kill(broker, 'SIGCONT');
+    }
+    await traffic.flows(10);
+    await expectRecovery(gateway);
+    await traffic.close();
+  },
+};
+
+export const brokerKilled: Scenario = {
+  fault: 1,
+  title: 'a broker that is killed in the midst of batches and comes back loses nothing that was acknowledged',
+  tried: 'broker SIGKILL under load, started again',
+  run: async (trial) => {
+    const { world, random, ledger } = trial;
+    const { gateway, traffic } = await openLoadedGateway(trial);
+    const broker = await world.storePid('kafka');
+    // Behind the wire, so that the moment of its return is ours: the stack starts it again at once.
+    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    process.kill(broker, 'SIGKILL');
+    await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);
+    const outage = watchOutage(gateway, ledger);
+    await outage.refused();
+    outage.check();
+    await world.wires.kafka.set('open');
+    await traffic.flows(10);
+    await expectRecovery(gateway);
+    await traffic.close();
+  },
+};

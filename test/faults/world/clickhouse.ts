@@ -1,0 +1,33 @@
+/** The engine itself, not through a wire: what the tests ask must be answered whatever they do to the services. */
+export interface Engine {
+  url: string;
+  user: string;
+  password: string;
+  database: string;
+}
+
+/** A question that takes longer is stuck. */
+const ANSWER_MAX_MS = 30_000;
+
+/** @returns the answer's text. @throws Error with the engine's words */
+export async function ask(engine: Engine, sql: string): Promise<string> {
+  const url = new URL(engine.url);
+  url.searchParams.set('database', engine.database);
+  const headers = { 'x-clickhouse-user': engine.user, 'x-clickhouse-key': engine.password, connection: 'close' };
+  const signal = AbortSignal.timeout(ANSWER_MAX_MS);
+  const response = await fetch(url, { method: 'POST', headers, body: sql, signal });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text.trim());
+  return text;
+}
+
+/** Rows as lists of text, in the order of the columns. */
+export async function rowsOf(engine: Engine, sql: string): Promise<string[][]> {
+  const text = await ask(engine, `${sql} FORMAT TSV`);
+  return text === ''
+    ? []
+    : text
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split('\t'));
+}

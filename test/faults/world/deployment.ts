@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto';
+import { createKey } from '@playline/access-keys';
+import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { applySql } from '@playline/infra/clickhouse';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import type { Stack } from '@playline/infra/local';
+import { ask, type Engine } from './clickhouse.ts';
+import { waitFor } from './wait.ts';
+
+const KEY_PREFIX = 'svcapik';
+
+/** Topics, tables and the keys of environments: what services work on. Seeds share one until one of them fails. */
+export interface Deployment {
+  readonly topicPrefix: string;
+  readonly engine: Engine;
+  /** Makes an environment. @returns its publishable key */
+  addEnvironment(environmentId: string): Promise<string>;
+  /** Removes the topics and the tables; the stack's folder holds nothing else of it that matters. */
+  close(): Promise<void>;
+}
+
+/** Makes a deployment on the stores themselves, not through the wires. */
+export async function openDeployment(stack: Stack): Promise<Deployment> {
+  const name = randomBytes(4).toString('hex');
+  const { kafka, registry, redis, clickhouse } = stack.file;
+  const engine = { ...clickhouse, database: `playline_test_${name}` };
+  const topics = { brokers: kafka, registry, prefix: `test-${name}.` };
+  const keys = await openRedisKeyStore({ url: redis });
+  const graph = await openRedisIdentityGraph({ url: redis });
+  await Promise.all([
+    applyTopics(topics),
+    applySql(engine),
+    waitFor('the key store is ready', () => keys.ready()),
+    waitFor('the graph has its epoch', () => graph.mintEpoch()),
+  ]);
+  await graph.close();
+  return {
+    topicPrefix: topics.prefix,
+    engine,
+    addEnvironment: async (environmentId) => {
+      const owner = {
+        projectId: 'test-faults',
+        environmentId,
+        environment: 'production',
+        kind: 'publishable',
+      } as const;
+      return (await createKey({ store: keys, prefix: KEY_PREFIX }, owner)).key;
+    },
+    close: async () => {
+      await keys.close();
+      await ask({ ...engine, database: 'system' }, `DROP DATABASE IF EXISTS ${engine.database} SYNC`);
+      await dropTopics(topics);
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { allTopics, TOPICS } from '@playline/contracts';
+import { rowsOf } from './clickhouse.ts';
+import type { Ledger } from './ledger.ts';
+import { verify } from './verify.ts';
+import { waitFor } from './wait.ts';
+import type { World } from './world.ts';
+
+/** What a trial found in the end. */
+export interface EndState {
+  readonly sent: number;
+  readonly acknowledged: number;
+  /** Records of messages that the gateways published: those sent again count again. */
+  readonly published: number;
+  readonly rows: number;
+}
+
+/** A writer that was killed is missed after its session; a store that was killed must be up again first. */
+const SETTLE_MAX_MS = 90_000;
+
+const GROUPS = [
+  ['identity-linker', [TOPICS.identityLinks.name]],
+  ['event-writer', [TOPICS.messages.name, TOPICS.identityDecisions.name, TOPICS.consents.name, TOPICS.rejections.name]],
+] as const;
+
+/** Offsets by partition. */
+export type Ends = ReadonlyMap<number, number>;
+
+export async function endsOf(world: World, topic: string): Promise<Ends> {
+  const bounds = await world.log.bounds(world.deployment.topicPrefix + topic);
+  return new Map(bounds.map(({ partition, end }) => [partition, end]));
+}
+
+async function lagOf(world: World): Promise<number> {
+  let lag = 0;
+  for (const [service, topics] of GROUPS)
+    for (const topic of topics) {
+      const name = world.deployment.topicPrefix + topic;
+      const committed = await world.log.committed(world.groupOf(service), name);
+      for (const [partition, end] of await endsOf(world, topic)) lag += end - (committed.get(partition) ?? 0);
+    }
+  return lag;
+}
+
+/** Waits until the linkers and the writers have committed all there is. */
+export async function settle(world: World): Promise<void> {
+  // Twice: the linker's last decisions may come behind the first look at their topic.
+  for (let look = 0; look < 2; look++)
+    await waitFor('every record is committed', async () => (await lagOf(world)) === 0, SETTLE_MAX_MS);
+}
+
+/**
+ * Asserts what every fault must leave true, once the services have caught up: an acknowledged message stands in the exact
+ * view, nothing stands there twice or unasked, each record published since `from` became one row or a copy folded
+ * into one, and the operator's own command finds every record of the log accounted for.
+ */
+export async function checkEnd(
+  world: World,
+  { ledger, environmentId, from }: { ledger: Ledger; environmentId: string; from: Ends },
+): Promise<EndState> {
+  await settle(world);
+  await checkNoDeadLetters(world);
+  const { engine } = world.deployment;
+  const exact = await rowsOf(
+    engine,
+    `SELECT toString(message_id), count() FROM events_exact WHERE environment_id = '${environmentId}' GROUP BY 1`,
+  );
+  const doubled = exact.filter(([, count]) => count !== '1').map(([id]) => id);
+  assert.deepEqual(doubled, [], 'messages that stand more than once in the exact view');
+  const stored = new Set(exact.map(([id = '']) => id));
+  const lost = [...ledger.acknowledged].filter((id) => !stored.has(id));
+  assert.deepEqual(lost, [], 'messages that were acknowledged and are not in the exact view');
+  assert.deepEqual(
+    [...stored].filter((id) => !ledger.sent.has(id)),
+    [],
+    'messages that nobody sent',
+  );
+  const { published, rows } = await checkRows(world, { from, exact: stored.size });
+  await verify(world);
+  return { sent: ledger.sent.size, acknowledged: ledger.acknowledged.size, published, rows };
+}
+
+/** Raw rows by their place in the log: none twice, none behind the end, and as many as records that were no copies. */
+async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
+  const ends = await endsOf(world, TOPICS.messages.name);
+  const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
+  const published = ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+  const where = ranges.map(({ partition, start }) => `(kafka_partition = ${partition} AND kafka_offset >= ${start})`);
+  const [[rows = '', places = '', beyond = ''] = []] = await rowsOf(
+    world.deployment.engine,
+    `SELECT count(), uniqExact(kafka_partition, kafka_offset),
+       countIf(kafka_offset >= transform(kafka_partition, [${[...ends.keys()]}], [${[...ends.values()]}], 0))
+     FROM events WHERE ${where.join(' OR ')}`,
+  );
+  assert.equal(rows, places, 'rows of messages, and different places in the log that they name');
+  assert.equal(beyond, '0', 'rows behind the end of the log');
+  const copies = published - exact;
+  // Copies of one message within one block fold as they are inserted; all others stand, since nothing merges here.
+  assert.ok(Number(rows) <= published && Number(rows) >= exact, `${rows} rows of ${published} records`);
+  assert.ok(published - Number(rows) <= copies, `${rows} rows and ${copies} copies make ${published} records`);
+  return { published, rows: Number(rows) };
+}
+
+async function checkNoDeadLetters(world: World): Promise<void> {
+  for (const { name } of allTopics().filter(({ name }) => name.endsWith('.dead'))) {
+    const letters = [...(await endsOf(world, name)).values()].reduce((sum, end) => sum + end, 0);
+    assert.equal(letters, 0, `dead letters in ${name}`);
+  }
+}

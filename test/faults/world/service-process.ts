@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { CHECKOUT, freePorts } from '@playline/infra/local';
+import { waitFor } from './wait.ts';
+
+export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
+
+/** One process of a service, driven by signals. */
+export interface ServiceProcess {
+  readonly service: ServiceName;
+  /** Its own among all processes of the world: names its log. */
+  readonly name: string;
+  readonly pid: number;
+  /** Its public listener; '' for a service that has none. */
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly logFile: string;
+  readonly isAlive: boolean;
+  /** Exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+  signal(signal: NodeJS.Signals): void;
+  /** Resident memory in bytes, as the kernel counts it. */
+  residentBytes(): number;
+  isReady(): Promise<boolean>;
+  /** @throws Error with the end of its log when it exits or takes too long */
+  whenReady(maxMs?: number): Promise<void>;
+  /** SIGTERM, and SIGKILL when that is not heard; resolves when it has ended. */
+  close(): Promise<void>;
+}
+
+export interface ServiceStart {
+  service: ServiceName;
+  name: string;
+  /** All it sees besides PATH and its ports. */
+  environment: Record<string, string>;
+  logFile: string;
+}
+
+/** A service gives itself 25 s to drain. */
+const CLOSE_MAX_MS = 28_000;
+/** A process starts in a second on a machine that is idle; this is for one that is not. */
+const READY_MAX_MS = 60_000;
+const LOG_CHARACTERS_MAX = 2_000;
+/** Children that still run when this process ends for whatever reason. */
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** The last of what a process wrote. */
+export function endOf(logFile: string): string {
+  return readFileSync(logFile, 'utf8').slice(-LOG_CHARACTERS_MAX);
+}
+
+function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
+  mkdirSync(dirname(logFile), { recursive: true });
+  const log = openSync(logFile, 'a');
+  const child = spawn(process.execPath, [join(CHECKOUT, 'services', service, 'src', 'main.ts')], {
+    cwd: CHECKOUT,
+    env: { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1', ...environment, ...ports },
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  running.add(child);
+  return child;
+}
+
+async function answers(url: string): Promise<boolean> {
+  const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(3_000) });
+  await response.arrayBuffer();
+  return response.ok;
+}
+
+/** Starts a process; it is there at once and ready when `whenReady` says so. */
+export async function openServiceProcess(start: ServiceStart): Promise<ServiceProcess> {
+  const { service, name, logFile } = start;
+  const [httpPort = 0, adminPort = 0] = await freePorts(2);
+  const child = spawnLogged(start, { HTTP_PORT: String(httpPort), ADMIN_PORT: String(adminPort) });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${name} could not be started`);
+  const exited = new Promise<number | NodeJS.Signals>((resolve) =>
+    child.once('exit', (code, signal) => {
+      running.delete(child);
+      resolve(code ?? signal ?? 1);
+    }),
+  );
+  const adminUrl = `http://127.0.0.1:${adminPort}`;
+  const isReady = () => answers(`${adminUrl}/readyz`).catch(() => false);
+  return {
+    service,
+    name,
+    pid,
+    url: service === 'gateway' ? `http://127.0.0.1:${httpPort}` : '',
+    adminUrl,
+    logFile,
+    exited,
+    get isAlive() {
+      return running.has(child);
+    },
+    signal: (signal) => void child.kill(signal),
+    residentBytes: () => residentBytesOf(pid),
+    isReady,
+    whenReady: async (maxMs = READY_MAX_MS) => {
+      await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), maxMs);
+      if (!running.has(child)) throw new Error(`${name} ended (${await exited}):\n${endOf(logFile)}`);
+    },
+    close: async () => {
+      if (!running.has(child)) return;
+      child.kill('SIGTERM');
+      child.kill('SIGCONT');
+      const patience = setTimeout(() => child.kill('SIGKILL'), CLOSE_MAX_MS);
+      await exited;
+      clearTimeout(patience);
+    },
+  };
+}
+
+function residentBytesOf(pid: number): number {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kib) * 1024;
+}

@@ -1,0 +1,120 @@
+import { Agent } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createRandom, type Random } from '../../../services/operator/src/simulate/random.ts';
+import type { Ledger } from './ledger.ts';
+import { createMessage } from './messages.ts';
+import { type Attempt, post } from './post.ts';
+import { waitFor } from './wait.ts';
+
+export interface TrafficOptions {
+  seed: number;
+  ledger: Ledger;
+  key: string;
+  /** Gateways to send to; asked anew for each attempt, so one may come or go. */
+  urls: () => readonly string[];
+  /** Clients that send at the same time, one batch after another. */
+  clients?: number;
+  batchMax?: number;
+  /** A client rests up to this long between two batches. */
+  restMaxMs?: number;
+}
+
+/** Clients that send batches until they are told to stop, and each batch until a 2xx has come. */
+export interface Traffic {
+  /** Resolves when that many more batches have been acknowledged. */
+  flows(batches: number, maxMs?: number): Promise<void>;
+  /** Sends no further batch; resolves when every batch that was begun is acknowledged. @throws Error when one is not */
+  close(maxMs?: number): Promise<void>;
+  /** Ends at once, whatever is open: for a trial that has failed. */
+  abort(): void;
+}
+
+/** As a client that means well: soon enough for a test, and no storm. */
+const RESEND_MIN_MS = 50;
+const RESEND_MAX_MS = 200;
+/** A killed broker takes up to a quarter of a minute to come back, on a busy machine longer. */
+const CLOSE_MAX_MS = 90_000;
+
+/** Statuses after which the contract has clients send the same ids again; 0 is no answer. */
+const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
+
+class RunningTraffic implements Traffic {
+  readonly #options: TrafficOptions;
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #clients: Promise<void>[];
+  #stopping = false;
+  #aborted = false;
+  #acknowledged = 0;
+  #fault: Error | null = null;
+
+  constructor(options: TrafficOptions) {
+    this.#options = options;
+    const { clients = 8, seed } = options;
+    this.#clients = Array.from({ length: clients }, (_, index) =>
+      // A generator each: what one client sends does not depend on how quickly others are answered.
+      this.#run(createRandom(seed * 1_000 + index)).catch((error) => {
+        this.#fault ??= error as Error;
+      }),
+    );
+  }
+
+  async #run(random: Random): Promise<void> {
+    const { batchMax = 20, restMaxMs = 40 } = this.#options;
+    while (!this.#stopping) {
+      const messages = Array.from({ length: random.integer(1, batchMax) }, () => createMessage(random));
+      await this.#deliver(messages, random);
+      await delay(random.integer(0, restMaxMs));
+    }
+  }
+
+  async #deliver(messages: readonly { messageId: string }[], random: Random): Promise<void> {
+    const { ledger, key, urls } = this.#options;
+    const ids = messages.map(({ messageId }) => messageId);
+    const body = JSON.stringify({ messages });
+    ledger.send(ids);
+    for (;;) {
+      const attempt: Attempt = await post({ url: random.pick(urls()), key, body, agent: this.#agent });
+      ledger.note(ids, attempt);
+      if (this.#aborted) return;
+      if (!isResent(attempt.status)) {
+        if (attempt.status !== 200) throw new Error(`a good batch was answered ${attempt.status}: ${attempt.text}`);
+        this.#acknowledged += 1;
+        return;
+      }
+      await delay(random.integer(RESEND_MIN_MS, RESEND_MAX_MS));
+    }
+  }
+
+  #check(): void {
+    if (this.#fault !== null) throw this.#fault;
+  }
+
+  async flows(batches: number, maxMs = CLOSE_MAX_MS): Promise<void> {
+    const goal = this.#acknowledged + batches;
+    await waitFor(
+      `${batches} more batches are acknowledged`,
+      () => this.#fault !== null || this.#acknowledged >= goal,
+      maxMs,
+    );
+    this.#check();
+  }
+
+  abort(): void {
+    this.#stopping = true;
+    this.#aborted = true;
+    this.#agent.destroy();
+  }
+
+  async close(maxMs = CLOSE_MAX_MS): Promise<void> {
+    this.#stopping = true;
+    const late = delay(maxMs, 'late', { ref: false });
+    const end = await Promise.race([Promise.all(this.#clients), late]);
+    this.#agent.destroy();
+    this.#check();
+    if (end === 'late') throw new Error(`batches were still not acknowledged after ${maxMs} ms`);
+  }
+}
+
+export function openTraffic(options: TrafficOptions): Traffic {
+  return new RunningTraffic(options);
+}

@@ -1,0 +1,28 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+const POLL_MS = 25;
+
+/**
+ * Waits until a condition gives a truthy value and returns it. Of its own, because the testkit is for test files alone
+ * and the command that repeats seeds is none.
+ * @throws Error with `what` and the last fault when `maxMs` passes first
+ */
+export async function waitFor<T>(
+  what: string,
+  condition: () => Promise<T> | T,
+  maxMs = 30_000,
+): Promise<NonNullable<T>> {
+  const end = Date.now() + maxMs;
+  let fault: unknown = null;
+  for (;;) {
+    try {
+      const value = await condition();
+      if (value) return value;
+      fault = null;
+    } catch (error) {
+      fault = error;
+    }
+    if (Date.now() > end) throw new Error(`not within ${maxMs} ms: ${what}${fault === null ? '' : ` (${fault})`}`);
+    await delay(POLL_MS);
+  }
+}

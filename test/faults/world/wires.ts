@@ -1,0 +1,34 @@
+import { openWire, type Wire } from './wire.ts';
+
+/** A wire before each store. */
+export interface Wires {
+  readonly kafka: Wire;
+  readonly redis: Wire;
+  readonly clickhouse: Wire;
+  readonly registry: Wire;
+  /** Lets everything pass again. */
+  mend(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type Store = 'kafka' | 'redis' | 'clickhouse' | 'registry';
+
+/** @param portOf where a store listens; asked at each connection, so the wires may be there first */
+export async function openWires(portOf: (store: Store) => number): Promise<Wires> {
+  const open = (store: Store) => openWire(() => portOf(store));
+  const [kafka, redis, clickhouse, registry] = await Promise.all([
+    open('kafka'),
+    open('redis'),
+    open('clickhouse'),
+    open('registry'),
+  ]);
+  const all = [kafka, redis, clickhouse, registry];
+  return {
+    kafka,
+    redis,
+    clickhouse,
+    registry,
+    mend: async () => void (await Promise.all(all.map((wire) => wire.set('open')))),
+    close: async () => void (await Promise.all(all.map((wire) => wire.close()))),
+  };
+}

@@ -1,0 +1,141 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { placesOf, type Stack, startStack, sweepStacks } from '@playline/infra/local';
+import type { LogReader } from '@playline/stream';
+import { openLogReader } from '@playline/stream/kafka';
+import { type Deployment, openDeployment } from './deployment.ts';
+import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
+import { environmentOf, groupOf } from './settings.ts';
+import { waitFor } from './wait.ts';
+import { openWires, type Store, type Wires } from './wires.ts';
+
+/** How many processes of the consuming services run besides those that a trial starts itself. */
+export interface Crew {
+  linkers: number;
+  writers: number;
+}
+
+/** Real stores of its own, a wire before each, and processes of services between them. */
+export interface World {
+  readonly stack: Stack;
+  readonly wires: Wires;
+  /** The present one; `renew` makes another. */
+  readonly deployment: Deployment;
+  /** Reads the log at the broker itself, not through the wire. */
+  readonly log: LogReader;
+  readonly folder: string;
+  /** Starts a process of a service; the caller closes it, and the world does so at its end at the latest. */
+  start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
+  /** Brings the crew to these numbers: starts what is missing or dead, ends what is too many; resolves when all are ready. */
+  setCrew(crew: Crew): Promise<readonly ServiceProcess[]>;
+  /** Consumer group of a service. */
+  groupOf(service: ServiceName): string;
+  /** Process id of a store; waits for it while the stack starts it again. */
+  storePid(store: Store): Promise<number>;
+  /** New topics, tables and groups, after a seed has left the old ones in doubt. Ends the crew. */
+  renew(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const portIn = (address: string) => Number(/:(\d+)(?:\/|$)/.exec(address.replace(/^\w+:\/\//, ''))?.[1]);
+
+function portOf(stack: Stack, store: Store): number {
+  if (store === 'kafka') return stack.kafkaFront ?? 0;
+  if (store === 'redis') return Number(new URL(stack.file.redis).port);
+  return portIn(store === 'clickhouse' ? stack.file.clickhouse.url : stack.file.registry);
+}
+
+class RunningWorld implements World {
+  readonly stack: Stack;
+  readonly wires: Wires;
+  readonly log: LogReader;
+  readonly folder: string;
+  deployment: Deployment;
+  readonly #processes = new Set<ServiceProcess>();
+  #crew: ServiceProcess[] = [];
+  #started = 0;
+
+  constructor(parts: { stack: Stack; wires: Wires; deployment: Deployment; folder: string }) {
+    this.stack = parts.stack;
+    this.wires = parts.wires;
+    this.folder = parts.folder;
+    this.deployment = parts.deployment;
+    this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
+  }
+
+  async start(service: ServiceName, settings: Record<string, string> = {}): Promise<ServiceProcess> {
+    const name = `${service}-${++this.#started}`;
+    const environment = { ...environmentOf(service, this), ...settings };
+    const logFile = join(this.folder, 'logs', `${name}.log`);
+    const child = await openServiceProcess({ service, name, environment, logFile });
+    this.#processes.add(child);
+    void child.exited.then(() => this.#processes.delete(child));
+    return child;
+  }
+
+  async setCrew({ linkers, writers }: Crew): Promise<readonly ServiceProcess[]> {
+    const wanted: [ServiceName, number][] = [
+      ['identity-linker', linkers],
+      ['event-writer', writers],
+    ];
+    const kept: ServiceProcess[] = [];
+    const ended: ServiceProcess[] = [];
+    for (const [service, count] of wanted) {
+      const alive = this.#crew.filter((child) => child.service === service && child.isAlive);
+      kept.push(...alive.slice(0, count));
+      ended.push(...alive.slice(count));
+      for (let missing = count - alive.length; missing > 0; missing--) kept.push(await this.start(service));
+    }
+    this.#crew = kept;
+    await Promise.all([...kept.map((child) => child.whenReady()), ...ended.map((child) => child.close())]);
+    return kept;
+  }
+
+  groupOf(service: ServiceName): string {
+    return groupOf(service, this.deployment);
+  }
+
+  storePid(store: Store): Promise<number> {
+    return waitFor(`${store} has a process`, () => this.stack.file.processes[store] ?? null);
+  }
+
+  async #closeProcesses(): Promise<void> {
+    await Promise.all([...this.#processes].map((child) => child.close()));
+    this.#crew = [];
+  }
+
+  async renew(): Promise<void> {
+    await this.wires.mend();
+    await this.#closeProcesses();
+    await this.deployment.close();
+    this.deployment = await openDeployment(this.stack);
+  }
+
+  async close(): Promise<void> {
+    await this.wires.mend();
+    await this.#closeProcesses();
+    await this.log.close();
+    await this.wires.close();
+    await this.stack.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Starts a world in a folder of its own. @param say told of progress */
+export async function openWorld(say: (line: string) => void = () => {}): Promise<World> {
+  const parent = join(placesOf().state, 'test');
+  mkdirSync(parent, { recursive: true });
+  await sweepStacks(placesOf, parent);
+  const folder = mkdtempSync(join(parent, 'faults-'));
+  let stack: Stack | null = null;
+  const wires = await openWires((store) => (stack === null ? 0 : portOf(stack, store)));
+  try {
+    stack = await startStack({ directory: folder, services: [], kafkaFrontPort: wires.kafka.port, say });
+    return new RunningWorld({ stack, wires, folder, deployment: await openDeployment(stack) });
+  } catch (error) {
+    await stack?.stop();
+    await wires.close();
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
