@@ -68,7 +68,9 @@ export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> 
     keys[environment][kind] = await mintKey(places, { environment, kind, env });
   });
   // Once, with the first keys: an identity graph that is empty later has been lost, and must be rebuilt, not declared new.
-  const identity = { main: 'services/operator/src/main.ts', args: ['identity', 'init'], env, log: 'operator' };
+  // The log tells whether it is new; the tables, which hold nothing else, may not be there yet.
+  const asked = { ...env, CLICKHOUSE_URL: undefined };
+  const identity = { main: 'services/operator/src/main.ts', args: ['identity', 'init'], env: asked, log: 'operator' };
   await Promise.all([...minted, ...(kept === null ? [runMain(places, identity)] : [])]);
   writePrivateFile(demoKeysPath(places), `${JSON.stringify(keys, null, 2)}\n`);
   return keys;

@@ -37,7 +37,7 @@ export function keys(places: Places, args: readonly string[]): Promise<number> {
   return runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), 'keys', ...args]);
 }
 
-/** `npm run verify -- …` and `npm run dead-letters -- …`: commands of the operator under their own names. */
+/** `npm run verify -- …`, `npm run rebuild` and so on: commands of the operator under their own names. */
 export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
   return (places, args) =>
     runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), name, ...args]);

@@ -1,47 +1,118 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
-import type { IdentityGraph, LinkSourcePartition, Override } from './graph.ts';
+import type { Cutoff, IdentityGraph, LinkSourcePartition, Override } from './graph.ts';
 
-/** What a rebuild reads of a decision. */
-export type RebuildDecision = Pick<
-  IdentityDecisionRecord,
-  'environmentId' | 'generation' | 'partition' | 'offset' | 'outcome' | 'root' | 'moved' | 'receivedAt'
->;
+/** An override with the place of the decision that made it: of two rows of one identity the greater version is true. */
+export interface VersionedOverride extends Override {
+  readonly version: bigint;
+}
 
-/** Rows loaded in one call: about 100 KB. */
+type Rows = AsyncIterable<VersionedOverride> | Iterable<VersionedOverride>;
+
+/** What a graph is rebuilt from. */
+export interface GraphSources {
+  /** Erasures whose fences stand. */
+  readonly fences: readonly Cutoff[];
+  /** Rows of decisions that the table may lack, in any order, copies among them. Read first, and kept in memory. */
+  readonly later: Rows;
+  /** Rows of the table, one an identity. Streamed. */
+  readonly stored: Rows;
+  /** For each partition of the link topic an offset up to which every decision is among the rows. */
+  readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
+}
+
+/** Identities that a rebuild put under their roots. */
+export interface RebuiltGraph {
+  /** As the table has them. */
+  readonly fromTable: number;
+  /** Of which the log knew a later person than the table, or the table knew nothing. */
+  readonly fromLog: number;
+  /** Erased ones that a source still had; left out. */
+  readonly erased: number;
+}
+
+/** Rows loaded, or fences set, in one call: about 100 KB, well within the time that a call may take. */
 const LOAD_ROWS_MAX = 1_000;
 
 /** Overrides that a decision makes: one a moved identity. */
-export function toOverrides(decision: RebuildDecision): Override[] {
-  if (decision.outcome !== 'linked') return [];
-  const { environmentId, root, receivedAt } = decision;
-  // An identity known already keeps its link time (`load` sees to that), so `receivedAt` counts for new ones only.
-  return decision.moved.map(({ key, kind }) => ({ environmentId, key, kind, root, linkedAt: receivedAt }));
+export function toOverrides(
+  decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved'>,
+  version: bigint,
+): VersionedOverride[] {
+  const { environmentId, outcome, root, moved } = decision;
+  if (outcome !== 'linked') return [];
+  return moved.map(({ key, kind, linkedAt }) => ({ environmentId, key, kind, root, linkedAt, version }));
 }
 
 /**
- * Replays decisions, in the order of the log, into a graph without an epoch; the caller mints one afterwards.
- * The last fact of each partition counts as not applied, since perhaps not all its decisions had been published:
- * it is decided again, which changes nothing where they had.
- * @returns number of decisions replayed
+ * Loads a graph without an epoch; the caller mints one when everything else is there too. Each identity goes straight
+ * to its latest root, so neither the order of the sources nor a former run that was cut short changes the result.
+ * @throws EpochPresentFault, or a fault of the graph or of a source; then the whole may be run again
  */
-export async function rebuildFromDecisions(
-  graph: IdentityGraph,
-  decisions: AsyncIterable<RebuildDecision> | Iterable<RebuildDecision>,
-): Promise<number> {
-  const last = new Map<string, LinkSourcePartition & { offset: number }>();
-  let rows: Override[] = [];
-  let count = 0;
-  for await (const decision of decisions) {
-    const { generation, partition, offset } = decision;
-    const source = `${generation}/${partition}`;
-    if (offset > (last.get(source)?.offset ?? -1)) last.set(source, { generation, partition, offset });
-    rows.push(...toOverrides(decision));
-    count++;
-    if (rows.length < LOAD_ROWS_MAX) continue;
-    await graph.load(rows);
-    rows = [];
+export async function rebuildGraph(graph: IdentityGraph, sources: GraphSources): Promise<RebuiltGraph> {
+  await loadFences(graph, sources.fences);
+  const later = await collectLatest(sources.later);
+  const isErased = createIsErased(sources.fences);
+  const rebuilt = { fromTable: 0, fromLog: 0, erased: 0 };
+  const loader = createLoader(graph);
+  const put = async (row: VersionedOverride, source: 'fromTable' | 'fromLog') => {
+    rebuilt[isErased(row) ? 'erased' : source]++;
+    if (!isErased(row)) await loader.add(row);
+  };
+  for await (const row of sources.stored) {
+    const name = toName(row);
+    const newer = later.get(name);
+    later.delete(name);
+    if (newer !== undefined && newer.version > row.version) await put(newer, 'fromLog');
+    else await put(row, 'fromTable');
   }
-  await graph.load(rows);
-  for (const { offset, ...source } of last.values()) await graph.loadApplied(source, offset - 1);
-  return count;
+  for (const row of later.values()) await put(row, 'fromLog');
+  await loader.flush();
+  for (const { offset, ...source } of sources.applied) await graph.loadApplied(source, offset);
+  return rebuilt;
+}
+
+/** Sets fences, some at a time; safe to repeat, with or without an epoch. */
+export async function loadFences(graph: Pick<IdentityGraph, 'fence'>, fences: readonly Cutoff[]): Promise<void> {
+  for (let at = 0; at < fences.length; at += LOAD_ROWS_MAX) await graph.fence(fences.slice(at, at + LOAD_ROWS_MAX));
+}
+
+/** Sixteen bytes as sixteen one-byte characters: half the memory of hexadecimal text. */
+function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>): string {
+  return `${environmentId}\0${key.toString('latin1')}`;
+}
+
+/** The log may hold a decision twice, and an earlier one again behind a later one: only versions count. */
+async function collectLatest(rows: Rows): Promise<Map<string, VersionedOverride>> {
+  const latest = new Map<string, VersionedOverride>();
+  for await (const row of rows) {
+    const name = toName(row);
+    const known = latest.get(name);
+    if (known === undefined || known.version < row.version) latest.set(name, row);
+  }
+  return latest;
+}
+
+/** An identity linked anew after its erasure is nobody's leftover: the cut-off parts the two. */
+function createIsErased(fences: readonly Cutoff[]): (row: Override) => boolean {
+  const cutoffs = new Map<string, number>();
+  for (const fence of fences) {
+    const name = toName(fence);
+    cutoffs.set(name, Math.max(fence.cutoffMs, cutoffs.get(name) ?? fence.cutoffMs));
+  }
+  return (row) => row.linkedAt <= (cutoffs.get(toName(row)) ?? Number.NEGATIVE_INFINITY);
+}
+
+function createLoader(graph: IdentityGraph) {
+  let rows: Override[] = [];
+  const flush = async () => {
+    const full = rows;
+    rows = [];
+    await graph.load(full);
+  };
+  return {
+    flush,
+    async add(row: Override) {
+      if (rows.push(row) >= LOAD_ROWS_MAX) await flush();
+    },
+  };
 }

@@ -5,11 +5,19 @@ import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/
 import { openMemoryIdentityGraph } from '@playline/identity/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
-import { EXIT } from './command.ts';
+import { EXIT, UnreachableError } from './command.ts';
 import { createIdentityCommand } from './commands/identity.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
+
+const nowhere = () => {
+  throw new UnreachableError('nobody has told');
+};
+/** Redis is all that this operator knows of. */
+const untold = {
+  ...{ openConsents: nowhere, openHolds: nowhere, openLog: nowhere, schemaOf: nowhere, clickhouse: nowhere },
+};
 
 /** An operator on memory stores that outlive a command, in an empty folder. */
 function createOperator() {
@@ -25,7 +33,7 @@ function createOperator() {
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
     }),
-    createIdentityCommand(async () => graph),
+    createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openGraph: async () => graph }),
     createSimulateCommand({ headerPrefix: 'x-service', folder, stop: new AbortController().signal }),
   ];
   const run = async (...args: string[]) => {

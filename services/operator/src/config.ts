@@ -12,6 +12,8 @@ export const configSchema = z.object({
   CLICKHOUSE_DATABASE: settings.text().default('playline'),
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
+  /** As the linkers have it: offsets of another generation mean other facts. */
+  LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });

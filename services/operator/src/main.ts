@@ -1,12 +1,14 @@
 import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { openRedisConsentStore } from '@playline/consent/redis';
 import { TOPICS } from '@playline/contracts';
+import { openRedisErasureHolds } from '@playline/erasure/redis';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
-import { createIdentityCommand } from './commands/identity.ts';
+import { createIdentityCommands } from './commands/identity-commands.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
@@ -14,6 +16,7 @@ import { configSchema } from './config.ts';
 import { publishDemoKey } from './keys/demo-keys.ts';
 import { openKeyLog } from './keys/key-log.ts';
 
+const stores = { openRedisIdentityGraph, openRedisConsentStore, openRedisErasureHolds };
 const terminal: Terminal = {
   result: (line) => void process.stdout.write(`${line}\n`),
   progress: (line) => void process.stderr.write(`${line}\n`),
@@ -21,8 +24,7 @@ const terminal: Terminal = {
 };
 
 async function main(): Promise<number> {
-  const config = parseConfig(configSchema, process.env);
-  const folder = process.cwd();
+  const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
   const addresses = createAddresses(config, folder);
   const { redis, kafka, registry } = addresses;
   const topic = config.TOPIC_PREFIX + TOPICS.accessKeys.name;
@@ -34,14 +36,15 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  const keys = createKeysCommand({
+    openView: async () => openRedisKeyStore({ url: redis() }),
+    openLog,
+    prefix: config.ACCESS_KEY_PREFIX,
+    publish: (changed) => publishDemoKey({ folder, redisUrl: redis() }, changed),
+  });
   const commands = [
-    createKeysCommand({
-      openView: async () => openRedisKeyStore({ url: redis() }),
-      openLog,
-      prefix: config.ACCESS_KEY_PREFIX,
-      publish: (changed) => publishDemoKey({ folder, redisUrl: redis() }, changed),
-    }),
-    createIdentityCommand(async () => openRedisIdentityGraph({ url: redis() })),
+    keys,
+    ...createIdentityCommands({ ...log, ...stores }, { addresses, config, keys }),
     createSimulateCommand({ headerPrefix: config.HTTP_HEADER_PREFIX, folder, stop: stop.signal }),
     ...createLogCommands(log, { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
   ];

@@ -18,18 +18,25 @@ export interface LogCommandsContext {
   readonly stop: AbortSignal;
 }
 
-/** The commands that read the log itself: `verify` and `dead-letters`. */
-export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
-  const { addresses, topicPrefix, stop } = context;
+/** What commands read of the log; the registry is opened with the first question. */
+export function createLogSources(
+  adapters: Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
+  addresses: Addresses,
+) {
   let registry: ReturnType<LogAdapters['createSchemaRegistry']> | null = null;
-  const shared = {
-    topicPrefix,
+  return {
     openLog: () => adapters.openLogReader({ brokers: addresses.kafka(), clientId: 'operator' }),
     schemaOf: (id: number) => {
       registry ??= adapters.createSchemaRegistry({ url: addresses.registry() });
       return registry.schemaOf(id);
     },
   };
+}
+
+/** The commands that read the log itself: `verify` and `dead-letters`. */
+export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
+  const { addresses, topicPrefix, stop } = context;
+  const shared = { topicPrefix, ...createLogSources(adapters, addresses) };
   return [
     createVerifyCommand({ ...shared, clickhouse: addresses.clickhouse }),
     createDeadLettersCommand({

@@ -21,6 +21,7 @@ import { createLogCommands } from '../commands/log-commands.ts';
 import { configSchema } from '../config.ts';
 
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
+const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).pathname;
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
 const NOW_MS = 1_790_000_000_000;
 const TEXTS = (
@@ -130,6 +131,15 @@ function createProcesses(environment: Record<string, string>) {
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
       return child;
     },
+    /** Needs at least REDIS_URL and IDENTITY_PEPPER; resolves when it lives, since without an epoch it is not ready. */
+    startLinker: async (settings: Record<string, string>) => {
+      const port = await freePort();
+      const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '6000' };
+      const child = start([LINKER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}linker`, ...settings });
+      const adminUrl = `http://127.0.0.1:${port}`;
+      await until('the linker lives', async () => (await fetch(`${adminUrl}/livez`)).ok);
+      return { child, adminUrl };
+    },
     killAll: () => Promise.all([...running].map((child) => stop(child, 'SIGKILL'))),
   };
 }
@@ -151,9 +161,16 @@ export async function openLogFixture() {
     key: null,
     value: frameRecord(schemaIdOf(topic), codec.encode(record)),
   });
+  /** Whether a group has committed all that a topic holds. */
+  const isCaughtUp = async (topic: string, consumers: string) => {
+    const committed = await reader.committed(consumers, prefix + topic);
+    const bounds = await reader.bounds(prefix + topic);
+    return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
+  };
   return {
     ...processes,
     prefix,
+    environment,
     brokers: stores.kafka,
     group,
     producer,
@@ -169,13 +186,9 @@ export async function openLogFixture() {
         for await (const record of reader.read({ topic: prefix + topic, ...bounds })) records.push(record);
       return records;
     },
+    isCaughtUp,
     /** Resolves when the writer has committed all that a topic holds. */
-    caughtUp: (topic: string) =>
-      until(`the writer has all of ${topic}`, async () => {
-        const committed = await reader.committed(group, prefix + topic);
-        const bounds = await reader.bounds(prefix + topic);
-        return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
-      }),
+    caughtUp: (topic: string) => until(`the writer has all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();
       await Promise.all([producer.close(), reader.close()]);

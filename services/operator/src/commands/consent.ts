@@ -1,0 +1,42 @@
+import { loadFences } from '@playline/identity';
+import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { restoreConsents, restoreLaterConsents, sum } from '../rebuild/restore-consents.ts';
+import { readFences } from '../rebuild/tables.ts';
+import { type StoresContext, withStores } from '../rebuild/with-stores.ts';
+
+const HELP = `usage: operator consent rebuild [options]          (npm run consent -- rebuild)
+
+Puts the consents of tables and log back into Redis, behind the fences of erasures. Safe at any time, beside gateways
+that write, and to repeat: the later place in the log wins. For a Redis that lost its last second, or doubts about one
+answer. Where Redis was emptied, npm run rebuild restores everything, consents included.
+
+  --writer-group event-writer      consumer group of the event writer
+  --json                           the result as one JSON line
+
+Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL with its account, or a stack that runs here
+(.playline/stack.json).`;
+
+const OPTIONS = {
+  'writer-group': { type: 'string', default: 'event-writer' },
+  json: { type: 'boolean', default: false },
+} as const;
+
+export function createConsentCommand(context: StoresContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const { values, words } = parseOptions(args, OPTIONS, 1);
+    if (words[0] !== 'rebuild') throw new UsageError('expected rebuild');
+    const writerGroup = textOf(values, 'writer-group') ?? OPTIONS['writer-group'].default;
+    await withStores(context, { writerGroup, onProgress: terminal.progress }, async (sources, targets) => {
+      await loadFences(targets.graph, await readFences(sources.query));
+      const { rebuilt, tail } = await restoreConsents(sources, targets);
+      const consents = sum(rebuilt, await restoreLaterConsents(sources, targets, tail));
+      const { applied, superseded, fenced } = consents;
+      const line = `${applied} consents put back, ${superseded} changes that later ones stand for, ${fenced} erased`;
+      terminal.result(values.json === true ? JSON.stringify(consents) : line);
+      if ((await targets.graph.readEpoch()) === null)
+        terminal.progress('there is no epoch: gateways refuse until npm run rebuild has put back the rest');
+    });
+    return EXIT.ok;
+  };
+  return { name: 'consent', summary: 'rebuild the consents', help: HELP, run };
+}

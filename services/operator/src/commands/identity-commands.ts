@@ -1,0 +1,57 @@
+import type { ConsentStore } from '@playline/consent';
+import { TOPICS } from '@playline/contracts';
+import type { ErasureHolds } from '@playline/erasure';
+import type { IdentityGraph } from '@playline/identity';
+import type { Addresses } from '../addresses.ts';
+import { type Command, EXIT } from '../command.ts';
+import type { OperatorConfig } from '../config.ts';
+import { createConsentCommand } from './consent.ts';
+import { createIdentityCommand } from './identity.ts';
+import { createLogSources, type LogAdapters } from './log-commands.ts';
+
+/** Opens what Redis holds, apart from the access keys; the `./redis` adapters of the nouns have them. */
+export interface RedisAdapters {
+  readonly openRedisIdentityGraph: (options: { url: string; linkTopic: string }) => Promise<IdentityGraph>;
+  readonly openRedisConsentStore: (options: { url: string }) => Promise<ConsentStore>;
+  readonly openRedisErasureHolds: (options: { url: string }) => Promise<ErasureHolds>;
+}
+
+export interface IdentityCommandsContext {
+  readonly addresses: Addresses;
+  readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
+  /** The command of the access keys. */
+  readonly keys: Command;
+}
+
+const HELP = `usage: operator rebuild [options]          (npm run rebuild)
+
+For a Redis that was emptied: keys rebuild, then identity rebuild, which takes the consents along. Killed half-way it is
+simply run again. Options are those of identity rebuild.`;
+
+/** The commands that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
+export function createIdentityCommands(
+  adapters: RedisAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
+  { addresses, config, keys }: IdentityCommandsContext,
+): Command[] {
+  const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
+  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
+  const context = {
+    ...createLogSources(adapters, addresses),
+    clickhouse: addresses.clickhouse,
+    openGraph: async () => adapters.openRedisIdentityGraph({ url: addresses.redis(), linkTopic }),
+    openConsents: async () => adapters.openRedisConsentStore({ url: addresses.redis() }),
+    openHolds: async () => adapters.openRedisErasureHolds({ url: addresses.redis() }),
+    ...{ topicPrefix, generation },
+  };
+  const identity = createIdentityCommand(context);
+  const rebuild: Command = {
+    name: 'rebuild',
+    summary: 'restore a Redis that was emptied: access keys, identities, consents',
+    help: HELP,
+    async run(args, terminal) {
+      const code = await keys.run(['rebuild'], terminal);
+      return code === EXIT.ok ? identity.run(['rebuild', ...args], terminal) : code;
+    },
+  };
+  return [identity, createConsentCommand(context), rebuild];
+}

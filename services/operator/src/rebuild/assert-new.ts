@@ -1,0 +1,62 @@
+import { TOPICS } from '@playline/contracts';
+import { awaitStore } from '../await-store.ts';
+import { createQueryRows, readRows } from '../clickhouse-query.ts';
+import { UnreachableError } from '../command.ts';
+import type { StoresContext } from './with-stores.ts';
+
+/** What an empty Redis would contradict. The end of a topic never goes back, whatever retention takes. */
+const TELLING_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
+const TELLING_TABLES = ['identity_overrides', 'consent_log'];
+
+type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
+
+/**
+ * Makes sure that a deployment is new, as far as its addresses are told: that nobody was ever linked, chose a consent
+ * or was erased. An epoch over an empty graph would part everybody, and say that nobody has refused.
+ * @throws Error when it is not new, UnreachableError when a store does not answer
+ */
+export async function assertNew(context: Context): Promise<void> {
+  const found = [...(await findRecords(context)), ...(await findRows(context))];
+  if (found.length === 0) return;
+  throw new Error(
+    `${found.join(', ')} hold data, so this Redis is not new but has lost what it held, and consumers must wait: ` +
+      'npm run rebuild puts it back',
+  );
+}
+
+async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]> {
+  const log = toldOrNull(openLog);
+  if (log === null) return [];
+  try {
+    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    const found: string[] = [];
+    for (const { name } of TELLING_TOPICS)
+      if ((await log.bounds(topicPrefix + name)).some(({ end }) => end > 0)) found.push(topicPrefix + name);
+    return found;
+  } finally {
+    await log.close();
+  }
+}
+
+async function findRows({ clickhouse }: Context): Promise<string[]> {
+  const account = toldOrNull(clickhouse);
+  if (account === null) return [];
+  // From the database that every account has: the deployment's own may not be there yet.
+  const query = createQueryRows({ ...account, database: 'system' });
+  await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+  const names = TELLING_TABLES.map((name) => `'${name}'`).join();
+  const rows = await readRows(
+    query(`SELECT name FROM system.tables WHERE database = '${account.database.replaceAll("'", "''")}'
+      AND name IN (${names}) AND total_rows > 0 ORDER BY name`),
+  );
+  return rows.map(([name]) => String(name));
+}
+
+function toldOrNull<T>(find: () => T): T | null {
+  try {
+    return find();
+  } catch (fault) {
+    if (fault instanceof UnreachableError) return null;
+    throw fault;
+  }
+}

@@ -1,0 +1,103 @@
+import { FRAME_BYTES, type RecordCodec, schemaIdOf, type Topic } from '@playline/contracts';
+import { type LogBounds, type StreamRecord, UnknownSchemaFault } from '@playline/stream';
+import type { RebuildSources } from './stores.ts';
+
+/** Part of a topic, and where it ended when it was looked at. */
+export interface LogTail<R> {
+  readonly topic: string;
+  readonly codec: RecordCodec<R>;
+  readonly bounds: readonly LogBounds[];
+}
+
+export interface ReadRecord<R> {
+  readonly record: StreamRecord;
+  readonly value: R;
+}
+
+type Named<R> = readonly [topic: Topic, codec: RecordCodec<R>];
+
+/**
+ * The part of a topic that the tables may lack: from what the event writer has committed to the end. Its commits are
+ * asked for before the end, and tables are to be read after both: then nothing is in neither.
+ * @throws Error when the topic does not exist
+ */
+export async function findTail<R>(sources: RebuildSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
+  const topic = sources.topicPrefix + name;
+  const committed = await sources.log.committed(sources.writerGroup, topic);
+  const bounds = (await boundsOf(sources, topic)).map(({ partition, start, end }) => {
+    const next = committed.get(partition) ?? start;
+    if (next < start)
+      sources.onProgress(
+        `${topic}/${partition}: ${start - next} records expired before the event writer had them, and are lost`,
+      );
+    return { partition, start: Math.max(start, Math.min(next, end)), end };
+  });
+  return { topic, codec, bounds };
+}
+
+/** A whole topic. @throws Error when it does not exist */
+export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
+  const topic = sources.topicPrefix + name;
+  return { topic, codec, bounds: await boundsOf(sources, topic) };
+}
+
+/** What has been added behind the end of a part since. */
+export async function findGrowth<R>(sources: RebuildSources, tail: LogTail<R>): Promise<LogTail<R>> {
+  const ends = new Map(tail.bounds.map(({ partition, end }) => [partition, end]));
+  const bounds = await boundsOf(sources, tail.topic);
+  return { ...tail, bounds: bounds.map((now) => ({ ...now, start: ends.get(now.partition) ?? now.start })) };
+}
+
+export function countOffsets({ bounds }: Pick<LogTail<unknown>, 'bounds'>): number {
+  return bounds.reduce((sum, { start, end }) => sum + Math.max(0, end - start), 0);
+}
+
+/** @throws Error when the topic does not exist: with a wrong prefix a rebuild would find nothing and call it whole */
+export async function boundsOf({ log }: RebuildSources, topic: string): Promise<LogBounds[]> {
+  const bounds = await log.bounds(topic);
+  if (bounds.length === 0) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
+  return bounds;
+}
+
+/**
+ * Its records in the order of each partition. One that cannot be read is told and passed over: for the event writer it
+ * is a dead letter.
+ * @throws Error of the log or of the registry
+ */
+export async function* readTail<R>(sources: RebuildSources, tail: LogTail<R>): AsyncGenerator<ReadRecord<R>> {
+  const decode = createDecode(sources, tail.codec);
+  for (const { partition, start, end } of tail.bounds)
+    for await (const record of sources.log.read({ topic: tail.topic, partition, start, end })) {
+      const value = await decode(record);
+      if (value !== null) yield { record, value };
+      else sources.onProgress(`${tail.topic}/${partition}/${record.offset} cannot be read, and is left out`);
+    }
+}
+
+function createDecode<R>({ schemaOf }: RebuildSources, codec: RecordCodec<R>) {
+  const decoders = new Map<number, ((bytes: Buffer) => R) | null>();
+  const decoderOf = async (id: number) => {
+    const known = decoders.get(id);
+    if (known !== undefined) return known;
+    const text = await schemaOf(id).catch((fault: unknown) => {
+      if (fault instanceof UnknownSchemaFault) return null;
+      throw fault;
+    });
+    const decoder = text === null ? null : orNull(() => codec.decoderOf(text));
+    decoders.set(id, decoder);
+    return decoder;
+  };
+  return async ({ value }: StreamRecord): Promise<R | null> => {
+    const id = value === null ? null : schemaIdOf(value);
+    const decoder = id === null ? null : await decoderOf(id);
+    return value === null || decoder === null ? null : orNull(() => decoder(value.subarray(FRAME_BYTES)));
+  };
+}
+
+function orNull<T>(make: () => T): T | null {
+  try {
+    return make();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,45 @@
+import type { RebuiltConsents } from '@playline/consent';
+import { EpochPresentFault } from '@playline/identity';
+import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
+import { type LinkerProgress, type RestoredGraph, restoreGraph } from './restore-graph.ts';
+import { restoreHolds } from './restore-holds.ts';
+import type { RebuildSources, RebuildTargets } from './stores.ts';
+
+/** What a rebuild has put back. */
+export interface RebuiltIdentity {
+  readonly graph: RestoredGraph;
+  readonly consents: RebuiltConsents;
+  readonly holds: number;
+  readonly epoch: string;
+}
+
+/**
+ * Restores a Redis that was emptied: fences, graph, consents, holds, and the epoch when all of them are there, because
+ * it is the word for it that linkers and gateways wait for. A run that was cut short has minted none, and is repeated.
+ * @throws Error when there is an epoch, or of a store
+ */
+export async function rebuildIdentity(
+  sources: RebuildSources,
+  targets: RebuildTargets,
+  progress: LinkerProgress,
+): Promise<RebuiltIdentity> {
+  const { graph } = targets;
+  if ((await graph.readEpoch()) !== null) throw new Error(IN_USE);
+  const restored = await restoreGraph(sources, graph, progress).catch((fault: unknown) => {
+    throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
+  });
+  const { rebuilt, tail } = await restoreConsents(sources, targets);
+  // Late, since requests may be made while the graph is read.
+  const holds = await restoreHolds(sources, targets);
+  const epoch = await graph.mintEpoch();
+  const consents = sum(rebuilt, await restoreLaterConsents(sources, targets, tail));
+  return { graph: restored, consents, holds, epoch };
+}
+
+/**
+ * An epoch says that everything is there, and linkers work with it: loading over it would undo what they do. Whoever
+ * knows better empties Redis, which stops them; nothing in it is kept nowhere else.
+ */
+const IN_USE =
+  'the identity graph has an epoch: it is whole and in use, and was left alone. If it was initialised by mistake or ' +
+  'comes from an old copy, empty that database of Redis (FLUSHDB), which stops all consumers, and run npm run rebuild';

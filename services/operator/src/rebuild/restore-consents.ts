@@ -1,0 +1,53 @@
+import { type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/consent';
+import { type ConsentRecord, consentCodec, TOPICS } from '@playline/contracts';
+import { findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
+import type { RebuildSources, RebuildTargets } from './stores.ts';
+import { readConsents } from './tables.ts';
+
+export interface RestoredConsents {
+  readonly rebuilt: RebuiltConsents;
+  /** The part of the log that was read. */
+  readonly tail: LogTail<ConsentRecord>;
+}
+
+/**
+ * Puts every consent back: those of the table, and those of the log that the table may lack. Only places count, so it
+ * may run beside gateways that write, and again. Fences must stand.
+ */
+export async function restoreConsents(
+  sources: RebuildSources,
+  { consents }: Pick<RebuildTargets, 'consents'>,
+): Promise<RestoredConsents> {
+  const tail = await findTail(sources, [TOPICS.consents, consentCodec]);
+  const stored = await rebuildConsents(consents, readConsents(sources.query));
+  const later = await rebuildConsents(consents, toPlaced(sources, tail));
+  return { rebuilt: sum(stored, later), tail };
+}
+
+/**
+ * Puts back what came behind the end of `tail` since. For the moment after the epoch was minted: a gateway that had
+ * logged a change before it found no store to put it into.
+ */
+export async function restoreLaterConsents(
+  sources: RebuildSources,
+  { consents }: Pick<RebuildTargets, 'consents'>,
+  tail: LogTail<ConsentRecord>,
+): Promise<RebuiltConsents> {
+  return rebuildConsents(consents, toPlaced(sources, await findGrowth(sources, tail)));
+}
+
+export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {
+  return {
+    applied: a.applied + b.applied,
+    superseded: a.superseded + b.superseded,
+    fenced: a.fenced + b.fenced,
+  };
+}
+
+async function* toPlaced(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<PlacedConsent> {
+  for await (const { record, value } of readTail(sources, tail)) {
+    const { environmentId, identityKey, status, receivedAt } = value;
+    const place = { partition: record.partition, offset: record.offset, loggedAtMs: record.timestampMs };
+    yield { environmentId, identityKey, status, receivedAt, place };
+  }
+}

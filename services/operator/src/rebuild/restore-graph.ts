@@ -1,0 +1,98 @@
+import { type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
+import { toOverrideVersion } from '@playline/events';
+import {
+  type GraphSources,
+  type IdentityGraph,
+  type RebuiltGraph,
+  rebuildGraph,
+  toOverrides,
+  type VersionedOverride,
+} from '@playline/identity';
+import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
+import type { RebuildSources } from './stores.ts';
+import { readFences, readOverrides } from './tables.ts';
+
+export interface LinkerProgress {
+  /** Consumer group of the linkers: the decisions of every fact that it has committed are in the log. */
+  readonly linkerGroup: string;
+  /** LINK_TOPIC_GENERATION of the linkers. */
+  readonly generation: number;
+  /** Go on although the group has committed nothing: facts are decided again from the beginning of the log. */
+  readonly decideAgain: boolean;
+}
+
+export interface RestoredGraph extends RebuiltGraph {
+  readonly fences: number;
+  /** Decisions of the log that were read, whether or not the tables had them too. */
+  readonly decisions: number;
+  readonly partitions: number;
+}
+
+/**
+ * Linkers refuse while there is no epoch, so decisions come only from batches that were under way when Redis was lost:
+ * one a linker. More would be a linker that works on another Redis.
+ */
+const ROUNDS_MAX = 5;
+
+/**
+ * Loads the graph from tables and log. What was published while the tables were read may stand in half of what was
+ * read, so then everything is read again.
+ * @throws EpochPresentFault, or a fault of a store; then it may be run again
+ */
+export async function restoreGraph(
+  sources: RebuildSources,
+  graph: IdentityGraph,
+  progress: LinkerProgress,
+): Promise<RestoredGraph> {
+  for (let round = 1; round <= ROUNDS_MAX; round++) {
+    // The linkers' commits before the end of the decisions: what they have committed is published, and so is read.
+    const applied = await readApplied(sources, progress);
+    const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
+    if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
+    const fences = await readFences(sources.query);
+    const rebuilt = await rebuildGraph(graph, {
+      ...{ fences, applied },
+      later: toRows(sources, tail),
+      stored: readOverrides(sources.query),
+    });
+    const growth = countOffsets(await findGrowth(sources, tail));
+    if (growth === 0)
+      return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
+    sources.onProgress(`${growth} decisions were published meanwhile: reading everything again`);
+  }
+  throw new Error('decisions are still being published: a linker works on another Redis. Stop it, and try again');
+}
+
+/**
+ * Facts before a group's commit are decided and published. Those from it on are decided again: where their decision is
+ * in the graph already they come to `unchanged`, or are refused as before, since components only grow.
+ */
+async function readApplied(
+  sources: RebuildSources,
+  { linkerGroup, generation }: LinkerProgress,
+): Promise<GraphSources['applied']> {
+  const topic = sources.topicPrefix + TOPICS.identityLinks.name;
+  const committed = await sources.log.committed(linkerGroup, topic);
+  const bounds = await boundsOf(sources, topic);
+  // A commit behind the end is one of a topic that stood there before.
+  return bounds.map(({ partition, end }) => ({
+    ...{ generation, partition },
+    offset: Math.min(committed.get(partition) ?? 0, end) - 1,
+  }));
+}
+
+/** @throws Error when somebody has decided facts, and it was not this group */
+function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGroup }: LinkerProgress): void {
+  if (tail.bounds.every(({ end }) => end === 0)) return;
+  throw new Error(
+    `the consumer group '${linkerGroup}' has committed nothing: is --linker-group the linkers'? If they have never ` +
+      'committed anything, --decide-again has them decide every fact of the log again',
+  );
+}
+
+async function* toRows(
+  sources: RebuildSources,
+  tail: LogTail<IdentityDecisionRecord>,
+): AsyncGenerator<VersionedOverride> {
+  for await (const { value } of readTail(sources, tail)) yield* toOverrides(value, toOverrideVersion(value));
+}

@@ -1,0 +1,26 @@
+import type { ConsentStore } from '@playline/consent';
+import type { ErasureHolds } from '@playline/erasure';
+import type { IdentityGraph } from '@playline/identity';
+import type { LogReader } from '@playline/stream';
+import type { QueryRows } from '../clickhouse-query.ts';
+
+/** What a rebuild reads: the log and the tables. */
+export interface RebuildSources {
+  readonly log: LogReader;
+  readonly query: QueryRows;
+  /** The text of a schema. @throws UnknownSchemaFault */
+  readonly schemaOf: (id: number) => Promise<string>;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  /** Consumer group of the event writer: what it has committed stands in the tables. */
+  readonly writerGroup: string;
+  /** Told what is found on the way, for a person. */
+  readonly onProgress: (line: string) => void;
+}
+
+/** Everything of Redis that a rebuild writes, apart from the access keys. */
+export interface RebuildTargets {
+  readonly graph: IdentityGraph;
+  readonly consents: ConsentStore;
+  readonly holds: ErasureHolds;
+}

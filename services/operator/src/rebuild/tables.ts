@@ -1,0 +1,116 @@
+import type { ChosenStatus, PlacedConsent } from '@playline/consent';
+import { IDENTITY_KINDS } from '@playline/contracts';
+import type { Cutoff, VersionedOverride } from '@playline/identity';
+import { type QueryRows, readRows } from '../clickhouse-query.ts';
+
+/** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */
+const ROWS_A_PAGE_MAX = 100_000;
+
+type Row = readonly unknown[];
+
+/** A table in the order of its sorting key, whose columns are the first ones of a row. */
+interface Pages {
+  readonly table: string;
+  readonly key: string;
+  readonly columns: string;
+  /** The place of a row in the table as a SQL tuple. */
+  toPlace(row: Row): string;
+}
+
+async function* readPages(query: QueryRows, { table, key, columns, toPlace }: Pages): AsyncGenerator<Row> {
+  for (let after = ''; ; ) {
+    let last: Row = [];
+    let count = 0;
+    const where = after === '' ? '' : `WHERE (${key}) > ${after}`;
+    for await (const row of query(
+      `SELECT ${columns} FROM ${table} ${where} ORDER BY ${key} LIMIT ${ROWS_A_PAGE_MAX}`,
+    )) {
+      last = row;
+      count++;
+      yield row;
+    }
+    if (count < ROWS_A_PAGE_MAX) return;
+    after = toPlace(last);
+  }
+}
+
+const CHOSEN_STATUSES: readonly ChosenStatus[] = ['none', 'anonymous', 'full'];
+
+/** Environment ids hold nothing that a SQL text would have to escape. */
+const IDENTITY = 'environment_id, lower(hex(identity_key))';
+const toKeyText = ([environmentId, key]: Row) => `'${environmentId}', toFixedString(unhex('${key}'), 16)`;
+const toIdentity = ([environmentId, key]: Row) => ({
+  environmentId: String(environmentId),
+  key: Buffer.from(String(key), 'hex'),
+});
+
+/** The person of every linked identity. */
+export async function* readOverrides(query: QueryRows): AsyncGenerator<VersionedOverride> {
+  const rows = readPages(query, {
+    table: 'identity_overrides FINAL',
+    key: 'environment_id, identity_key',
+    columns: `${IDENTITY}, lower(hex(person_key)), kind, toUnixTimestamp64Milli(linked_at), toString(version)`,
+    toPlace: (row) => `(${toKeyText(row)})`,
+  });
+  for await (const row of rows) {
+    const [, , root, kind, linkedAt, version] = row;
+    yield {
+      ...toIdentity(row),
+      root: Buffer.from(String(root), 'hex'),
+      kind: wordOf(IDENTITY_KINDS, kind),
+      linkedAt: Number(linkedAt),
+      version: BigInt(String(version)),
+    };
+  }
+}
+
+/** Every change of a consent, superseded ones included. */
+export async function* readConsents(query: QueryRows): AsyncGenerator<PlacedConsent> {
+  const rows = readPages(query, {
+    table: 'consent_log',
+    key: 'environment_id, identity_key, kafka_partition, kafka_offset',
+    columns: `${IDENTITY}, kafka_partition, toString(kafka_offset), status, toUnixTimestamp64Milli(received_at),
+      toUnixTimestamp64Milli(logged_at)`,
+    toPlace: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
+  });
+  for await (const row of rows) {
+    const [, , partition, offset, status, receivedAt, loggedAt] = row;
+    const { environmentId, key } = toIdentity(row);
+    yield {
+      ...{ environmentId, identityKey: key },
+      status: wordOf(CHOSEN_STATUSES, status),
+      receivedAt: Number(receivedAt),
+      place: { partition: Number(partition), offset: Number(offset), loggedAtMs: Number(loggedAt) },
+    };
+  }
+}
+
+/** Cut-offs of erased identities; none where a deployment has no such table. */
+export async function readFences(query: QueryRows): Promise<Cutoff[]> {
+  if (!(await hasTable(query, 'erasure_fences'))) return [];
+  const rows = query(`SELECT ${IDENTITY}, toUnixTimestamp64Milli(max(cutoff_at)) FROM erasure_fences
+    GROUP BY environment_id, identity_key`);
+  const fences: Cutoff[] = [];
+  for await (const row of rows) fences.push({ ...toIdentity(row), cutoffMs: Number(row[2]) });
+  return fences;
+}
+
+/** Ids (hexadecimal) of erasures that have their receipt; none where a deployment has no such table. */
+export async function readDoneErasures(query: QueryRows): Promise<ReadonlySet<string>> {
+  if (!(await hasTable(query, 'erasure_receipts'))) return new Set();
+  // `hex` of a UUID gives its bytes in their order, as it does for a fixed string.
+  const rows = await readRows(query('SELECT DISTINCT lower(hex(erasure_id)) FROM erasure_receipts'));
+  return new Set(rows.map(([id]) => String(id)));
+}
+
+async function hasTable(query: QueryRows, name: string): Promise<boolean> {
+  const rows = await readRows(query(`EXISTS TABLE ${name}`));
+  return Number(rows[0]?.[0]) === 1;
+}
+
+/** @throws Error when the table holds a word that this version does not know: it is newer, or not ours */
+function wordOf<T extends string>(words: readonly T[], text: unknown): T {
+  const word = words.find((one) => one === text);
+  if (word === undefined) throw new Error(`the tables hold a word that is not known: ${String(text).slice(0, 40)}`);
+  return word;
+}

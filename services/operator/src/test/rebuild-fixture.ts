@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import { openRedisConsentStore } from '@playline/consent/redis';
+import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
+import { openRedisErasureHolds } from '@playline/erasure/redis';
+import { createGraphFact, createIdentityKeyer, createIsBlocked, type IdentityGraph } from '@playline/identity';
+import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import type { OutgoingRecord } from '@playline/stream';
+import * as log from '@playline/stream/kafka';
+import { openRedisDatabase, until } from '@playline/testkit';
+import type { Redis } from 'ioredis';
+import { createAddresses } from '../addresses.ts';
+import { runCommand } from '../app.ts';
+import { EXIT } from '../command.ts';
+import { createIdentityCommands } from '../commands/identity-commands.ts';
+import { configSchema } from '../config.ts';
+import type { RebuildTargets } from '../rebuild/stores.ts';
+import { type LogFixture, openLogFixture } from './log-fixture.ts';
+
+/** Eight processes on two cores may take their time. */
+const WAIT_MS = 60_000;
+const PEPPER = Buffer.alloc(32, 5);
+export const ENVIRONMENTS = ['test-one', 'test-two'] as const;
+
+const keyOf = createIdentityKeyer(PEPPER);
+const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
+
+export interface LinkParts extends Pick<IdentityLinkRecord, 'link' | 'fromKind' | 'fromId' | 'toKind' | 'toId'> {
+  readonly environmentId: string;
+}
+
+/** Topics, tables and an empty Redis of a test's own, with linker, writer and the commands that restore Redis. */
+export async function openRebuildFixture() {
+  const fixture = await openLogFixture();
+  const database = await openRedisDatabase();
+  const linkTopic = fixture.prefix + TOPICS.identityLinks.name;
+  const url = database.url;
+  const open = async (): Promise<RebuildTargets> => ({
+    graph: await openRedisIdentityGraph({ url, linkTopic }),
+    consents: await openRedisConsentStore({ url }),
+    holds: await openRedisErasureHolds({ url }),
+  });
+  const targets = await open();
+  const linkerGroup = `${fixture.prefix}linker`;
+  return {
+    ...fixture,
+    ...{ database, targets, linkerGroup, keyOf },
+    restore: createRestore(fixture, url),
+    startLinker: () => fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') }),
+    publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
+    decided: () =>
+      until('the linkers have all facts', () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup), WAIT_MS),
+    written: (topic: string) => until('the writer has all', () => fixture.isCaughtUp(topic, fixture.group), WAIT_MS),
+    model: () => openModel(fixture),
+    dump: () => dump(database.client),
+    wipe: () => database.client.flushdb(),
+    async close() {
+      await Promise.all(Object.values(targets).map((store: { close(): Promise<void> }) => store.close()));
+      await fixture.close();
+      await database.close();
+    },
+  };
+}
+
+export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
+
+/** The commands as they are, in this process; the access keys' one does nothing. */
+function createRestore({ environment, prefix, group }: LogFixture, url: string) {
+  const config = configSchema.parse({ ...environment, REDIS_URL: url });
+  const adapters = { ...log, openRedisIdentityGraph, openRedisConsentStore, openRedisErasureHolds };
+  const keys = { name: 'keys', summary: '', help: '', run: async () => EXIT.ok };
+  const addresses = createAddresses(config, '/nowhere');
+  const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
+  return async (...args: string[]) => {
+    const [results, progress]: [string[], string[]] = [[], []];
+    const commands = createIdentityCommands(adapters, { addresses, config, keys });
+    const isInit = args.includes('init');
+    const given =
+      isInit || args.includes('--linker-group') ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
+    const code = await runCommand(commands, given, {
+      result: (line) => void results.push(line),
+      progress: (line) => void progress.push(line),
+      isInteractive: false,
+    });
+    return { code, results, progress: progress.join('\n') };
+  };
+}
+
+function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord {
+  const receivedAt = 1_790_000_000_000 + Math.floor(Math.random() * 1_000_000);
+  const record: IdentityLinkRecord = {
+    ...link,
+    ...{ messageId: randomBytes(16), eventTime: receivedAt, receivedAt, traceId: 'e'.repeat(32) },
+  };
+  return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
+}
+
+/** The graph that every fact of the log makes, from the first on and without a fault between. */
+async function openModel({ read }: LogFixture): Promise<IdentityGraph> {
+  const graph = openMemoryIdentityGraph();
+  await graph.mintEpoch();
+  for (const { partition, offset, value } of await read(TOPICS.identityLinks.name)) {
+    const fact = toGraphFact(identityLinkCodec.decode(value!.subarray(5)), offset);
+    await graph.apply({ generation: 0, partition, after: -1, through: offset, facts: [fact] });
+  }
+  return graph;
+}
+
+/** What a rebuild must bring back, byte for byte: graph, fences, holds, consents. */
+async function dump(redis: Redis): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {};
+  for await (const names of redis.scanBufferStream({ match: '[imfhec]:{*', count: 1_000 }))
+    for (const name of names as Buffer[]) {
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      const fields = flat.flatMap((field, at) =>
+        at % 2 === 0 ? [`${field.toString('hex')} ${flat[at + 1]!.toString('hex')}`] : [],
+      );
+      found[name.toString('latin1')] = fields.sort();
+    }
+  return Object.fromEntries(Object.entries(found).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
