@@ -37,6 +37,8 @@ export interface WriterRig {
   caughtUp(deadlineMs?: number): Promise<void>;
   /** What is wrong with the raw rows of `events`, compared with the log; empty when every record is one row. */
   differences(): Promise<string[]>;
+  /** Records published, and raw rows stored. */
+  totals(): Promise<{ records: number; rows: number }>;
   operate(...args: string[]): Promise<{ code: number; lines: string[] }>;
   close(): Promise<void>;
 }
@@ -84,6 +86,10 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
       await until('the writers have all of the topic', () => hasCaughtUp(rig), deadlineMs);
     },
     differences: () => differencesOf(rig),
+    totals: async () => ({
+      records: (await reader.bounds(base.messages)).reduce((sum, { end }) => sum + end, 0),
+      rows: Number(await query('SELECT count() FROM events')),
+    }),
     operate: createOperate(base.environment, prefix),
     async close() {
       await closeAll();
