@@ -1,8 +1,26 @@
 import type { Scenario } from '../world/trial.ts';
+import { hostileBodies } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
+import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
+import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
+import { partitionsMove } from './rebalance.ts';
+import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
-/** Faults of the way from a client into the log. */
-export const GATEWAY_SCENARIOS: readonly Scenario[] = [brokerAbsent, brokerStopped, brokerKilled];
+/** Faults of the way from a client into the log, and of partitions that move. */
+export const GATEWAY_SCENARIOS: readonly Scenario[] = [
+  brokerAbsent,
+  brokerStopped,
+  gatewayKilledBeforeAnswer,
+  gatewayKilledUnderLoad,
+  registryAway,
+  limitStoreAway,
+  registryAndLimitStoreAway,
+  drainWithHeldAnswers,
+  drainUnderLoad,
+  hostileBodies,
+  partitionsMove,
+  brokerKilled,
+];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */
 export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS].sort((one, other) => one.fault - other.fault);

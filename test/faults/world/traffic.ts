@@ -4,14 +4,15 @@ import { createRandom, type Random } from '../../../services/operator/src/simula
 import type { Ledger } from './ledger.ts';
 import { createMessage } from './messages.ts';
 import { type Attempt, post } from './post.ts';
+import type { ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
 
 export interface TrafficOptions {
   seed: number;
   ledger: Ledger;
   key: string;
-  /** Gateways to send to; asked anew for each attempt, so one may come or go. */
-  urls: () => readonly string[];
+  /** Gateways to send to, whether they live or not: a client finds out by itself. */
+  gateways: readonly Pick<ServiceProcess, 'url'>[];
   /** Clients that send at the same time, one batch after another. */
   clients?: number;
   batchMax?: number;
@@ -23,6 +24,8 @@ export interface TrafficOptions {
 export interface Traffic {
   /** Resolves when that many more batches have been acknowledged. */
   flows(batches: number, maxMs?: number): Promise<void>;
+  /** From the next attempt on, sends to these gateways. */
+  redirect(gateways: readonly Pick<ServiceProcess, 'url'>[]): void;
   /** Sends no further batch; resolves when every batch that was begun is acknowledged. @throws Error when one is not */
   close(maxMs?: number): Promise<void>;
   /** Ends at once, whatever is open: for a trial that has failed. */
@@ -42,6 +45,7 @@ class RunningTraffic implements Traffic {
   readonly #options: TrafficOptions;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #clients: Promise<void>[];
+  #gateways: TrafficOptions['gateways'];
   #stopping = false;
   #aborted = false;
   #acknowledged = 0;
@@ -49,6 +53,7 @@ class RunningTraffic implements Traffic {
 
   constructor(options: TrafficOptions) {
     this.#options = options;
+    this.#gateways = options.gateways;
     const { clients = 8, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
       // A generator each: what one client sends does not depend on how quickly others are answered.
@@ -68,12 +73,12 @@ class RunningTraffic implements Traffic {
   }
 
   async #deliver(messages: readonly { messageId: string }[], random: Random): Promise<void> {
-    const { ledger, key, urls } = this.#options;
+    const { ledger, key } = this.#options;
     const ids = messages.map(({ messageId }) => messageId);
     const body = JSON.stringify({ messages });
     ledger.send(ids);
     for (;;) {
-      const attempt: Attempt = await post({ url: random.pick(urls()), key, body, agent: this.#agent });
+      const attempt: Attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
       ledger.note(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
@@ -97,6 +102,10 @@ class RunningTraffic implements Traffic {
       maxMs,
     );
     this.#check();
+  }
+
+  redirect(gateways: TrafficOptions['gateways']): void {
+    this.#gateways = gateways;
   }
 
   abort(): void {

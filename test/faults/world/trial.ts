@@ -53,14 +53,21 @@ let trials = 0;
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<EndState> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
+    const T = (w: string) =>
+      process.env.FAULT_TIMES && console.error(`   ${(performance.now() / 1000).toFixed(1)} ${w}`);
+    T('begin');
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Merges fold copies; without them the raw rows can be counted against the log.
     await ask(world.deployment.engine, 'SYSTEM STOP MERGES events');
+    T('prepared');
     await scenario.run(trial);
+    T('ran');
     await world.wires.mend();
     await world.setCrew(CREW);
+    T('crew');
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from });
+    T('checked');
     await ask(world.deployment.engine, 'SYSTEM START MERGES events');
     return end;
   } catch (error) {
@@ -111,10 +118,7 @@ async function openTrial(
         seed: seed + SEED_STEP * opened.traffics.length,
         ledger,
         key,
-        urls: () => {
-          const alive = gateways.filter((gateway) => gateway.isAlive);
-          return (alive.length > 0 ? alive : gateways).map(({ url }) => url);
-        },
+        gateways,
         ...options,
       });
       opened.traffics.push(traffic);

@@ -115,6 +115,7 @@ class RunningWorld implements World {
     await this.wires.mend();
     await this.#closeProcesses();
     await this.log.close();
+    await this.deployment.close();
     await this.wires.close();
     await this.stack.stop();
     rmSync(this.folder, { recursive: true, force: true });

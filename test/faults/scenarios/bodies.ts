@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { type Attempt, post } from '../world/post.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { createHostileBodies, type HostileBody } from './hostile-bodies.ts';
+
+/** Several of the worst at once. */
+const AT_ONCE = 4;
+
+interface Answer {
+  accepted?: number;
+  rejected?: number;
+  rejections?: unknown[];
+  code?: unknown;
+  message?: unknown;
+  link?: unknown;
+  trace_id?: unknown;
+}
+
+/** A body that is no batch is refused in the envelope; a batch is answered message by message. */
+function checkAnswer({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
+  assert.equal(attempt.status, status, `${name}: ${attempt.text}`);
+  const answer = JSON.parse(attempt.text) as Answer;
+  if (batch !== undefined) {
+    const { accepted, rejected, rejections } = answer;
+    assert.deepEqual([accepted, rejected, rejections?.length], [stored.length, ...batch], `${name}: ${attempt.text}`);
+    return;
+  }
+  const kinds = [answer.code, answer.message, answer.link, answer.trace_id].map((field) => typeof field);
+  assert.deepEqual(kinds, ['string', 'string', 'string', 'string'], `${name}: ${attempt.text}`);
+}
+
+async function send(trial: Trial, url: string, hostile: HostileBody): Promise<void> {
+  const { ledger, key } = trial;
+  const { body, headers = {}, method = 'POST', stored } = hostile;
+  ledger.send(stored);
+  const attempt = await post({ url, key, body, headers, method });
+  checkAnswer(hostile, attempt);
+  if (stored.length > 0) ledger.note(stored, attempt);
+}
+
+export const hostileBodies: Scenario = {
+  fault: 13,
+  title: 'bodies that mean harm are answered in the envelope, and the good ones around them are stored',
+  tried: 'twenty hostile bodies among good traffic; one bad among 100, twins',
+  run: async (trial) => {
+    const gateway = await trial.start('gateway');
+    const traffic = trial.openTraffic([gateway]);
+    await traffic.flows(5);
+    const bodies = createHostileBodies(trial.random);
+    while (bodies.length > 0)
+      await Promise.all(bodies.splice(0, AT_ONCE).map((body) => send(trial, gateway.url, body)));
+    await traffic.flows(5);
+    await traffic.close();
+    assert.ok(gateway.isAlive, 'the gateway must not exit');
+    assert.ok(await gateway.isReady(), 'the gateway is ready all the same');
+  },
+};

@@ -1,0 +1,85 @@
+import { gzipSync } from 'node:zlib';
+import type { Random } from '../../../services/operator/src/simulate/random.ts';
+import { createMessage, type Message } from '../world/messages.ts';
+
+/** A body that means harm, and what becomes of it: a status, and the messages of it that are stored. */
+export interface HostileBody {
+  readonly name: string;
+  readonly body: string | Buffer;
+  readonly headers?: Record<string, string>;
+  readonly method?: string;
+  readonly status: 200 | 400 | 404;
+  /** Messages that the answer must count as accepted. */
+  readonly stored: readonly string[];
+  /** How many messages the answer must count as rejected, and in how many entries; absent for a body that is no batch. */
+  readonly batch?: readonly [rejected: number, entries: number];
+}
+
+const MIB = 1024 * 1024;
+const DEPTH = 200_000;
+
+/** Bodies of which nothing is stored. */
+function refusedBodies(random: Random): HostileBody[] {
+  const text = JSON.stringify({ messages: [createMessage(random)] });
+  const refused = (name: string, body: string | Buffer, more: Partial<HostileBody> = {}): HostileBody => ({
+    name,
+    body,
+    status: 400,
+    stored: [],
+    ...more,
+  });
+  return [
+    refused('gzip bomb', gzipSync(Buffer.alloc(256 * MIB, ' ')), { headers: { 'content-encoding': 'gzip' } }),
+    refused('no gzip at all', text, { headers: { 'content-encoding': 'gzip' } }),
+    refused('2 MiB', Buffer.alloc(2 * MIB, ' ')),
+    refused('invalid UTF-8', Buffer.from('{"messages":[{"type":"\xff"}]}', 'latin1')),
+    refused('a raw NUL', '{"messages":["\0"]}'),
+    refused('deep nesting', `${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}`),
+    refused('empty', ''),
+    refused('not JSON', 'messages=1'),
+    refused('cut short', text.slice(0, -5)),
+    refused('wrong content type', text, { headers: { 'content-type': 'text/plain' } }),
+    refused('wrong method', text, { method: 'PUT', status: 404 }),
+    refused('fields in a prototype', text.replace('[{', '[{"__proto__":{').replace(/}]}$/, '}}]}'), { batch: [1, 1] }),
+    refused('a lone surrogate in a name', text.replace(/"type":"\w+"/, '"type":"track","eventName":"\\ud800"'), {
+      batch: [1, 1],
+    }),
+  ];
+}
+
+/** Bodies that are odd and good. */
+function storedBodies(random: Random): HostileBody[] {
+  const withProperties = (name: string, properties: string): HostileBody => {
+    const { messageId, eventTimestamp } = createMessage(random);
+    const head = JSON.stringify({ messageId, eventTimestamp, type: 'track', eventName: 'odd' }).slice(0, -1);
+    const body = `{"messages":[${head},"properties":${properties}}]}`;
+    return { name, body, status: 200, stored: [messageId], batch: [0, 0] };
+  };
+  return [
+    withProperties('deep properties', `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`),
+    withProperties('duplicate keys', '{"k":1,"k":2}'),
+    withProperties('__proto__', '{"__proto__":{"polluted":true},"constructor":1}'),
+    withProperties('escaped NUL and lone surrogate', '{"nul":"\\u0000","lone":"\\ud800"}'),
+  ];
+}
+
+/** One message too large, two with one id, one bad among a hundred: the others are stored. */
+function mixedBodies(random: Random): HostileBody[] {
+  const body = (messages: readonly object[]) => JSON.stringify({ messages });
+  const ids = (messages: readonly Message[]) => messages.map(({ messageId }) => messageId);
+  const good = (count: number) => Array.from({ length: count }, () => createMessage(random));
+  const huge = { ...createMessage(random), type: 'track', eventName: 'huge', properties: { x: 'x'.repeat(64 * 1024) } };
+  const twin = createMessage(random);
+  const [few, ninetyNine] = [good(3), good(99)];
+  const bad = random.integer(0, ninetyNine.length);
+  const mixed = [...ninetyNine.slice(0, bad), { ...createMessage(random), type: 'nonsense' }, ...ninetyNine.slice(bad)];
+  return [
+    { name: 'one huge message', body: body([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] },
+    { name: 'two messages with one id', body: body([twin, twin]), status: 400, stored: [], batch: [2, 1] },
+    { name: 'one bad among 100', body: body(mixed), status: 200, stored: ids(ninetyNine), batch: [1, 1] },
+  ];
+}
+
+export function createHostileBodies(random: Random): HostileBody[] {
+  return random.shuffle([...refusedBodies(random), ...storedBodies(random), ...mixedBodies(random)]);
+}

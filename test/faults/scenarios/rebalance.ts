@@ -1,0 +1,37 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ServiceName, ServiceProcess } from '../world/service-process.ts';
+import type { Scenario } from '../world/trial.ts';
+
+/** At least one of each stays, so that there is work while partitions move. */
+const PROCESSES_MIN = 1;
+const PROCESSES_MAX = 3;
+
+export const partitionsMove: Scenario = {
+  fault: 11,
+  title: 'two gateways, linkers that come and go and writers that come and go under load: one row for each record',
+  tried: 'writers and linkers join, leave by SIGTERM and by SIGKILL',
+  crew: { linkers: 2, writers: 2 },
+  run: async (trial) => {
+    const { random } = trial;
+    const gateways = [await trial.start('gateway'), await trial.start('gateway')];
+    const running = [...trial.crew];
+    const traffic = trial.openTraffic(gateways, { restMaxMs: 15 });
+    const leave = async (leaving: ServiceProcess) => {
+      running.splice(running.indexOf(leaving), 1);
+      leaving.signal(random.pick(['SIGTERM', 'SIGKILL'] as const));
+      // It may still drain while the next one comes: that is how deployments go.
+      if (random.chance(0.5)) await leaving.exited;
+    };
+    for (let moves = random.integer(3, 5); moves > 0; moves--) {
+      await traffic.flows(random.integer(5, 25));
+      await delay(random.integer(0, 400));
+      const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
+      const own = running.filter((child) => child.service === service);
+      const joins = own.length <= PROCESSES_MIN || (own.length < PROCESSES_MAX && random.chance(0.5));
+      if (joins) running.push(await trial.launch(service));
+      else await leave(random.pick(own));
+    }
+    await traffic.flows(10);
+    await traffic.close();
+  },
+};
