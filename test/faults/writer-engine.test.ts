@@ -6,7 +6,7 @@ import { openWriterRig, type WriterRig } from './writer-rig.ts';
 const SESSION_TIMEOUT_MS = 2_000;
 /** Some attempts of the writer, whose waits double. The command tries minutes. */
 const AWAY_MS = 3_000;
-const SEED_MAX_MS = 240_000;
+const SEED_MAX_MS = 400_000;
 
 describe('a writer whose engine', () => {
   let rig: WriterRig;

@@ -7,7 +7,7 @@ import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-
 /** Short, since every kill waits for it; long enough for heartbeats of a busy machine. */
 const SESSION_TIMEOUT_MS = 1_500;
 /** A kill takes seconds; on a machine with other work several times that. */
-const SEED_MAX_MS = 240_000;
+const SEED_MAX_MS = 400_000;
 
 describe('a writer that is killed', () => {
   let rig: WriterRig;

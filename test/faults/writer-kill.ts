@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { WAIT_MAX_MS } from './writer-exact.ts';
 import { KILL_POINTS, type KillPoint, setTrap } from './writer-kill-points.ts';
 import type { GatedProcess } from './writer-process.ts';
 import { EVENT_WRITER, type WriterRig } from './writer-rig.ts';
@@ -29,8 +30,6 @@ const BLOCK_ROWS = { min: 10, max: 40 };
 const RUNS = { min: 10, max: 20, records: 20 };
 const MOMENT_MAX_MS = 400;
 const HEIR_WAITS_SHARE = 0.3;
-/** Long enough for a process on a machine that is busy with everything else. */
-const WAIT_MAX_MS = 60_000;
 
 /** Every point comes in turn; the rest is drawn from the seed. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!): KillPlan {

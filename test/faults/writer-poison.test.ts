@@ -5,7 +5,7 @@ import { replayLetters } from './writer-replay.ts';
 import { openWriterRig, type WriterRig } from './writer-rig.ts';
 
 const SESSION_TIMEOUT_MS = 2_000;
-const SEED_MAX_MS = 240_000;
+const SEED_MAX_MS = 400_000;
 
 /** A rig of its own: what was poisoned by one test is no row of the next. */
 async function onRig(work: (rig: WriterRig) => Promise<void>): Promise<void> {

@@ -30,6 +30,7 @@ export async function replayLetters(rig: WriterRig, seed: number): Promise<void>
     const all = async () => Number(await count('uniqExact(message_id)')) >= LETTERS;
     await until('every message', all, WAIT_MAX_MS);
     assert.equal(await openLetters(rig), 0, 'open letters');
+    await until('the writer counts none', async () => (await countedLetters(rig, writer)) === 0, WAIT_MAX_MS);
     assert.equal(Number(await count('count()')), LETTERS);
     await assertVerified(rig);
     await writer.stop();
@@ -45,6 +46,7 @@ async function makeLetters(rig: WriterRig, environmentId: string): Promise<void>
   try {
     await rig.publishMessages(environmentId, LETTERS);
     await rig.caughtUp(WAIT_MAX_MS);
+    await until('the writer counts them', async () => (await countedLetters(rig, writer)) === LETTERS, WAIT_MAX_MS);
     await writer.stop();
   } finally {
     await writer.close();
@@ -85,6 +87,13 @@ async function end(command: GatedProcess, { arrivesLate, release }: { arrivesLat
   else await command.kafka.close();
   release();
   await command.kafka.settled();
+}
+
+/** As the writer's metrics tell; it looks every ten seconds. Undefined while it has not looked. */
+async function countedLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+  const start = `stream_dead_letters_open{topic="${rig.messages}"`;
+  const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
+  return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
 }
 
 async function openLetters(rig: WriterRig): Promise<number> {

@@ -48,7 +48,7 @@ export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
 /** Records without a key stay together in one call and take partitions in turn: this many a call. */
 const RUN_RECORDS = 20;
 /** Long enough for a machine that is busy with everything else. */
-const CAUGHT_UP_MAX_MS = 60_000;
+const CAUGHT_UP_MAX_MS = 120_000;
 
 export interface WriterRigOptions {
   readonly partitions: number;

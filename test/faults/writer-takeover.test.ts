@@ -7,7 +7,7 @@ import { openWriterRig, type WriterRig } from './writer-rig.ts';
 /** A freeze outlasts it, and so does a kill among members; heartbeats of a busy machine come in time. */
 const SESSION_TIMEOUT_MS = 1_500;
 /** Several sessions run out in one seed; a busy machine takes several times as long. */
-const SEED_MAX_MS = 240_000;
+const SEED_MAX_MS = 400_000;
 
 describe('writers of one group', () => {
   let rig: WriterRig;

@@ -4,7 +4,7 @@ import { overloadPartition } from './writer-hot.ts';
 import { openWriterRig, type WriterRig } from './writer-rig.ts';
 
 const SESSION_TIMEOUT_MS = 2_000;
-const SEED_MAX_MS = 240_000;
+const SEED_MAX_MS = 400_000;
 
 describe('a writer', () => {
   let rig: WriterRig;

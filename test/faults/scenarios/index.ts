@@ -1,4 +1,6 @@
+import { redisAwayFromLinker, redisWiped } from '../linker-redis.ts';
 import type { Scenario } from '../world/trial.ts';
+import { oldEventKept } from '../writer-old-event.ts';
 import { hostileBodies } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
 import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
@@ -22,5 +24,10 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
+/** Faults of what stands behind the log. */
+export const LINKER_SCENARIOS: readonly Scenario[] = [redisAwayFromLinker, redisWiped, oldEventKept];
+
 /** Every fault that is tried on a running pipeline, in the order of the list. */
-export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS].sort((one, other) => one.fault - other.fault);
+export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...LINKER_SCENARIOS].sort(
+  (one, other) => one.fault - other.fault,
+);
