@@ -3,7 +3,7 @@ export { acceptsRecords } from './kafka.ts';
 export type { Death } from './keeper.ts';
 export { findMissingParts, installLine } from './machine.ts';
 export { CHECKOUT, type Places, placesOf } from './places.ts';
-export { freePorts } from './ports.ts';
+export { claimPorts, freePorts } from './ports.ts';
 export { proveRoundTrip } from './proof.ts';
 export { SERVICES, type ServiceName } from './services.ts';
 export { type Stack, type StackOptions, startStack } from './stack.ts';

@@ -1,10 +1,12 @@
 import { redisAwayFromLinker, redisWiped } from '../linker-redis.ts';
 import type { Scenario } from '../world/trial.ts';
+import { engineKilled } from '../writer-engine-killed.ts';
 import { oldEventKept } from '../writer-old-event.ts';
 import { hostileBodies } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
 import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
 import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
+import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
@@ -24,10 +26,10 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
-/** Faults of what stands behind the log. */
-export const LINKER_SCENARIOS: readonly Scenario[] = [redisAwayFromLinker, redisWiped, oldEventKept];
+/** Too long for every run of the tests, and part of `npm run faults`. */
+export const LONG_SCENARIOS: readonly Scenario[] = [memoryBounded];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */
-export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...LINKER_SCENARIOS].sort(
+export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...LINKER_SCENARIOS, ...LONG_SCENARIOS].sort(
   (one, other) => one.fault - other.fault,
 );

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT, freePorts } from '@playline/infra/local';
+import { CHECKOUT } from '@playline/infra/local';
 import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
@@ -35,6 +35,8 @@ export interface ServiceStart {
   /** All it sees besides PATH and its ports. */
   environment: Record<string, string>;
   logFile: string;
+  /** Of its public listener, where it has one, and of its admin listener. */
+  ports: { http: number; admin: number };
 }
 
 /** A service gives itself 25 s to drain. */
@@ -75,8 +77,8 @@ async function answers(url: string): Promise<boolean> {
 /** Starts a process; it is there at once and ready when `whenReady` says so. */
 export async function openServiceProcess(start: ServiceStart): Promise<ServiceProcess> {
   const { service, name, logFile } = start;
-  const [httpPort = 0, adminPort = 0] = await freePorts(2);
-  const child = spawnLogged(start, { HTTP_PORT: String(httpPort), ADMIN_PORT: String(adminPort) });
+  const { http, admin } = start.ports;
+  const child = spawnLogged(start, { HTTP_PORT: String(http), ADMIN_PORT: String(admin) });
   const { pid } = child;
   if (pid === undefined) throw new Error(`${name} could not be started`);
   const exited = new Promise<number | NodeJS.Signals>((resolve) =>
@@ -85,13 +87,13 @@ export async function openServiceProcess(start: ServiceStart): Promise<ServicePr
       resolve(code ?? signal ?? 1);
     }),
   );
-  const adminUrl = `http://127.0.0.1:${adminPort}`;
+  const adminUrl = `http://127.0.0.1:${admin}`;
   const isReady = () => answers(`${adminUrl}/readyz`).catch(() => false);
   return {
     service,
     name,
     pid,
-    url: service === 'gateway' ? `http://127.0.0.1:${httpPort}` : '',
+    url: service === 'gateway' ? `http://127.0.0.1:${http}` : '',
     adminUrl,
     logFile,
     exited,

@@ -54,7 +54,7 @@ class RunningTraffic implements Traffic {
   constructor(options: TrafficOptions) {
     this.#options = options;
     this.#gateways = options.gateways;
-    const { clients = 8, seed } = options;
+    const { clients = 6, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
       // A generator each: what one client sends does not depend on how quickly others are answered.
       this.#run(createRandom(seed * 1_000 + index)).catch((error) => {
@@ -64,7 +64,7 @@ class RunningTraffic implements Traffic {
   }
 
   async #run(random: Random): Promise<void> {
-    const { batchMax = 20, restMaxMs = 40 } = this.#options;
+    const { batchMax = 12, restMaxMs = 60 } = this.#options;
     while (!this.#stopping) {
       const messages = Array.from({ length: random.integer(1, batchMax) }, () => createMessage(random));
       await this.#deliver(messages, random);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createRequestWatch, type RequestWatch } from './request-watch.ts';
 
 /**
@@ -60,14 +60,15 @@ function pump(pipe: Pipe, to: Socket, onChunk: (chunk: Buffer) => boolean): void
 }
 
 class LoopbackWire implements Wire {
-  port = 0;
+  readonly port: number;
   mode: WireMode = 'open';
   readonly #targetPort: () => number;
   readonly #pairs = new Set<Pair>();
   readonly #watches = new Set<{ match: RegExp; seen: () => void; loses: boolean }>();
   #server: Server | null = null;
 
-  constructor(targetPort: () => number) {
+  constructor(port: number, targetPort: () => number) {
+    this.port = port;
     this.#targetPort = targetPort;
   }
 
@@ -75,7 +76,6 @@ class LoopbackWire implements Wire {
     const server = createServer({ allowHalfOpen: true }, (near) => this.#accept(near));
     server.listen(this.port, '127.0.0.1');
     await once(server, 'listening');
-    this.port = (server.address() as AddressInfo).port;
     this.#server = server;
   }
 
@@ -162,9 +162,12 @@ class LoopbackWire implements Wire {
   }
 }
 
-/** @param targetPort where the store listens on loopback; asked at each connection */
-export async function openWire(targetPort: () => number): Promise<Wire> {
-  const wire = new LoopbackWire(targetPort);
+/**
+ * @param port to listen on, free and kept free while nobody listens
+ * @param targetPort where the store listens on loopback; asked at each connection
+ */
+export async function openWire(port: number, targetPort: () => number): Promise<Wire> {
+  const wire = new LoopbackWire(port, targetPort);
   await wire.listen();
   return wire;
 }

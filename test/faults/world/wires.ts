@@ -1,3 +1,4 @@
+import type { PortPool } from './port-pool.ts';
 import { openWire, type Wire } from './wire.ts';
 
 /** A wire before each store. */
@@ -14,8 +15,8 @@ export interface Wires {
 export type Store = 'kafka' | 'redis' | 'clickhouse' | 'registry';
 
 /** @param portOf where a store listens; asked at each connection, so the wires may be there first */
-export async function openWires(portOf: (store: Store) => number): Promise<Wires> {
-  const open = (store: Store) => openWire(() => portOf(store));
+export async function openWires(pool: PortPool, portOf: (store: Store) => number): Promise<Wires> {
+  const open = (store: Store) => openWire(pool.take(), () => portOf(store));
   const [kafka, redis, clickhouse, registry] = await Promise.all([
     open('kafka'),
     open('redis'),

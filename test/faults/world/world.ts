@@ -4,6 +4,7 @@ import { placesOf, type Stack, startStack, sweepStacks } from '@playline/infra/l
 import type { LogReader } from '@playline/stream';
 import { openLogReader } from '@playline/stream/kafka';
 import { type Deployment, openDeployment } from './deployment.ts';
+import { openPortPool, type PortPool } from './port-pool.ts';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
 import { environmentOf, groupOf } from './settings.ts';
 import { waitFor } from './wait.ts';
@@ -51,13 +52,15 @@ class RunningWorld implements World {
   readonly log: LogReader;
   readonly folder: string;
   deployment: Deployment;
+  readonly #ports: PortPool;
   readonly #processes = new Set<ServiceProcess>();
   #crew: ServiceProcess[] = [];
   #started = 0;
 
-  constructor(parts: { stack: Stack; wires: Wires; deployment: Deployment; folder: string }) {
+  constructor(parts: { stack: Stack; wires: Wires; deployment: Deployment; folder: string; ports: PortPool }) {
     this.stack = parts.stack;
     this.wires = parts.wires;
+    this.#ports = parts.ports;
     this.folder = parts.folder;
     this.deployment = parts.deployment;
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
@@ -67,9 +70,13 @@ class RunningWorld implements World {
     const name = `${service}-${++this.#started}`;
     const environment = { ...environmentOf(service, this), ...settings };
     const logFile = join(this.folder, 'logs', `${name}.log`);
-    const child = await openServiceProcess({ service, name, environment, logFile });
+    const ports = { http: this.#ports.take(), admin: this.#ports.take() };
+    const child = await openServiceProcess({ service, name, environment, logFile, ports });
     this.#processes.add(child);
-    void child.exited.then(() => this.#processes.delete(child));
+    void child.exited.then(() => {
+      this.#processes.delete(child);
+      for (const port of Object.values(ports)) this.#ports.giveBack(port);
+    });
     return child;
   }
 
@@ -118,6 +125,7 @@ class RunningWorld implements World {
     await this.deployment.close();
     await this.wires.close();
     await this.stack.stop();
+    this.#ports.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
@@ -129,13 +137,15 @@ export async function openWorld(say: (line: string) => void = () => {}): Promise
   await sweepStacks(placesOf, parent);
   const folder = mkdtempSync(join(parent, 'faults-'));
   let stack: Stack | null = null;
-  const wires = await openWires((store) => (stack === null ? 0 : portOf(stack, store)));
+  const ports = await openPortPool(folder);
+  const wires = await openWires(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
   try {
     stack = await startStack({ directory: folder, services: [], kafkaFrontPort: wires.kafka.port, say });
-    return new RunningWorld({ stack, wires, folder, deployment: await openDeployment(stack) });
+    return new RunningWorld({ stack, wires, ports, folder, deployment: await openDeployment(stack) });
   } catch (error) {
     await stack?.stop();
     await wires.close();
+    ports.close();
     rmSync(folder, { recursive: true, force: true });
     throw error;
   }

@@ -67,7 +67,55 @@ it('waits for the owner before it joins a group again, and before anything is fe
   onMembership(cluster as Parameters<typeof onMembership>[0], {
     leaving: () => wait('drained'),
     joined: () => wait('assigned'),
+    cancelled: () => false,
   });
   await (group as ConsumerGroup).joinAndSync();
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
+});
+
+/** A group whose join fails `failures` times; its id and generation as kafkajs leaves them. */
+function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
+  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+  const state = { joins: 0, assigned: 0, cancelled: false };
+  const retrier = async () => {
+    state.joins += 1;
+    if (state.joins <= failures) throw Object.assign(new Error('not the coordinator'), { retriable: true });
+  };
+  const group: ConsumerGroup = Object.assign(Object.create(ConsumerGroupClass.prototype), {
+    cluster: {},
+    retrier,
+    ...ids,
+  });
+  onMembership(group.cluster as Parameters<typeof onMembership>[0], {
+    leaving: async () => {},
+    joined: async () => {
+      state.assigned += 1;
+    },
+    cancelled: () => state.cancelled,
+  });
+  return { group, state };
+}
+
+it('joins again until it succeeds when the group has forgotten the member, who would never hear of it otherwise', async () => {
+  const { group, state } = openFailing(2, { memberId: null, generationId: 7 });
+  await group.joinAndSync();
+  expect(state).toMatchObject({ joins: 3, assigned: 1 });
+});
+
+it('leaves a join to kafkajs that fails at the start, or while the member still has its id', async () => {
+  for (const ids of [
+    { memberId: null, generationId: null },
+    { memberId: 'member', generationId: 7 },
+  ]) {
+    const { group, state } = openFailing(1, ids);
+    await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
+    expect(state).toMatchObject({ joins: 1, assigned: 0 });
+  }
+});
+
+it('does not join again once it is closing', async () => {
+  const { group, state } = openFailing(1, { memberId: null, generationId: 7 });
+  state.cancelled = true;
+  await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
+  expect(state.joins).toBe(1);
 });

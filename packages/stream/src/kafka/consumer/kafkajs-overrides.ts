@@ -5,13 +5,17 @@
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
  *    runs every millisecond: 810 wake-ups a second in an idle process. Here it is armed only when something waits.
  * 2. There is no call before partitions are given up and none after they are assigned. `ConsumerGroup.joinAndSync` is
- *    the one way into a generation; here it waits for ours around it.
+ *    the one way into a generation; here it waits for ours around it. And it does not fail while the group has forgotten
+ *    this member: kafkajs would then fetch for ever without a heartbeat, and so never hear that it must join again.
  */
 import { createRequire } from 'node:module';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from 'kafkajs';
 
 const require = createRequire(import.meta.url);
 
+/** A coordinator that moves, or loads its groups, needs a moment. */
+const JOIN_AGAIN_MS = 200;
 /** How soon a queue with something waiting looks again, as in the original. */
 const PENDING_CHECK_MS = 10;
 
@@ -56,6 +60,8 @@ export interface MembershipHooks {
   leaving(group: ConsumerGroup): Promise<void>;
   /** Awaited after the assignment is known and before anything is fetched. */
   joined(group: ConsumerGroup): Promise<void>;
+  /** True once nobody wants the membership any more: a join that fails is not tried again. */
+  cancelled(): boolean;
 }
 
 const hooks = new WeakMap<object, MembershipHooks>();
@@ -85,9 +91,26 @@ queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQue
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup;
 const originalJoin = groupPrototype.joinAndSync;
 
+/**
+ * Joins until it succeeds or fails for good, when the member was forgotten. A first join and one that still has its id
+ * may fail: kafkajs starts the consumer again after the one, and its heartbeat finds out about the other.
+ */
+async function join(group: ConsumerGroup, membership: MembershipHooks | undefined): Promise<void> {
+  for (;;) {
+    try {
+      return await originalJoin.call(group);
+    } catch (fault) {
+      const isForgotten = group.memberId === null && group.generationId !== null;
+      const isFinal = (fault as { retriable?: boolean }).retriable === false;
+      if (membership === undefined || membership.cancelled() || !isForgotten || isFinal) throw fault;
+    }
+    await delay(JOIN_AGAIN_MS);
+  }
+}
+
 groupPrototype.joinAndSync = async function joinAndSync(this: ConsumerGroup) {
   const membership = hooks.get(this.cluster);
   await membership?.leaving(this);
-  await originalJoin.call(this);
+  await join(this, membership);
   await membership?.joined(this);
 };

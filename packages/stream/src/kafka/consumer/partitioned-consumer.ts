@@ -184,6 +184,7 @@ export class PartitionedConsumer implements Consumer {
   #watch(cluster: Cluster) {
     this.#askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
     onMembership(cluster, {
+      cancelled: () => this.#closing,
       leaving: async (group) => {
         this.#member = false;
         // Without a member id the group has forgotten us: nothing of ours may be written or committed any more.
