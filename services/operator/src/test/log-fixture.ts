@@ -23,6 +23,8 @@ import { configSchema } from '../config.ts';
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
 const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).pathname;
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
+/** A process starts in a second, or in half a minute where eight others want the same two cores. */
+const START_MS = 50_000;
 const NOW_MS = 1_790_000_000_000;
 const TEXTS = (
   'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
@@ -128,7 +130,7 @@ function createProcesses(environment: Record<string, string>) {
       const port = await freePort();
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '50' };
       const child = start([WRITER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}writer`, ...settings });
-      await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
+      await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
       return child;
     },
     /** Needs at least REDIS_URL and IDENTITY_PEPPER; resolves when it lives, since without an epoch it is not ready. */
@@ -137,10 +139,19 @@ function createProcesses(environment: Record<string, string>) {
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '6000' };
       const child = start([LINKER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}linker`, ...settings });
       const adminUrl = `http://127.0.0.1:${port}`;
-      await until('the linker lives', async () => (await fetch(`${adminUrl}/livez`)).ok);
+      await until('the linker lives', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MS);
       return { child, adminUrl };
     },
     killAll: () => Promise.all([...running].map((child) => stop(child, 'SIGKILL'))),
+  };
+}
+
+/** Creates the question whether a group has committed all that a topic holds. */
+function createIsCaughtUp(reader: LogReader, prefix: string) {
+  return async (topic: string, consumers: string): Promise<boolean> => {
+    const committed = await reader.committed(consumers, prefix + topic);
+    const bounds = await reader.bounds(prefix + topic);
+    return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
   };
 }
 
@@ -161,12 +172,7 @@ export async function openLogFixture() {
     key: null,
     value: frameRecord(schemaIdOf(topic), codec.encode(record)),
   });
-  /** Whether a group has committed all that a topic holds. */
-  const isCaughtUp = async (topic: string, consumers: string) => {
-    const committed = await reader.committed(consumers, prefix + topic);
-    const bounds = await reader.bounds(prefix + topic);
-    return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
-  };
+  const isCaughtUp = createIsCaughtUp(reader, prefix);
   return {
     ...processes,
     prefix,

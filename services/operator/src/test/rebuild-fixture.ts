@@ -1,8 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { openRedisConsentStore } from '@playline/consent/redis';
-import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
+import {
+  FRAME_BYTES,
+  type IdentityDecisionRecord,
+  type IdentityLinkRecord,
+  identityLinkCodec,
+  TOPICS,
+} from '@playline/contracts';
 import { openRedisErasureHolds } from '@playline/erasure/redis';
-import { createGraphFact, createIdentityKeyer, createIsBlocked, type IdentityGraph } from '@playline/identity';
+import {
+  createGraphFact,
+  createIdentityKeyer,
+  createIsBlocked,
+  type IdentityGraph,
+  toDecisionRecords,
+} from '@playline/identity';
 import { openMemoryIdentityGraph } from '@playline/identity/memory';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import type { OutgoingRecord } from '@playline/stream';
@@ -17,10 +29,10 @@ import { configSchema } from '../config.ts';
 import type { RebuildTargets } from '../rebuild/stores.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
 
-/** Eight processes on two cores may take their time. */
+/** Linker and writer on a machine with much else to do. */
 const WAIT_MS = 60_000;
 const PEPPER = Buffer.alloc(32, 5);
-export const ENVIRONMENTS = ['test-one', 'test-two'] as const;
+export const ENVIRONMENTS = ['test-one', 'test-two', 'test-three'] as const;
 
 const keyOf = createIdentityKeyer(PEPPER);
 const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
@@ -41,11 +53,13 @@ export async function openRebuildFixture() {
     holds: await openRedisErasureHolds({ url }),
   });
   const targets = await open();
+  const fate: Fate = { beforeCall: null };
   const linkerGroup = `${fixture.prefix}linker`;
   return {
     ...fixture,
     ...{ database, targets, linkerGroup, keyOf },
-    restore: createRestore(fixture, url),
+    restore: createRestore(fixture, { url, fate }),
+    fate,
     startLinker: () => fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
     decided: () =>
@@ -64,10 +78,34 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
+/** What happens before each call that a command makes to Redis; a fault is the end of the command. */
+export interface Fate {
+  beforeCall: ((name: string) => Promise<void> | void) | null;
+}
+
+/** A store whose calls meet their fate; it is closed whatever happens. */
+function withFate<S extends object>(store: S, fate: Fate): S {
+  const get = (target: S, name: string | symbol) => {
+    const member: unknown = Reflect.get(target, name);
+    if (typeof member !== 'function' || typeof name !== 'string' || name === 'close') return member;
+    return async (...args: unknown[]) => {
+      await fate.beforeCall?.(name);
+      return Reflect.apply(member, target, args);
+    };
+  };
+  return new Proxy(store, { get });
+}
+
 /** The commands as they are, in this process; the access keys' one does nothing. */
-function createRestore({ environment, prefix, group }: LogFixture, url: string) {
+function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url });
-  const adapters = { ...log, openRedisIdentityGraph, openRedisConsentStore, openRedisErasureHolds };
+  type GraphOptions = Parameters<typeof openRedisIdentityGraph>[0];
+  const adapters = {
+    ...log,
+    openRedisIdentityGraph: async (options: GraphOptions) => withFate(await openRedisIdentityGraph(options), fate),
+    openRedisConsentStore: async (options: { url: string }) => withFate(await openRedisConsentStore(options), fate),
+    openRedisErasureHolds: async (options: { url: string }) => withFate(await openRedisErasureHolds(options), fate),
+  };
   const keys = { name: 'keys', summary: '', help: '', run: async () => EXIT.ok };
   const addresses = createAddresses(config, '/nowhere');
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
@@ -95,15 +133,19 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
   return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
 }
 
-/** The graph that every fact of the log makes, from the first on and without a fault between. */
-async function openModel({ read }: LogFixture): Promise<IdentityGraph> {
+/** The graph that every fact of the log makes, from the first on and without a fault between, and its decisions. */
+async function openModel({ read }: LogFixture): Promise<{ graph: IdentityGraph; decisions: IdentityDecisionRecord[] }> {
   const graph = openMemoryIdentityGraph();
   await graph.mintEpoch();
+  const decisions: IdentityDecisionRecord[] = [];
   for (const { partition, offset, value } of await read(TOPICS.identityLinks.name)) {
-    const fact = toGraphFact(identityLinkCodec.decode(value!.subarray(5)), offset);
-    await graph.apply({ generation: 0, partition, after: -1, through: offset, facts: [fact] });
+    const record = identityLinkCodec.decode(value!.subarray(FRAME_BYTES));
+    const position = { generation: 0, partition, offset };
+    const block = { ...position, after: -1, through: offset, facts: [toGraphFact(record, offset)] };
+    const [applied] = await graph.apply(block);
+    if (applied?.kind === 'decided') decisions.push(...toDecisionRecords(record, position, applied.decisions));
   }
-  return graph;
+  return { graph, decisions };
 }
 
 /** What a rebuild must bring back, byte for byte: graph, fences, holds, consents. */

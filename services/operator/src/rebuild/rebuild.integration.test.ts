@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto';
+import { rebuildConsents } from '@playline/consent';
+import {
+  type ConsentRecord,
+  consentCodec,
+  erasureRequestCodec,
+  IDENTITY_TYPES,
+  identityDecisionCodec,
+  TOPICS,
+} from '@playline/contracts';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ENVIRONMENTS, type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
+
+// Linkers are started and waited for; a machine with much else to do takes its time.
+vi.setConfig({ testTimeout: 240_000 });
+
+let fixture: RebuildFixture;
+let linkers: Awaited<ReturnType<RebuildFixture['startLinker']>>[] = [];
+
+const letters = fc.constantFrom(...'abcdefghij');
+const kind = fc.constantFrom(...IDENTITY_TYPES.slice(0, 4), 'untyped' as const);
+const place = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: letters };
+const link: fc.Arbitrary<LinkParts> = fc.oneof(
+  fc.record({ ...place, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: letters }),
+  fc.record({ ...place, link: fc.constant('alias'), fromKind: kind, fromId: letters }),
+);
+const randomLinks = (count: number, seed: number) => fc.sample(link, { numRuns: count, seed });
+
+const startLinker = async () => {
+  const linker = await fixture.startLinker();
+  linkers.push(linker);
+  return linker;
+};
+const stopLinkers = async (signal: NodeJS.Signals = 'SIGTERM') => {
+  await Promise.all(linkers.map(({ child }) => fixture.stop(child, signal)));
+  linkers = [];
+};
+const digests = (graph: RebuildFixture['targets']['graph']) => Promise.all(ENVIRONMENTS.map((id) => graph.digest(id)));
+const expectModel = async () =>
+  expect(await digests(fixture.targets.graph)).toEqual(await digests((await fixture.model()).graph));
+
+/** Links go on in a linker of its own, which is stopped when it has them all. */
+async function link100(seed: number): Promise<void> {
+  await fixture.publishLinks(randomLinks(100, seed));
+  await startLinker();
+  await fixture.decided();
+  await stopLinkers();
+}
+
+function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
+  const shared = { source: 'test', receivedAt: 1_790_000_000_000, traceId: 'e'.repeat(32) };
+  const change: ConsentRecord = { ...shared, environmentId: 'test-one', identityKey, status };
+  return { ...fixture.toRecord(TOPICS.consents.name, consentCodec, change), key: identityKey };
+}
+
+/** Twelve identities that change their mind, the later half of it unknown to the tables; as the gateway stores them. */
+async function publishConsents(): Promise<void> {
+  const { publish, read, targets } = fixture;
+  const people = Array.from({ length: 12 }, () => randomBytes(16));
+  const statuses = ['none', 'anonymous', 'full'] as const;
+  const records = Array.from({ length: 40 }, (_, at) => toConsent(people[at % 12]!, statuses[at % 3]!));
+  await publish(records);
+  const changes = (await read(TOPICS.consents.name)).map(({ value, partition, offset, timestampMs }) => {
+    const { environmentId, identityKey, status, receivedAt } = consentCodec.decode(value!.subarray(5));
+    return { environmentId, identityKey, status, receivedAt, place: { partition, offset, loggedAtMs: timestampMs } };
+  });
+  await rebuildConsents(targets.consents, changes);
+}
+
+async function requestErasure() {
+  const { publish, toRecord, targets } = fixture;
+  const [erasureId, subject, member] = [randomBytes(16), randomBytes(16), randomBytes(16)];
+  const cutoffAt = 1_790_000_000_000;
+  const name = { environmentId: 'test-one', erasureId };
+  const request = { ...name, subjectKeys: [subject], memberKeys: [member], cutoffAt, requestedAt: cutoffAt };
+  await publish([toRecord(TOPICS.erasures.name, erasureRequestCodec, { ...request, traceId: 'e'.repeat(32) })]);
+  await targets.holds.place({ ...name, keys: [subject, member], cutoffMs: cutoffAt, lapsesAtMs: null });
+  return erasureId;
+}
+
+async function fenceSomebody() {
+  const key = randomBytes(16);
+  await fixture.query(`CREATE TABLE IF NOT EXISTS erasure_fences (environment_id LowCardinality(String),
+    identity_key FixedString(16), cutoff_at DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY (environment_id, identity_key)`);
+  await fixture.query(
+    `INSERT INTO erasure_fences VALUES ('test-one', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(1790000000123))`,
+  );
+  await fixture.targets.graph.fence([{ environmentId: 'test-one', key, cutoffMs: 1_790_000_000_123 }]);
+}
+
+beforeAll(async () => {
+  fixture = await openRebuildFixture();
+  expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0 });
+  const writer = await fixture.startWriter();
+  await publishConsents();
+  await link100(1);
+  for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
+  // From here on the tables lack what the log has.
+  await fixture.stop(writer, 'SIGTERM');
+  await publishConsents();
+  await requestErasure();
+  await fenceSomebody();
+  await link100(2);
+}, 240_000);
+afterEach(() => stopLinkers('SIGKILL'));
+afterAll(() => fixture.close());
+
+describe('a Redis that was emptied', () => {
+  it('is refused by linkers, restored byte for byte by one command, and goes on where it was', async () => {
+    const before = await fixture.dump();
+    const linker = await startLinker();
+    await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
+    await fixture.wipe();
+    const notReady = async () => (await (await fetch(`${linker.adminUrl}/readyz`)).json()) as { notReady: string[] };
+    await until('the linker says so', async () => (await notReady()).notReady.includes('graph'), 60_000);
+    const { code, results } = await fixture.restore('rebuild');
+    expect({ code, families: new Set(Object.keys(before).map((name) => name[0])) }).toEqual({
+      code: 0,
+      families: new Set([...'imfhec']),
+    });
+    expect(results.join('\n')).toMatch(/holds +1 .*\nepoch/);
+    expect(await fixture.dump()).toEqual(before);
+    await fixture.publishLinks(randomLinks(60, 3));
+    await fixture.decided();
+    await until('it is ready again', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
+    await expectModel();
+  });
+
+  it('takes facts that were posted while it was away', async () => {
+    await fixture.wipe();
+    await startLinker();
+    await fixture.publishLinks(randomLinks(60, 4));
+    expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
+    await fixture.decided();
+    await expectModel();
+  });
+
+  it('loses no link whose decision was not published when a later one of its partition was', async () => {
+    const { publish, toRecord } = fixture;
+    const known = (await fixture.model()).decisions.length;
+    await fixture.publishLinks(randomLinks(90, 5));
+    const decisions = (await fixture.model()).decisions.slice(known);
+    // Two of three environments share one of two partitions: a linker died when only one of them was published.
+    const partitions = ENVIRONMENTS.map((id) => decisions.find(({ environmentId }) => environmentId === id)!.partition);
+    const shared = partitions.find((partition, at) => partitions.indexOf(partition) !== at)!;
+    const [, published] = ENVIRONMENTS.filter((_, at) => partitions[at] === shared);
+    const records = decisions
+      .filter(({ environmentId }) => environmentId === published)
+      .map((one) => ({
+        ...toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, one),
+        key: Buffer.from(one.environmentId),
+      }));
+    // The next linker had begun to publish them again, and died as well: earlier ones stand behind later ones.
+    await publish([...records, ...records.slice(0, records.length / 2)]);
+    await fixture.wipe();
+    let isLate = false;
+    fixture.fate.beforeCall = async (name) => {
+      if (name === 'load' && !isLate) await publish(records.slice(-1));
+      isLate ||= name === 'load';
+    };
+    const { code, progress } = await fixture.restore('rebuild');
+    fixture.fate.beforeCall = null;
+    expect(code).toBe(0);
+    expect(progress).toContain('reading everything again');
+    await startLinker();
+    await fixture.decided();
+    await expectModel();
+  });
+
+  it('comes back the same when the command is killed before any of its calls and run again', async () => {
+    await link100(7);
+    const before = await fixture.dump();
+    let isWhole = false;
+    for (let lived = 0; !isWhole; lived++) {
+      await fixture.wipe();
+      let calls = 0;
+      fixture.fate.beforeCall = () => {
+        if (calls++ >= lived) throw new Error('killed');
+      };
+      const { code } = await fixture.restore('rebuild');
+      fixture.fate.beforeCall = null;
+      isWhole = code === 0;
+      if ((await fixture.targets.graph.readEpoch()) === null)
+        expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
+      expect(await fixture.dump()).toEqual(before);
+    }
+  });
+
+  it('is answered with consents that were logged before the epoch was there', async () => {
+    await fixture.wipe();
+    const identityKey = randomBytes(16);
+    fixture.fate.beforeCall = async (name) => {
+      if (name === 'mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
+    };
+    expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
+    fixture.fate.beforeCall = null;
+    expect(await fixture.targets.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
+  });
+
+  it('is not declared new, and not rebuilt for a group that is not the linkers’', async () => {
+    await fixture.wipe();
+    const init = await fixture.restore('identity', 'init');
+    expect(init).toMatchObject({ code: 1, progress: expect.stringContaining('npm run rebuild') });
+    expect(init.progress).toContain('identity_overrides');
+    const misspelt = await fixture.restore('identity', 'rebuild', '--linker-group', 'test-nobody');
+    expect(misspelt).toMatchObject({ code: 1, progress: expect.stringContaining('--linker-group') });
+    expect(await fixture.targets.graph.readEpoch()).toBeNull();
+    const again = ['--linker-group', 'test-nobody', '--decide-again'];
+    expect(await fixture.restore('identity', 'rebuild', ...again)).toMatchObject({ code: 0 });
+    await startLinker();
+    await fixture.publishLinks(randomLinks(10, 6));
+    await fixture.decided();
+    await expectModel();
+  });
+
+  it('gets its consents back alone too, beside everything that is there', async () => {
+    const before = await fixture.dump();
+    await fixture.database.client.del(...Object.keys(before).filter((name) => name.startsWith('c:')));
+    expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
+    expect(await fixture.dump()).toEqual(before);
+  });
+
+  it('holds no erasure that has its receipt', async () => {
+    const id = (await requestErasure()).toString('hex');
+    const uuid = id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+    await fixture.query(`CREATE TABLE erasure_receipts (environment_id LowCardinality(String), erasure_id UUID)
+      ENGINE = MergeTree ORDER BY (environment_id, erasure_id)`);
+    await fixture.query(`INSERT INTO erasure_receipts VALUES ('test-one', '${uuid}')`);
+    await fixture.wipe();
+    const { results } = await fixture.restore('rebuild');
+    // That of the erasure which the log had from the beginning is there still.
+    expect(results.join('\n')).toMatch(/holds +1 /);
+  });
+});
+
+it('a Redis that has an epoch is left alone, and the command says why', async () => {
+  const before = await fixture.dump();
+  const epoch = await fixture.targets.graph.readEpoch();
+  const { code, progress } = await fixture.restore('rebuild');
+  expect({ code, epoch: await fixture.targets.graph.readEpoch() }).toEqual({ code: 1, epoch });
+  expect(progress).toContain('has an epoch');
+  expect(await fixture.dump()).toEqual(before);
+  expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0, results: [`epoch ${epoch}`] });
+});
