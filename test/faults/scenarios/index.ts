@@ -26,6 +26,9 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
+/** Faults of what stands behind the log. */
+export const LINKER_SCENARIOS: readonly Scenario[] = [engineKilled, redisAwayFromLinker, redisWiped, oldEventKept];
+
 /** Too long for every run of the tests, and part of `npm run faults`. */
 export const LONG_SCENARIOS: readonly Scenario[] = [memoryBounded];
 
