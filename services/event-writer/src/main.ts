@@ -2,7 +2,7 @@ import { openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
 import { createLogger, createMetrics, runService } from '@playline/runtime';
 import type { Consumer } from '@playline/stream';
-import { createSchemaRegistry, openBlockConsumer, openProducer } from '@playline/stream/kafka';
+import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
 import { createNoFences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
@@ -37,6 +37,7 @@ await runService(logger, async (use) => {
     topicPrefix: config.TOPIC_PREFIX,
     blockBytesMax: config.BLOCK_BYTES_MAX,
   });
+  await use('letter count', () => openLetterCount({ brokers, topics: pipeline.topics, metrics }));
   await pipeline.prefetch();
   consumer = await use('consumer', () =>
     openBlockConsumer({

@@ -3,7 +3,7 @@ import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/identity';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { createLogger, createMetrics, parseConfig, runService } from '@playline/runtime';
-import { createSchemaRegistry, openProducer, openRecordConsumer } from '@playline/stream/kafka';
+import { createSchemaRegistry, openLetterCount, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openLinker } from './pipeline.ts';
 import { createSchemaSource } from './schema-source.ts';
@@ -28,6 +28,7 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () =>
     openProducer({ brokers, clientId: 'identity-linker', topics: [decisionTopic], logger }),
   );
+  await use('letter count', () => openLetterCount({ brokers, topics: [linkTopic], metrics }));
   const linker = await use('linker', () =>
     openLinker({
       graph,

@@ -1,4 +1,7 @@
+import { redisAwayFromLinker, redisWiped } from '../linker-redis.ts';
 import type { Scenario } from '../world/trial.ts';
+import { engineKilled } from '../writer-engine-killed.ts';
+import { oldEventKept } from '../writer-old-event.ts';
 import { hostileBodies } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
 import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
@@ -21,10 +24,13 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
+/** Faults of what stands behind the log. */
+export const LINKER_SCENARIOS: readonly Scenario[] = [engineKilled, redisAwayFromLinker, redisWiped, oldEventKept];
+
 /** Too long, or covered by others, for every run of the tests; part of `npm run faults`. */
 const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */
-export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...FURTHER_SCENARIOS].sort(
+export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...LINKER_SCENARIOS, ...FURTHER_SCENARIOS].sort(
   (one, other) => one.fault - other.fault,
 );

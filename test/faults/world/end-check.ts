@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { allTopics, TOPICS } from '@playline/contracts';
 import { rowsOf } from './clickhouse.ts';
 import type { Ledger } from './ledger.ts';
+import { BrokenPromise } from './report.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
 
@@ -25,18 +26,8 @@ const GROUPS = [
 /** Ids named in a message: enough to find out what became of them. */
 const NAMED_MAX = 10;
 
-/** What must never be: messages acknowledged and not in the exact view, and messages that stand there twice. */
-export class BrokenPromise extends Error {
-  override readonly name = 'BrokenPromise';
-  readonly lost: number;
-  readonly doubled: number;
-  constructor(lost: readonly string[], doubled: readonly string[]) {
-    const words = (what: string, ids: readonly string[]) =>
-      `${ids.length} ${what} ${ids.slice(0, NAMED_MAX).join(' ')}`;
-    super(`${words('acknowledged and lost:', lost)}; ${words('in the exact view twice:', doubled)}`);
-    this.lost = lost.length;
-    this.doubled = doubled.length;
-  }
+function named(what: string, ids: readonly string[]): string {
+  return `${ids.length} ${what} ${ids.slice(0, NAMED_MAX).join(' ')}`;
 }
 
 /** Offsets by partition. */
@@ -84,7 +75,10 @@ export async function checkEnd(
   const doubled = exact.filter(([, count]) => count !== '1').map(([id = '']) => id);
   const stored = new Set(exact.map(([id = '']) => id));
   const lost = [...ledger.acknowledged].filter((id) => !stored.has(id));
-  if (lost.length + doubled.length > 0) throw new BrokenPromise(lost, doubled);
+  if (lost.length + doubled.length > 0) {
+    const words = `${named('acknowledged and lost:', lost)}; ${named('in the exact view twice:', doubled)}`;
+    throw new BrokenPromise(words, { lost: lost.length, doubled: doubled.length });
+  }
   assert.deepEqual(
     [...stored].filter((id) => !ledger.sent.has(id)),
     [],

@@ -11,6 +11,9 @@ const REASON_CHARACTERS_MAX = 500;
 /** Headers under which a message's trace travels (W3C trace context). */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
+/** Header of a mark in a dead-letter topic: the offset of the letter of its partition that has been replayed or dropped. */
+export const SETTLED_OFFSET = 'settled-offset';
+
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead`;
 }

@@ -1,4 +1,10 @@
-import { deadLetterTopicOf, type LogReader, type PlacedRecord, type StreamRecord } from '@playline/stream';
+import {
+  deadLetterTopicOf,
+  type LogReader,
+  type PlacedRecord,
+  SETTLED_OFFSET,
+  type StreamRecord,
+} from '@playline/stream';
 
 /** Where a record stands. */
 export interface Place {
@@ -28,7 +34,7 @@ export interface Fate {
 }
 
 /** Names of the headers that say what became of a letter of the same partition. */
-const MARK = { offset: 'settled-offset', fate: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
+const MARK = { offset: SETTLED_OFFSET, fate: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
 /** Name of the header of a replayed record: the place of its letter. */
 export const REPLAYED_FROM = 'replayed-from';
 

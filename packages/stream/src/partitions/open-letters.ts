@@ -1,0 +1,96 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Metrics } from '@playline/runtime';
+import type { LogReader } from '../log.ts';
+import type { StreamRecord } from '../ports.ts';
+import { deadLetterTopicOf, SETTLED_OFFSET } from './dead-letters.ts';
+
+/** Dead letters are few and change seldom; reading on costs two questions a topic. */
+const REFRESH_EVERY_MS = 10_000;
+/** What a scrape waits for at most; reading goes on behind it, and the next scrape tells. */
+const COLLECT_MAX_MS = 1_000;
+/** Open letters of one topic that are counted: some tens of megabytes. More are an outage, and one more says nothing. */
+const OPEN_MAX = 1_000_000;
+
+interface LetterPartition {
+  next: number;
+  readonly open: Set<number>;
+}
+
+/** Open dead letters of topics: those that no `replay` and no `drop` has settled and retention has not taken. */
+export interface OpenLetters {
+  /** Reads what has come since. @throws Error of the log; what was known before stands */
+  refresh(): Promise<void>;
+  /** By topic the letters came from; topics that were never read are absent. */
+  counts(): ReadonlyMap<string, number>;
+}
+
+function settledOffsetOf({ headers }: StreamRecord): number | null {
+  const text = headers[SETTLED_OFFSET];
+  return text === undefined ? null : Number(String(text));
+}
+
+/** @param topics whose dead letters are counted, not the dead-letter topics themselves */
+export function createOpenLetters(log: LogReader, topics: readonly string[]): OpenLetters {
+  const known = new Map<string, Map<number, LetterPartition>>();
+  const readOn = async (topic: string, partitions: Map<number, LetterPartition>) => {
+    const deadTopic = deadLetterTopicOf(topic);
+    for (const { partition, start, end } of await log.bounds(deadTopic)) {
+      const letters = partitions.get(partition) ?? { next: start, open: new Set<number>() };
+      // A topic made anew begins again, and its offsets mean other letters.
+      if (end < letters.next) {
+        letters.open.clear();
+        letters.next = start;
+      }
+      for (const offset of letters.open) if (offset < start) letters.open.delete(offset);
+      for await (const record of log.read({ topic: deadTopic, partition, start: Math.max(start, letters.next), end })) {
+        const settled = settledOffsetOf(record);
+        if (settled !== null) letters.open.delete(settled);
+        else if (letters.open.size < OPEN_MAX) letters.open.add(record.offset);
+        letters.next = record.offset + 1;
+      }
+      letters.next = Math.max(letters.next, end);
+      partitions.set(partition, letters);
+    }
+    known.set(topic, partitions);
+  };
+  return {
+    async refresh() {
+      for (const topic of topics) await readOn(topic, known.get(topic) ?? new Map());
+    },
+    counts: () =>
+      new Map(
+        [...known].map(([topic, partitions]) => [
+          topic,
+          [...partitions.values()].reduce((n, { open }) => n + open.size, 0),
+        ]),
+      ),
+  };
+}
+
+/**
+ * Registers the gauge of open dead letters. Every process of a service tells the same number: take the maximum, not the
+ * sum. While the log does not answer, what was last known stands.
+ */
+export function reportOpenLetters(letters: OpenLetters, metrics: Metrics): void {
+  let reading: Promise<void> | null = null;
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  const readOn = () => {
+    if (reading !== null || Date.now() - readAtMs < REFRESH_EVERY_MS) return reading;
+    readAtMs = Date.now();
+    reading = letters
+      .refresh()
+      .catch(() => {})
+      .finally(() => {
+        reading = null;
+      });
+    return reading;
+  };
+  metrics.collectedGauge('stream_dead_letters_open', 'Dead letters that are neither replayed nor dropped', {
+    labelNames: ['topic'],
+    async collect(gauge) {
+      await Promise.race([readOn(), delay(COLLECT_MAX_MS, undefined, { ref: false })]);
+      gauge.reset();
+      for (const [topic, count] of letters.counts()) gauge.set({ topic }, count);
+    },
+  });
+}

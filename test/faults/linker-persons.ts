@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { rowsOf } from './world/clickhouse.ts';
+import type { Message } from './world/messages.ts';
+import { post } from './world/post.ts';
+import type { ServiceProcess } from './world/service-process.ts';
+import type { Trial } from './world/trial.ts';
+import { waitFor } from './world/wait.ts';
+
+/** A decision is published, consumed and written before a view shows it; a rebuilt graph starts from the beginning. */
+const SEEN_MAX_MS = 90_000;
+
+/** Persons of whom a trial knows what has been said, beside those of the traffic. */
+export interface Persons {
+  /** Says that a visitor is a player, with an event of each. */
+  identify(name: string): Promise<void>;
+  /** Says that a Steam account is a player's, with an event of the account. */
+  alias(name: string): Promise<void>;
+  /** Waits until all events of each name are one person's. @throws Error when they are not, or two names are one */
+  assertWhole(names: readonly string[], eventsEach: number): Promise<void>;
+}
+
+export interface Sender {
+  readonly gateway: ServiceProcess;
+  /** Publishable key. */
+  readonly key: string;
+}
+
+/** @param sender asked at each message: a key may have been made anew */
+export function createPersons({ world, ledger, environmentId }: Trial, sender: () => Sender): Persons {
+  const deliver = async (messages: readonly Omit<Message, 'messageId'>[]) => {
+    const whole = messages.map((message) => ({ messageId: randomUUID(), surface: 'web', ...message }));
+    const ids = whole.map(({ messageId }) => messageId);
+    const body = JSON.stringify({ messages: whole });
+    ledger.send(ids);
+    await waitFor('messages are taken', async () => {
+      const { gateway, key } = sender();
+      const attempt = await post({ url: gateway.url, key, body });
+      ledger.note(ids, attempt);
+      return attempt.status === 200;
+    });
+  };
+  const event = (of: Record<string, string>) => ({ ...of, type: 'track', eventName: 'probe', ...stamp() });
+  const stamp = () => ({ eventTimestamp: new Date().toISOString() });
+  const playerOf = (name: string) => ({ userId: `probe-player-${name}`, identityType: 'passport' });
+  const personsOf = async () =>
+    await rowsOf(
+      world.deployment.engine,
+      `SELECT splitByChar('-', if(user_id != '', user_id, anonymous_id))[3] AS name, count(), uniqExact(person_key),
+         hex(any(person_key))
+       FROM events_identified WHERE environment_id = '${environmentId}' AND event_name = 'probe' GROUP BY name`,
+    );
+  return {
+    async identify(name) {
+      const anonymousId = `probe-visitor-${name}`;
+      const fact = { ...playerOf(name), anonymousId, type: 'identify', ...stamp() };
+      await deliver([event({ anonymousId }), event(playerOf(name)), fact]);
+    },
+    async alias(name) {
+      const account = `probe-steam-${name}`;
+      const { userId: toId, identityType: toType } = playerOf(name);
+      const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType, ...stamp() };
+      await deliver([event({ userId: account, identityType: 'steam' }), fact]);
+    },
+    async assertWhole(names, eventsEach) {
+      const expected = names.map((name) => [name, String(eventsEach), '1']).sort();
+      const read = async () => (await personsOf()).filter(([name = '']) => names.includes(name)).sort();
+      const isWhole = async () => {
+        const found = (await read()).map((row) => row.slice(0, 3));
+        return JSON.stringify(found) === JSON.stringify(expected);
+      };
+      await waitFor(`the events of ${names} are one person's each`, isWhole, SEEN_MAX_MS);
+      const keys = new Set((await read()).map((row) => row[3]));
+      assert.equal(keys.size, names.length, 'different persons');
+    },
+  };
+}

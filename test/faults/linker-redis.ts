@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { TOPICS } from '@playline/contracts';
+import { CHECKOUT } from '@playline/infra/local';
+import { Redis } from 'ioredis';
+import { createPersons, type Persons } from './linker-persons.ts';
+import { endsOf, settle } from './world/end-check.ts';
+import type { ServiceProcess } from './world/service-process.ts';
+import type { Scenario, Trial } from './world/trial.ts';
+import { waitFor } from './world/wait.ts';
+import type { World } from './world/world.ts';
+
+const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);
+
+/** Link facts that the linkers have committed. */
+async function committedFacts(world: World): Promise<number> {
+  const topic = world.deployment.topicPrefix + TOPICS.identityLinks.name;
+  return sum((await world.log.committed(world.groupOf('identity-linker'), topic)).values());
+}
+
+const loggedFacts = async (world: World) => sum((await endsOf(world, TOPICS.identityLinks.name)).values());
+const loggedDecisions = async (world: World) => sum((await endsOf(world, TOPICS.identityDecisions.name)).values());
+
+function linkerOf({ crew }: Trial): ServiceProcess {
+  const linker = crew.find(({ service }) => service === 'identity-linker');
+  if (linker === undefined) throw new Error('the crew has no linker');
+  return linker;
+}
+
+export const redisAwayFromLinker: Scenario = {
+  fault: 6,
+  title: 'a Redis that is away stops no message; links wait, and are applied when it is back',
+  tried: 'Redis refused or frozen while link facts come in',
+  run: async (trial) => {
+    const { world, random, key } = trial;
+    const gateway = await trial.start('gateway');
+    const persons = createPersons(trial, () => ({ gateway, key }));
+    const linker = linkerOf(trial);
+    const traffic = trial.openTraffic([gateway]);
+    await persons.identify('before');
+    await traffic.flows(random.integer(5, 15));
+    await world.wires.redis.set(random.pick(['refuse', 'freeze'] as const));
+    await waitFor('the linker is not ready', async () => !(await linker.isReady()));
+    await traffic.flows(10);
+    await persons.identify('during');
+    await persons.alias('before');
+    await waitFor('links wait', async () => (await loggedFacts(world)) > (await committedFacts(world)));
+    await world.wires.redis.set('open');
+    await waitFor('the linker is ready again', () => linker.isReady());
+    await traffic.flows(5);
+    await traffic.close();
+    await persons.assertWhole(['before'], 3);
+    await persons.assertWhole(['during'], 2);
+  },
+};
+
+/** Runs a command of the operator as a process. @throws Error with what it said unless it ends with 0 */
+function operate(world: World, args: readonly string[]): Promise<void> {
+  const { file } = world.stack;
+  const { engine, topicPrefix } = world.deployment;
+  const env = {
+    PATH: process.env.PATH ?? '',
+    KAFKA_BROKERS: file.kafka.join(','),
+    SCHEMA_REGISTRY_URL: file.registry,
+    REDIS_URL: file.redis,
+    CLICKHOUSE_URL: engine.url,
+    CLICKHOUSE_USER: engine.user,
+    CLICKHOUSE_PASSWORD: engine.password,
+    CLICKHOUSE_DATABASE: engine.database,
+    TOPIC_PREFIX: topicPrefix,
+  };
+  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [main, ...args], { env, cwd: world.folder }, (error, stdout, stderr) => {
+      if (error === null) resolve();
+      else reject(new Error(`${args.join(' ')} ended with ${error.code ?? error.signal}:\n${stdout}${stderr}`));
+    });
+  });
+}
+
+async function wipeRedis(world: World): Promise<void> {
+  const redis = new Redis(world.stack.file.redis);
+  await redis.flushall();
+  redis.disconnect();
+}
+
+const rebuild = (world: World) =>
+  operate(world, [
+    ...['identity', 'rebuild', '--linker-group', world.groupOf('identity-linker')],
+    ...['--writer-group', world.groupOf('event-writer')],
+  ]);
+
+/** Link facts that come while the graph is empty: none may be decided. */
+async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<void> {
+  const { world } = trial;
+  const linker = linkerOf(trial);
+  await waitFor('the linker is not ready', async () => !(await linker.isReady()));
+  const [committed, decisions] = [await committedFacts(world), await loggedDecisions(world)];
+  for (const name of names) await persons.alias(name);
+  await persons.identify('empty');
+  const asked = async () => /stream_retries_total\{[^}]*\} [1-9]/.test(await metricsOf(linker));
+  await waitFor('the linker has tried', asked);
+  assert.equal(await committedFacts(world), committed, 'facts committed while the graph was empty');
+  assert.equal(await loggedDecisions(world), decisions, 'decisions made while the graph was empty');
+  assert.equal(await linker.isReady(), false, 'a linker without a graph is not ready');
+}
+
+const metricsOf = async ({ adminUrl }: ServiceProcess) => await (await fetch(`${adminUrl}/metrics`)).text();
+
+export const redisWiped: Scenario = {
+  fault: 6,
+  title: 'linkers refuse a Redis that has lost everything; a rebuild restores it, and nobody is un-merged',
+  tried: 'Redis FLUSHALL, link facts meanwhile, identity rebuild',
+  run: async (trial) => {
+    const { world, random, environmentId } = trial;
+    const gateway = await trial.start('gateway');
+    let { key } = trial;
+    const persons = createPersons(trial, () => ({ gateway, key }));
+    const names = Array.from({ length: random.integer(3, 8) }, (_, index) => `known${index}`);
+    for (const name of names) await persons.identify(name);
+    const traffic = trial.openTraffic([gateway]);
+    await traffic.flows(random.integer(10, 30));
+    await traffic.close();
+    await settle(world);
+    await persons.assertWhole(names, 2);
+    await wipeRedis(world);
+    // The keys were in the same Redis; theirs is another rebuild.
+    key = await world.deployment.addEnvironment(environmentId);
+    await expectRefusal(trial, persons, names);
+    await rebuild(world);
+    await waitFor('the linker goes on', () => linkerOf(trial).isReady());
+    // An emptied graph would have put the account and the player together, and left the visitor behind.
+    await persons.assertWhole(names, 3);
+    await persons.assertWhole(['empty'], 2);
+  },
+};

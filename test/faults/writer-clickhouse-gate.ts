@@ -1,0 +1,147 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { closeServer, listen } from './writer-kafka-gate.ts';
+
+/** What becomes of an insert; a promise holds it up. */
+export interface InsertWatch {
+  /** The whole insert has reached the gate and not the engine; `token` names its block. */
+  arrived?(token: string): Promise<void> | void;
+  /** Its last byte has been handed to the engine. True breaks the connection to the engine off. */
+  sent?(): Promise<boolean> | boolean | undefined;
+  /**
+   * The engine has answered, and the process does not know it yet. True breaks the connection off instead.
+   * @param code the engine's number of what went wrong; 0 when nothing did
+   */
+  answered?(code: number): Promise<boolean> | boolean | undefined;
+}
+
+/** A way to ClickHouse for one process, where inserts can be held up, doubled in time and lost. */
+export interface ClickHouseGate {
+  /** What the process is told instead of the engine's address. */
+  readonly url: string;
+  watch: InsertWatch;
+  /** While true, connections are broken off as soon as they are made. */
+  down: boolean;
+  /** Inserts that have reached the gate and are not answered. */
+  readonly inFlight: number;
+  /** Resolves when everything that has reached the gate has been answered by the engine, or broken off. */
+  settled(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const HTTP_BAD_GATEWAY = 502;
+
+/**
+ * Opens a gate of its own for one process. It adds `optimize_on_insert=0` to every insert: the engine would otherwise
+ * fold rows of one insert that are equal in the sorting key, and a raw count must not be helped.
+ */
+export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
+  const sockets = new Set<Socket>();
+  const passages = new Set<Promise<unknown>>();
+  const server = createServer((incoming, outgoing) => {
+    const isInsert = tokenOf(incoming) !== null;
+    if (isInsert) inFlight++;
+    const passage = forward({ incoming, outgoing, target, gate }).catch(() => outgoing.destroy());
+    passages.add(passage);
+    void passage.then(() => {
+      passages.delete(passage);
+      if (isInsert) inFlight--;
+    });
+  });
+  const port = await listen(server);
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
+    if (isDown) socket.destroy();
+  });
+  let isDown = false;
+  let inFlight = 0;
+  const gate: ClickHouseGate = {
+    url: `http://127.0.0.1:${port}`,
+    watch: {},
+    get inFlight() {
+      return inFlight;
+    },
+    get down() {
+      return isDown;
+    },
+    set down(value) {
+      isDown = value;
+      if (value) for (const socket of sockets) socket.destroy();
+    },
+    settled: async () => void (await Promise.all(passages)),
+    close: async () => {
+      const closed = closeServer(server);
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+  return gate;
+}
+
+/** The name of an insert's block; null for any other request. */
+function tokenOf({ url }: IncomingMessage): string | null {
+  return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
+}
+
+interface Passage {
+  incoming: IncomingMessage;
+  outgoing: ServerResponse;
+  target: string;
+  gate: ClickHouseGate;
+}
+
+async function forward({ incoming, outgoing, target, gate }: Passage): Promise<void> {
+  const body = await readAll(incoming);
+  const token = tokenOf(incoming);
+  const isInsert = token !== null;
+  const watch = isInsert ? gate.watch : {};
+  await watch.arrived?.(token ?? '');
+  const path = isInsert ? `${incoming.url}&optimize_on_insert=0` : incoming.url;
+  const answer = await ask(new URL(target), { incoming, path: path ?? '/', body, sent: watch.sent });
+  if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
+    outgoing.destroy();
+    return;
+  }
+  outgoing.writeHead(answer.status, answer.headers);
+  outgoing.end(answer.body);
+}
+
+interface Question {
+  incoming: IncomingMessage;
+  path: string;
+  body: Buffer;
+  sent: InsertWatch['sent'] | undefined;
+}
+
+/** Asks the engine; its answer is read whole, so that it can be held back whole. */
+function ask(
+  target: URL,
+  question: Question,
+): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
+  const { incoming, path, body, sent } = question;
+  const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
+  const headers = { ...kept, 'content-length': String(body.length) };
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = target;
+    const asking = request({ hostname, port, method: incoming.method, path, headers, agent: false });
+    asking.on('error', reject);
+    asking.on('response', (response) => {
+      const { 'transfer-encoding': _chunked, connection: _kept, ...told } = response.headers;
+      const status = response.statusCode ?? HTTP_BAD_GATEWAY;
+      readAll(response).then((answer) => {
+        resolve({ status, headers: told as Record<string, string>, body: answer });
+      }, reject);
+    });
+    asking.end(body, async () => {
+      if (await sent?.()) asking.destroy(new Error('broken off'));
+    });
+  });
+}
+
+async function readAll(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}

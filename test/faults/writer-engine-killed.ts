@@ -1,0 +1,33 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ask } from './world/clickhouse.ts';
+import type { Scenario } from './world/trial.ts';
+import { waitFor } from './world/wait.ts';
+
+const ENGINE_MAX_MS = 90_000;
+
+export const engineKilled: Scenario = {
+  fault: 5,
+  title: 'an engine that is killed among inserts, and comes back, has every record once',
+  tried: 'ClickHouse SIGKILL under load, started again',
+  crew: { linkers: 1, writers: 2 },
+  run: async (trial) => {
+    const { world, random } = trial;
+    const { engine } = world.deployment;
+    // Kept with the table: an engine that comes back would merge again, and fold what was written twice.
+    await ask(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
+    const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
+    for (let kill = random.integer(1, 2); kill > 0; kill--) {
+      await traffic.flows(random.integer(10, 30));
+      await delay(random.integer(0, 300));
+      const pid = await world.storePid('clickhouse');
+      process.kill(pid, 'SIGKILL');
+      await traffic.flows(random.integer(5, 10));
+      const isBack = async () => (await world.storePid('clickhouse')) !== pid && (await ask(engine, 'SELECT 1')) !== '';
+      await waitFor('the engine is back', isBack, ENGINE_MAX_MS);
+    }
+    await traffic.flows(10);
+    await traffic.close();
+    await ask(engine, 'ALTER TABLE events RESET SETTING max_bytes_to_merge_at_max_space_in_pool');
+    await ask(engine, 'SYSTEM STOP MERGES events');
+  },
+};

@@ -1,0 +1,43 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
+import { KILL_POINTS, setTrap } from './writer-kill-points.ts';
+import type { WriterRig } from './writer-rig.ts';
+
+const MESSAGES = 200;
+const MOMENT_MAX_MS = 300;
+/** A frozen writer stands at a point at most this long before it is frozen wherever it is. */
+const REACH_MAX_MS = 5_000;
+
+/**
+ * Freezes a writer past its session at a point or at any moment; another takes over and finishes; the first wakes up with
+ * a request under way, or the answer to it, and goes on beside the other.
+ */
+export async function freezeWriter(rig: WriterRig, seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const point = KILL_POINTS[seed % KILL_POINTS.length]!;
+  const rows = () => ({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
+  const publish = () => rig.publishMessages(`test-freeze-${seed}`, MESSAGES);
+  const [one, other] = [await rig.startWriter(rows()), await rig.startWriter(rows())];
+  await until('both are ready', async () => (await one.isReady()) && (await other.isReady()), WAIT_MAX_MS);
+  const trap = setTrap(one, { point, passages: random.integer(0, 2), breaksOff: false });
+  await publish();
+  const frozenAfterMs = point === 'at any moment' ? random.integer(0, MOMENT_MAX_MS) : REACH_MAX_MS;
+  await Promise.race([trap.reached, delay(frozenAfterMs)]);
+  one.signal('SIGSTOP');
+  await publish();
+  // Only a takeover gets here: what the frozen one holds is nobody else's before.
+  await rig.caughtUp(WAIT_MAX_MS);
+  trap.release();
+  one.signal('SIGCONT');
+  await publish();
+  await rig.caughtUp(WAIT_MAX_MS);
+  // Awake, and a member again, it may still write: it must not.
+  await until('the first is back', () => one.isReady(), WAIT_MAX_MS);
+  await publish();
+  await one.clickhouse.settled();
+  await assertExact(rig);
+  await Promise.all([one.stop(), other.stop()]);
+  await Promise.all([one.close(), other.close()]);
+}

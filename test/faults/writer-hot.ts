@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { until } from '@playline/testkit';
+import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
+import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
+import type { WriterRig } from './writer-rig.ts';
+
+const CALLS = 12;
+const CALL_RECORDS = 80;
+const HOT_SHARE = 0.5;
+
+const keyOf = (environmentId: string, identity: string) =>
+  Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
+
+/**
+ * One identity is half of the traffic, and the partition it falls on cannot keep up: its inserts stand still. The other
+ * partitions are stored to their ends meanwhile, all by the same process; then the hot one is, too.
+ */
+export async function overloadPartition(rig: WriterRig, seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const environmentId = `test-hot-${seed}`;
+  const hotKey = keyOf(environmentId, 'hot');
+  const writer = await rig.startWriter({ BLOCK_ROWS_MAX: '50' });
+  try {
+    await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
+    await rig.publish([rig.toRecord(messageOf('hot', { environmentId }), hotKey)]);
+    const hot = await partitionOfRecord(rig, hotKey);
+    const released = Promise.withResolvers<void>();
+    const isHot = (token: string) => token.startsWith(`${rig.messages}|${hot}|`);
+    writer.clickhouse.watch = { arrived: (token) => (isHot(token) ? released.promise : undefined) };
+    for (let call = 0; call < CALLS; call++) {
+      const run = Array.from({ length: CALL_RECORDS }, () => {
+        const key = random.chance(HOT_SHARE) ? hotKey : keyOf(environmentId, random.hex(8));
+        return rig.toRecord(messageOf('hot', { environmentId }), key);
+      });
+      await rig.publish(run);
+      await until('the others keep up', async () => (await lagOfOthers(rig, hot)) === 0, WAIT_MAX_MS);
+    }
+    assert.ok((await lagOf(rig, hot)) > CALL_RECORDS, 'the hot partition stands still');
+    released.resolve();
+    await assertExact(rig);
+    await writer.stop();
+  } finally {
+    await writer.close();
+  }
+}
+
+async function partitionOfRecord(rig: WriterRig, key: Buffer): Promise<number> {
+  const found = (await rig.read(rig.messages)).find((record) => record.key?.equals(key));
+  assert.ok(found, 'the first record of the hot identity');
+  return found.partition;
+}
+
+async function lagsOf({ reader, group, messages }: WriterRig): Promise<Map<number, number>> {
+  const committed = await reader.committed(group, messages);
+  const bounds = await reader.bounds(messages);
+  return new Map(bounds.map(({ partition, end }) => [partition, end - (committed.get(partition) ?? 0)]));
+}
+
+const lagOf = async (rig: WriterRig, partition: number) => (await lagsOf(rig)).get(partition) ?? 0;
+
+async function lagOfOthers(rig: WriterRig, hot: number): Promise<number> {
+  return [...(await lagsOf(rig))].reduce((sum, [partition, lag]) => sum + (partition === hot ? 0 : lag), 0);
+}

@@ -1,0 +1,155 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** What passes a gate may be watched; a promise holds it up, and everything behind it on its connection. */
+export interface CommitWatch {
+  /** Which commits: of offsets unless it says transactions. */
+  readonly of?: 'transactions';
+  /** A commit has reached the gate and not the broker. `text` holds metadata of offsets as it stands in the request. */
+  arrived?(text: string): Promise<void> | void;
+  /** The broker has answered a commit, and the process does not know it yet. */
+  answered?(): Promise<void> | void;
+}
+
+/** A way to the brokers for one process, where commits of offsets or transactions can be held up. */
+export interface KafkaGate {
+  /** What the process is told instead of the brokers. */
+  readonly brokers: string[];
+  watch: CommitWatch;
+  /** Resolves when the process has gone and every commit it had sent has been answered, or cannot be any more. */
+  settled(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Numbers of Kafka's requests, by its protocol guide. */
+const METADATA = 3;
+const OFFSET_COMMIT = 8;
+const FIND_COORDINATOR = 10;
+const END_TRANSACTION = 26;
+const SIZE_BYTES = 4;
+
+/** Opens a gate of its own for one process; every broker gets a port. */
+export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
+  const lanes = brokers.map((broker) => {
+    const cut = broker.lastIndexOf(':');
+    return { host: broker.slice(0, cut), port: Number(broker.slice(cut + 1)), own: 0, server: createServer() };
+  });
+  const sockets = new Set<Socket>();
+  const passages = new Set<Promise<void>>();
+  const gate: KafkaGate = {
+    brokers: [],
+    watch: {},
+    settled: async () => void (await Promise.all(passages)),
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await Promise.all(lanes.map(({ server }) => closeServer(server)));
+    },
+  };
+  for (const lane of lanes) {
+    lane.own = await listen(lane.server);
+    gate.brokers.push(`127.0.0.1:${lane.own}`);
+  }
+  const rewrite = (frame: Buffer) => {
+    for (const { host, port, own } of lanes) replacePort(frame, { host, port, own });
+  };
+  for (const { server, host, port } of lanes)
+    server.on('connection', (client) => {
+      const upstream = connect({ host, port });
+      for (const socket of [client, upstream]) {
+        sockets.add(socket);
+        socket.setNoDelay(true);
+        socket.on('error', () => {});
+        socket.once('close', () => sockets.delete(socket));
+      }
+      const passage = pass({ client, upstream, rewrite, gate });
+      passages.add(passage);
+      void passage.then(() => passages.delete(passage));
+    });
+  return gate;
+}
+
+interface Way {
+  readonly client: Socket;
+  readonly upstream: Socket;
+  readonly gate: KafkaGate;
+  rewrite(frame: Buffer): void;
+}
+
+/** An answer that takes longer is one that a broker holds back until there are records. */
+const ANSWER_MAX_MS = 2_000;
+
+/** Both directions of one connection. A request that is held when its process dies still goes on when it is let go. */
+async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
+  const asked: number[] = [];
+  let onAnswer = () => {};
+  const isCommit = (api: number | undefined) =>
+    api === (gate.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
+  const there = async () => {
+    for await (const frame of framesOf(client)) {
+      const api = frame.readInt16BE(SIZE_BYTES);
+      if (isCommit(api)) await gate.watch.arrived?.(frame.toString('latin1'));
+      asked.push(api);
+      upstream.write(frame);
+    }
+  };
+  const back = async () => {
+    for await (const frame of framesOf(upstream)) {
+      const api = asked[0];
+      if (isCommit(api)) await gate.watch.answered?.();
+      if (api === METADATA || api === FIND_COORDINATOR) rewrite(frame);
+      asked.shift();
+      onAnswer();
+      if (!client.destroyed) client.write(frame);
+    }
+  };
+  const thereDone = there().catch(() => {});
+  const backDone = back()
+    .catch(() => {})
+    .finally(() => client.destroy());
+  await thereDone;
+  // A broker that hears of the end first may leave what came before it unread.
+  const answered = new Promise<void>((resolve) => {
+    onAnswer = () => (asked.some(isCommit) ? undefined : resolve());
+    onAnswer();
+  });
+  await Promise.race([answered, backDone, delay(ANSWER_MAX_MS)]);
+  upstream.destroy();
+  await backDone;
+}
+
+/** Requests and answers whole, each with its size in front. */
+async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of socket) {
+    rest = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer]);
+    while (rest.length >= SIZE_BYTES) {
+      const end = SIZE_BYTES + rest.readInt32BE(0);
+      if (rest.length < end) break;
+      yield rest.subarray(0, end);
+      rest = rest.subarray(end);
+    }
+  }
+}
+
+/** A broker says where it is as a host and, right behind it, a port of four bytes: the gate's port takes its place. */
+function replacePort(frame: Buffer, { host, port, own }: { host: string; port: number; own: number }): void {
+  const name = Buffer.from(host);
+  for (let at = frame.indexOf(name); at >= 0; at = frame.indexOf(name, at + 1)) {
+    const end = at + name.length;
+    if (end + 4 <= frame.length && frame.readInt32BE(end) === port) frame.writeInt32BE(own, end);
+  }
+}
+
+/** Listens on a free port of this machine. */
+export async function listen(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}

@@ -1,0 +1,51 @@
+import { testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKillRun, type KillRun, planKill } from './writer-kill.ts';
+import { KILL_POINTS } from './writer-kill-points.ts';
+import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
+
+/** Short, since every kill waits for it; long enough for heartbeats of a busy machine. */
+const SESSION_TIMEOUT_MS = 1_500;
+/** A kill takes seconds; on a machine with other work several times that. */
+const SEED_MAX_MS = 400_000;
+
+describe('a writer that is killed', () => {
+  let rig: WriterRig;
+  let run: KillRun;
+
+  beforeAll(async () => {
+    rig = await openWriterRig(testStores(), { partitions: 2, sessionTimeoutMs: SESSION_TIMEOUT_MS });
+    run = createKillRun(rig);
+  });
+  afterAll(() => rig.close());
+
+  it.each(KILL_POINTS.map((point, seed) => [point, seed] as const))(
+    '%s leaves every record in the table once (seed %i)',
+    async (_, seed) => {
+      expect((await run.run(planKill(seed))).differences).toEqual([]);
+    },
+    SEED_MAX_MS,
+  );
+
+  it('leaves nothing that the verifier finds fault with', async () => {
+    expect(await rig.operate('verify', '--group', rig.group)).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a writer without intents', () => {
+  it(
+    'doubles rows where it is killed between insert and commit: the tests above can fail',
+    async () => {
+      const rig = await openWriterRig(testStores(), { partitions: 2, sessionTimeoutMs: SESSION_TIMEOUT_MS });
+      try {
+        const run = createKillRun(rig, WRITER_WITHOUT_INTENTS);
+        const plan = planKill(4, 'after the insert was acknowledged, before the commit');
+        expect((await run.run({ ...plan, passages: 0, standsBy: false })).differences).not.toEqual([]);
+        expect(await rig.operate('verify', '--group', rig.group)).toMatchObject({ code: 1 });
+      } finally {
+        await rig.close();
+      }
+    },
+    SEED_MAX_MS,
+  );
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { TOPICS } from '@playline/contracts';
+import { rowsOf } from './world/clickhouse.ts';
+import { settle } from './world/end-check.ts';
+import { post } from './world/post.ts';
+import type { Scenario } from './world/trial.ts';
+import { waitFor } from './world/wait.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** As old as the contract lets an event be, but for a day; the log keeps records a tenth of it. */
+const AGE_MS = 29 * DAY_MS;
+
+export const oldEventKept: Scenario = {
+  fault: 9,
+  title: 'an event of 29 days ago is as young in the log as any other, and is stored at its own time',
+  tried: 'events 29 days old, writer away while they come in',
+  crew: { linkers: 1, writers: 0 },
+  run: async ({ world, start, key, ledger, environmentId }) => {
+    assert.ok(TOPICS.messages.retentionMs < AGE_MS, 'older than the log keeps records');
+    const gateway = await start('gateway');
+    const beganAtMs = Date.now();
+    const eventTimestamp = new Date(beganAtMs - AGE_MS).toISOString();
+    const messageId = randomUUID();
+    const message = { messageId, eventTimestamp, type: 'track', eventName: 'old', anonymousId: 'a', surface: 'web' };
+    ledger.send([messageId]);
+    await waitFor('the message is taken', async () => {
+      const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
+      ledger.note([messageId], attempt);
+      return attempt.status === 200;
+    });
+    // Retention goes by the time of the record, and takes a segment when its youngest record is too old.
+    const topic = world.deployment.topicPrefix + TOPICS.messages.name;
+    for (const { partition, start: from, end } of await world.log.bounds(topic))
+      for await (const record of world.log.read({ topic, partition, start: from, end }))
+        assert.ok(record.timestampMs >= beganAtMs - DAY_MS, `record time ${record.timestampMs}`);
+    await world.setCrew({ linkers: 1, writers: 1 });
+    await settle(world);
+    const stored = await rowsOf(
+      world.deployment.engine,
+      `SELECT toUnixTimestamp64Milli(event_time) FROM events_exact
+       WHERE environment_id = '${environmentId}' AND message_id = '${messageId}'`,
+    );
+    assert.deepEqual(stored, [[String(Date.parse(eventTimestamp))]]);
+  },
+};

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
+import { until } from '@playline/testkit';
+import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
+import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
+import type { WriterRig } from './writer-rig.ts';
+
+const RUNS = 20;
+const RUN_RECORDS = 10;
+const POISON_SHARE = 0.2;
+const FRAME_BYTES = 5;
+
+/** Bytes that are no record: no frame, a record that breaks off (reading it throws), a frame of an unknown schema. */
+function toPoison(rig: WriterRig, random: Random): Buffer {
+  const { value } = rig.toRecord(messageOf('poison'));
+  const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
+  const brokenOff = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
+  const unknown = Buffer.from(value);
+  unknown.writeInt32BE(2_000_000_000, 1);
+  return random.pick([noFrame, brokenOff, unknown]);
+}
+
+/** Where a letter came from. */
+const originOf = ({ headers }: StreamRecord) =>
+  `${String(headers['original-partition'])}/${String(headers['original-offset'])}`;
+
+/**
+ * Mixes records that cannot be read among others, and kills the writer on the way: each of them is kept as it was, the
+ * others are stored once each, and the group's commits never go back.
+ */
+export async function poisonWriter(rig: WriterRig, seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
+  const commits = watchCommits(rig);
+  const first = await start();
+  await until('the writer is ready', () => first.isReady(), WAIT_MAX_MS);
+  const poison = new Set<string>();
+  for (let run = 0; run < RUNS; run++) await rig.publish(createRun(rig, { random, poison }));
+  await delay(random.integer(0, 300));
+  await first.kill();
+  const second = await start();
+  await rig.caughtUp(WAIT_MAX_MS);
+  assert.deepEqual(await commits.stop(), [], 'commits that went back');
+  await assertLetters(rig, poison);
+  await assertVerified(rig);
+  const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
+  const expected = (await recordsOf(rig)).length - poisonIn(await recordsOf(rig), poison);
+  assert.equal(stored, `${expected}\t${expected}`);
+  await second.stop();
+  await Promise.all([first.close(), second.close()]);
+}
+
+const recordsOf = (rig: WriterRig) => rig.read(rig.messages);
+const hexOf = (value: Buffer | null) => value?.toString('hex') ?? '';
+const poisonIn = (records: readonly StreamRecord[], poison: ReadonlySet<string>) =>
+  records.filter(({ value }) => poison.has(hexOf(value))).length;
+
+function createRun(rig: WriterRig, { random, poison }: { random: Random; poison: Set<string> }): OutgoingRecord[] {
+  return Array.from({ length: RUN_RECORDS }, (): OutgoingRecord => {
+    const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
+    const record = rig.toRecord(messageOf('rig'), key);
+    if (!random.chance(POISON_SHARE)) return record;
+    const value = toPoison(rig, random);
+    poison.add(hexOf(value));
+    return { ...record, value };
+  });
+}
+
+/** Every poisoned record has a letter with its key, its bytes and a reason; a crash may repeat a letter. */
+async function assertLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
+  const letters = new Map(
+    (await rig.read(deadLetterTopicOf(rig.messages))).map((letter) => [originOf(letter), letter]),
+  );
+  const poisoned = (await recordsOf(rig)).filter(({ value }) => poison.has(hexOf(value)));
+  assert.equal(letters.size, poisoned.length, 'letters and poisoned records');
+  for (const { partition, offset, key, value } of poisoned) {
+    const letter = letters.get(`${partition}/${offset}`);
+    assert.ok(letter, `${partition}/${offset} has a letter`);
+    assert.deepEqual([letter.key, letter.value], [key, value], 'the record as it was');
+    assert.notEqual(String(letter.headers.reason ?? ''), '', 'a reason');
+    assert.equal(String(letter.headers['original-topic']), rig.messages);
+  }
+}
+
+const LOOK_EVERY_MS = 50;
+
+/** Looks at the group's commits again and again. */
+function watchCommits({ reader, group, messages }: WriterRig) {
+  const best = new Map<number, number>();
+  const backwards: string[] = [];
+  const watch = { isOver: false };
+  const look = async () => {
+    for (const [partition, offset] of await reader.committed(group, messages)) {
+      const before = best.get(partition) ?? 0;
+      if (offset < before) backwards.push(`partition ${partition}: from ${before} to ${offset}`);
+      best.set(partition, Math.max(before, offset));
+    }
+  };
+  const watching = (async () => {
+    while (!watch.isOver) {
+      await look();
+      await delay(LOOK_EVERY_MS);
+    }
+  })();
+  return {
+    /** @returns commits that went back */
+    stop: async () => {
+      watch.isOver = true;
+      await watching;
+      await look();
+      return backwards;
+    },
+  };
+}

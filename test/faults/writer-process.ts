@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
+import { closeServer, type KafkaGate, listen, openKafkaGate } from './writer-kafka-gate.ts';
+
+/** A service as a process of its own that reaches Kafka and ClickHouse through gates of its own. */
+export interface GatedProcess {
+  readonly pid: number;
+  readonly kafka: KafkaGate;
+  readonly clickhouse: ClickHouseGate;
+  /** Whether it has ended, however that came. */
+  readonly gone: boolean;
+  isReady(): Promise<boolean>;
+  /** Text of its metrics. */
+  metrics(): Promise<string>;
+  /** Sends a signal without waiting for anything. */
+  signal(signal: NodeJS.Signals): void;
+  /** Kills it at once; resolves when it is gone. Its gates stay, and with them what they hold. */
+  kill(): Promise<void>;
+  /** Asks it to end. @returns its exit code */
+  stop(): Promise<number | null>;
+  /** Kills it if it still runs, and closes the gates. */
+  close(): Promise<void>;
+}
+
+export interface GatedProcessOptions {
+  /** From the top of the repository. */
+  readonly file: string;
+  /** Words of its command line. */
+  readonly args?: readonly string[];
+  /** Where the gates lead. */
+  readonly brokers: readonly string[];
+  readonly clickhouse: string;
+  /** Everything else it is told. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** A process that is frozen, or whose ports are taken, must not hold a look at it up. */
+const ASK_MAX_MS = 2_000;
+
+export async function startGatedProcess(options: GatedProcessOptions): Promise<GatedProcess> {
+  const [kafka, clickhouse, adminPort] = await Promise.all([
+    openKafkaGate(options.brokers),
+    openClickHouseGate(options.clickhouse),
+    freePort(),
+  ]);
+  const child = spawn(process.execPath, [options.file, ...(options.args ?? [])], {
+    cwd: ROOT,
+    env: {
+      PATH: process.env.PATH,
+      ...options.environment,
+      KAFKA_BROKERS: kafka.brokers.join(','),
+      CLICKHOUSE_URL: clickhouse.url,
+      ADMIN_PORT: String(adminPort),
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const isGone = () => child.exitCode !== null || child.signalCode !== null;
+  const end = (signal: NodeJS.Signals) => endChild(child, signal);
+  const ask = (path: string) =>
+    fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(ASK_MAX_MS) });
+  // Whatever ends the run, its processes do not outlive it.
+  const atExit = () => child.kill('SIGKILL');
+  process.once('exit', atExit);
+  child.once('exit', () => process.removeListener('exit', atExit));
+  return {
+    pid: child.pid ?? 0,
+    kafka,
+    clickhouse,
+    get gone() {
+      return isGone();
+    },
+    isReady: async () => (await ask('readyz').catch(() => null))?.ok ?? false,
+    metrics: async () => await (await ask('metrics')).text(),
+    signal: (signal) => void child.kill(signal),
+    kill: async () => void (await end('SIGKILL')),
+    stop: () => end('SIGTERM'),
+    close: async () => {
+      await end('SIGKILL');
+      await Promise.all([kafka.close(), clickhouse.close()]);
+    },
+  };
+}
+
+async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const exit = once(child, 'exit');
+  child.kill(signal);
+  return (await exit)[0] as number | null;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listen(server);
+  await closeServer(server);
+  return port;
+}

@@ -1,0 +1,44 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
+import type { GatedProcess } from './writer-process.ts';
+import type { WriterRig } from './writer-rig.ts';
+
+const CHANGES = 4;
+const MESSAGES = 120;
+/** An insert is on its way for so long, so that members come and go while it is. */
+const INSERT_MAX_MS = 250;
+
+/** Writers join, leave in peace and are killed while inserts of others and their own are on their way. */
+export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const members: GatedProcess[] = [];
+  const join = async () => {
+    const member = await rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
+    const slow = async () => void (await delay(random.integer(0, INSERT_MAX_MS)));
+    member.clickhouse.watch = { arrived: slow, answered: () => slow().then(() => false) };
+    members.push(member);
+    return member;
+  };
+  const inFlight = () => until('an insert is on its way', () => members.some(isInserting), WAIT_MAX_MS);
+  const isInserting = ({ clickhouse }: GatedProcess) => clickhouse.inFlight > 0;
+  const first = await join();
+  await until('the first writer is ready', () => first.isReady(), WAIT_MAX_MS);
+  for (let change = 0; change < CHANGES; change++) {
+    await rig.publishMessages(`test-rebalance-${seed}`, MESSAGES);
+    await inFlight();
+    const joiner = members.length < 2 || random.chance(0.5) ? await join() : null;
+    if (joiner === null) await leave(members.splice(random.integer(0, members.length - 1), 1)[0]!, random.chance(0.5));
+    else await until('a writer has joined', () => joiner.isReady(), WAIT_MAX_MS);
+  }
+  await assertExact(rig);
+  for (const member of members) await leave(member, false);
+}
+
+async function leave(member: GatedProcess, isKilled: boolean): Promise<void> {
+  if (isKilled) await member.kill();
+  else await member.stop();
+  await member.clickhouse.settled();
+  await member.close();
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { until } from '@playline/testkit';
+import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
+import { listen } from './writer-kafka-gate.ts';
+import { type GatedProcess, startGatedProcess } from './writer-process.ts';
+import type { WriterRig } from './writer-rig.ts';
+
+/** Some transactions' worth: a replay takes a hundred letters at a time. */
+const LETTERS = 500;
+const KILLS = 3;
+const PASSAGES_MAX = 2;
+
+/**
+ * Makes every message a dead letter (the registry has lost its schemas), and replays them with a command that is killed
+ * again and again, at the end of a transaction: before the brokers know of it, or before the command knows that they
+ * do. Each message is stored once.
+ */
+export async function replayLetters(rig: WriterRig, seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const environmentId = `test-replay-${seed}`;
+  await makeLetters(rig, environmentId);
+  const writer = await rig.startWriter();
+  try {
+    for (let kill = 0; kill < KILLS; kill++) await killReplay(rig, random);
+    const { code, lines } = await rig.operate('dead-letters', 'replay', '--all');
+    assert.equal(code, 0, lines.join('\n'));
+    const count = (what: string) => rig.query(`SELECT ${what} FROM events WHERE environment_id = '${environmentId}'`);
+    const all = async () => Number(await count('uniqExact(message_id)')) >= LETTERS;
+    await until('every message', all, WAIT_MAX_MS);
+    assert.equal(await openLetters(rig), 0, 'open letters');
+    await until('the writer counts none', async () => (await countedLetters(rig, writer)) === 0, WAIT_MAX_MS);
+    assert.equal(Number(await count('count()')), LETTERS);
+    await assertVerified(rig);
+    await writer.stop();
+  } finally {
+    await writer.close();
+  }
+}
+
+/** A writer that can read nothing. */
+async function makeLetters(rig: WriterRig, environmentId: string): Promise<void> {
+  const registry = createServer((_request, response) => response.writeHead(404).end('{}'));
+  const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
+  try {
+    await rig.publishMessages(environmentId, LETTERS);
+    await rig.caughtUp(WAIT_MAX_MS);
+    await until('the writer counts them', async () => (await countedLetters(rig, writer)) === LETTERS, WAIT_MAX_MS);
+    await writer.stop();
+  } finally {
+    await writer.close();
+    registry.close();
+  }
+  assert.equal(await openLetters(rig), LETTERS, 'letters');
+}
+
+/** Kills a replay at the end of one of its transactions; what it had sent may still arrive, or nothing of it. */
+async function killReplay(rig: WriterRig, random: Random): Promise<void> {
+  const { kafka: brokers, clickhouse } = rig.stores;
+  const command = await startGatedProcess({
+    file: 'services/operator/src/main.ts',
+    args: ['dead-letters', 'replay', '--all'],
+    ...{ brokers, clickhouse: clickhouse.url, environment: rig.environment },
+  });
+  try {
+    const reached = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    let passages = random.integer(0, PASSAGES_MAX);
+    const hold = async () => {
+      if (passages-- > 0) return;
+      reached.resolve();
+      await released.promise;
+    };
+    const arrivesLate = random.chance(0.5);
+    command.kafka.watch = { of: 'transactions', ...(random.chance(0.5) ? { arrived: hold } : { answered: hold }) };
+    await Promise.race([reached.promise, until('the command has ended', () => command.gone, WAIT_MAX_MS)]);
+    await end(command, { arrivesLate, release: released.resolve });
+  } finally {
+    await command.close();
+  }
+}
+
+async function end(command: GatedProcess, { arrivesLate, release }: { arrivesLate: boolean; release: () => void }) {
+  await command.kill();
+  if (arrivesLate) release();
+  else await command.kafka.close();
+  release();
+  await command.kafka.settled();
+}
+
+/** As the writer's metrics tell; it looks every ten seconds. Undefined while it has not looked. */
+async function countedLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+  const start = `stream_dead_letters_open{topic="${rig.messages}"`;
+  const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
+  return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
+}
+
+async function openLetters(rig: WriterRig): Promise<number> {
+  const { lines } = await rig.operate('dead-letters', 'list', '--json');
+  const groups = JSON.parse(lines[0] ?? '[]') as { open: number }[];
+  return groups.reduce((sum, { open }) => sum + open, 0);
+}

@@ -1,0 +1,31 @@
+import { testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { freezeWriter } from './writer-freeze.ts';
+import { rebalanceWriters } from './writer-rebalance.ts';
+import { openWriterRig, type WriterRig } from './writer-rig.ts';
+
+/** A freeze outlasts it, and so does a kill among members; heartbeats of a busy machine come in time. */
+const SESSION_TIMEOUT_MS = 1_500;
+/** Several sessions run out in one seed; a busy machine takes several times as long. */
+const SEED_MAX_MS = 400_000;
+
+describe('writers of one group', () => {
+  let rig: WriterRig;
+
+  beforeAll(async () => {
+    rig = await openWriterRig(testStores(), { partitions: 4, sessionTimeoutMs: SESSION_TIMEOUT_MS });
+  });
+  afterAll(() => rig.close());
+
+  it.each([0, 3])(
+    'leave every record once when one is frozen past its session, replaced and woken (seed %i)',
+    (seed) => freezeWriter(rig, seed),
+    SEED_MAX_MS,
+  );
+
+  it.each([1, 2])(
+    'leave every record once when they come, go and die while inserts are on their way (seed %i)',
+    (seed) => rebalanceWriters(rig, seed),
+    SEED_MAX_MS,
+  );
+});
