@@ -2,7 +2,7 @@ import { ZERO_KEY } from '@playline/contracts';
 import type { EncodedRecord, KeyOf, RecordEnvelope } from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
 import { KEY_BYTES } from './layout.ts';
-import { FIELD, type Field, isEscaped, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from './ranges.ts';
+import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from './ranges.ts';
 import { RecordMemory } from './record-memory.ts';
 import { ScannedEnvelope } from './scanned-envelope.ts';
 
@@ -59,6 +59,7 @@ export function createScannedEncoder(): EncodeScanned {
 }
 
 class ScannedEncoder {
+  #batch: ScannedBatch = createScannedBatch();
   readonly #memory = new RecordMemory();
   readonly #envelope = new ScannedEnvelope();
   readonly #anonymous = new IdentityKeys(IDENTITY_FIELDS.anonymous);
@@ -69,21 +70,23 @@ class ScannedEncoder {
   #recordKey: Buffer | null = null;
 
   encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOf): EncodedRecord[] {
+    this.#batch = batch;
     this.#envelope.turnTo(envelope);
     for (const keys of [this.#anonymous, this.#user, this.#from, this.#to]) keys.turnTo(batch, keyOf);
     this.#owner = ZERO_KEY;
     // A decoded string is never longer than its escaped text, so the whole batch fits.
     this.#memory.reserve(batch.body.length + batch.count * this.#envelope.bytesMax);
     const records = new Array<EncodedRecord>(batch.count);
-    for (let message = 0; message < batch.count; message++) records[message] = this.#encode(batch, message);
+    for (let message = 0; message < batch.count; message++) records[message] = this.#encode(message);
     return records;
   }
 
-  #encode(batch: ScannedBatch, message: number): EncodedRecord {
+  #encode(message: number): EncodedRecord {
+    const batch = this.#batch;
     const { bytes, at: start } = this.#memory;
     const { head, receivedAt, tail } = this.#envelope;
     let at = putAll(bytes, start, head);
-    at = putTexts(bytes, at, { batch, message, fields: HEAD_FIELDS });
+    at = this.#putTexts(at, message, HEAD_FIELDS);
     at = putLong(bytes, at, batch.eventTimes[message]!);
     at = putLong(bytes, at, receivedAt);
     for (let i = message * UUID_BYTES; i < (message + 1) * UUID_BYTES; i++) bytes[at++] = batch.messageIds[i]!;
@@ -95,13 +98,54 @@ class ScannedEncoder {
     at = putKey(bytes, at, user);
     at = putKey(bytes, at, this.#from.of(message));
     at = putKey(bytes, at, this.#to.of(message));
-    at = putTexts(bytes, at, { batch, message, fields: ID_FIELDS });
-    bytes[at++] = isTrue(batch, message) ? 1 : 0;
-    at = putTexts(bytes, at, { batch, message, fields: FIELDS_BEFORE_DENSITY });
-    at = putDensity(bytes, at, { batch, message });
-    at = putTexts(bytes, at, { batch, message, fields: FIELDS_AFTER_DENSITY });
+    at = this.#putTexts(at, message, ID_FIELDS);
+    bytes[at++] = this.#isTrue(message) ? 1 : 0;
+    at = this.#putTexts(at, message, FIELDS_BEFORE_DENSITY);
+    at = this.#putDensity(at, message);
+    at = this.#putTexts(at, message, FIELDS_AFTER_DENSITY);
     const value = this.#memory.take(putAll(bytes, at, tail));
     return { key: this.#keyOf(owner), value };
+  }
+
+  #putTexts(place: number, message: number, fields: Uint8Array): number {
+    const { bytes: target } = this.#memory;
+    const { body, starts, ends } = this.#batch;
+    const escaped = this.#batch.escaped[message]!;
+    const row = message << ROW_SHIFT;
+    let at = place;
+    for (let i = 0; i < fields.length; i++) {
+      const field = fields[i]!;
+      const start = starts[row + field]!;
+      const end = ends[row + field]!;
+      const length = end - start;
+      if ((escaped & (1 << field)) !== 0) {
+        at = putEscaped(target, at, textOf(this.#batch, message, field as Field));
+        continue;
+      }
+      if (length < SHORT_TEXT_BYTES) target[at++] = length << 1;
+      else at = putLong(target, at, length);
+      if (length > LOOP_COPY_BYTES_MAX) body.copy(target, at, start, end);
+      else for (let k = 0; k < length; k++) target[at + k] = body[start + k]!;
+      at += length;
+    }
+    return at;
+  }
+
+  /** Union of null and double, in this order. */
+  #putDensity(at: number, message: number): number {
+    const { bytes: target } = this.#memory;
+    const slot = (message << ROW_SHIFT) + FIELD.screenDensity;
+    const start = this.#batch.starts[slot]!;
+    const end = this.#batch.ends[slot]!;
+    target[at] = start === end ? 0 : 2;
+    if (start === end) return at + 1;
+    return target.writeDoubleLE(Number(this.#batch.body.toString('latin1', start, end)), at + 1);
+  }
+
+  #isTrue(message: number): boolean {
+    const slot = (message << ROW_SHIFT) + FIELD.test;
+    const start = this.#batch.starts[slot]!;
+    return start !== this.#batch.ends[slot] && this.#batch.body[start] === LETTER_T;
   }
 
   /** Record key of an owner: the same buffer while the owner stays the same. */
@@ -116,60 +160,10 @@ class ScannedEncoder {
   }
 }
 
-/** Some fields of one message. */
-interface Fields {
-  batch: ScannedBatch;
-  message: number;
-  fields: Uint8Array;
-}
-
-function putTexts(target: Buffer, place: number, { batch, message, fields }: Fields): number {
-  const { body, starts, ends } = batch;
-  const escaped = batch.escaped[message]!;
-  const row = message << ROW_SHIFT;
-  let at = place;
-  for (let i = 0; i < fields.length; i++) {
-    const field = fields[i]!;
-    const start = starts[row + field]!;
-    const end = ends[row + field]!;
-    if (start === end) target[at++] = 0;
-    else if ((escaped & (1 << field)) === 0) at = putText(target, at, body, { start, end });
-    else at = putEscaped(target, at, textOf(batch, message, field as Field));
-  }
-  return at;
-}
-
-/** Avro string of a range of UTF-8 bytes. */
-function putText(target: Buffer, place: number, source: Buffer, { start, end }: { start: number; end: number }) {
-  const length = end - start;
-  let at = place;
-  if (length < SHORT_TEXT_BYTES) target[at++] = length << 1;
-  else at = putLong(target, at, length);
-  if (length > LOOP_COPY_BYTES_MAX) source.copy(target, at, start, end);
-  else for (let i = 0; i < length; i++) target[at + i] = source[start + i]!;
-  return at + length;
-}
-
 /** Avro string of a decoded text. */
 function putEscaped(target: Buffer, place: number, text: string): number {
   const at = putLong(target, place, Buffer.byteLength(text));
   return at + target.write(text, at);
-}
-
-/** Union of null and double, in this order. */
-function putDensity(target: Buffer, at: number, { batch, message }: Omit<Fields, 'fields'>): number {
-  const slot = (message << ROW_SHIFT) + FIELD.screenDensity;
-  const start = batch.starts[slot]!;
-  const end = batch.ends[slot]!;
-  target[at] = start === end ? 0 : 2;
-  if (start === end) return at + 1;
-  return target.writeDoubleLE(Number(batch.body.latin1Slice(start, end)), at + 1);
-}
-
-function isTrue(batch: ScannedBatch, message: number): boolean {
-  const slot = (message << ROW_SHIFT) + FIELD.test;
-  const start = batch.starts[slot]!;
-  return start !== batch.ends[slot] && batch.body[start] === LETTER_T;
 }
 
 /** Avro long of a safe integer: zigzag, then seven bits a byte, lowest first. */

@@ -43,9 +43,18 @@ const PARTITION_BYTES_MAX = 900 * 1024;
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;
+  let lastKey: Buffer | null = null;
+  let lastCount = 0;
+  let lastPartition = 0;
   return (shipment: Shipment, record: OutgoingRecord): number => {
     const count = wire.partitionCount(record.topic);
-    if (record.key !== null) return toPartition(record.key, count);
+    if (record.key !== null) {
+      // Records of one owner mostly follow each other and share their key.
+      if (record.key !== lastKey || count !== lastCount) lastPartition = toPartition(record.key, count);
+      lastKey = record.key;
+      lastCount = count;
+      return lastPartition;
+    }
     if (shipment !== last) turn = (turn + 1) % 0x3fffffff;
     last = shipment;
     // a partition that nobody leads now is left out
