@@ -122,7 +122,16 @@ describe('the records about identities', () => {
 
 describe('a decoder of some fields', () => {
   it('tells of them what the decoder of all fields tells', () => {
-    const names = ['environmentId', 'messageId', 'type', 'userId', 'toKey', 'screenDensity', 'traceId'] as const;
+    const names = [
+      'environmentId',
+      'messageId',
+      'type',
+      'userId',
+      'identityKey',
+      'toKey',
+      'screenDensity',
+      'traceId',
+    ] as const;
     const decode = createMessageFieldsDecoder(names);
     fc.assert(
       fc.property(validMessages(NOW_MS), (sent) => {

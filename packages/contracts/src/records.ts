@@ -174,7 +174,8 @@ export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-ke
 
 /**
  * Builds a decoder of some fields of message records; all others are skipped: a third of the time (measured).
- * @throws Error (the decoder) when the bytes are no message record
+ * @param names with `identityKey` where another identity key is wanted: the schema defines their type there
+ * @throws Error when that is missing; the decoder throws when the bytes are no message record
  */
 export function createMessageFieldsDecoder<Name extends keyof MessageRecord>(
   names: readonly Name[],
