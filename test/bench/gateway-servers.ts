@@ -1,4 +1,5 @@
 import { TOPICS } from '@playline/contracts';
+import { SERVICES, type ServiceEntry } from '../../infra/local/services.ts';
 import type { Bench } from './figure.ts';
 import { findFreePort } from './free-port.ts';
 import { type LoadFigure, measureUnderLoad } from './load.ts';
@@ -56,7 +57,10 @@ const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '1000
 export async function openGateway(bench: Bench): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
-  const server = openProcess('services/gateway/src/main.ts', { ...bench.environment, ...UNLIMITED, ...ports });
+  const { nodeOptions } = SERVICES.find(({ name }) => name === 'gateway') as ServiceEntry;
+  const options = { NODE_OPTIONS: nodeOptions?.join(' ') ?? '' };
+  const environment = { ...options, ...bench.environment, ...UNLIMITED, ...ports };
+  const server = openProcess('services/gateway/src/main.ts', environment);
   await waitUntilReady(server, adminPort);
   return { ...server, port };
 }
