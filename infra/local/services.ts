@@ -17,6 +17,7 @@ export interface ServiceEntry {
 /**
  * Node sizes the young generation by the machine's memory, 16 MiB and more a semi-space, although what a request leaves
  * behind dies at once. Measured on the gateway under full load: 50 MiB less resident, as many events per CPU-second.
+ * A bound on the old generation (512 MiB) takes another 60 MiB off and costs a third of the rate: not taken.
  */
 const SMALL_YOUNG_GENERATION = ['--max-semi-space-size=8'] as const;
 
