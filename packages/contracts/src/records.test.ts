@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { IDENTITY_KINDS } from './enumerations.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
 import {
+  createMessageFieldsDecoder,
   frameRecord,
   identityDecisionCodec,
   identityLinkCodec,
@@ -114,6 +115,31 @@ describe('the records about identities', () => {
       fc.property(decisions, (decision) => {
         const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
         expect({ ...decoded, moved: decoded.moved.map((one) => ({ ...one })) }).toEqual(decision);
+      }),
+    );
+  });
+});
+
+describe('a decoder of some fields', () => {
+  it('tells of them what the decoder of all fields tells', () => {
+    const names = [
+      'environmentId',
+      'messageId',
+      'type',
+      'userId',
+      'identityKey',
+      'toKey',
+      'screenDensity',
+      'traceId',
+    ] as const;
+    const decode = createMessageFieldsDecoder(names);
+    fc.assert(
+      fc.property(validMessages(NOW_MS), (sent) => {
+        const parsed = parseMessage(sent, WINDOW);
+        if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+        const bytes = messageRecordCodec.encode(recordOf(parsed.message));
+        const all = messageRecordCodec.decode(bytes);
+        expect({ ...decode(bytes) }).toEqual(Object.fromEntries(names.map((name) => [name, all[name]])));
       }),
     );
   });

@@ -18,15 +18,44 @@ const BODY_MAX_MS = 10_000;
  * @throws PublicError VALIDATION_ERROR (too large, broken encoding), INTERNAL_SERVER_ERROR (too slow: it may be the
  *   network, and callers drop a batch on a 4xx); ClientGone when the caller hangs up
  */
-export async function readBody(
-  request: IncomingMessage,
-  plan: BodyPlan,
-  options: ReadBodyOptions = {},
-): Promise<Buffer> {
-  return decodeBody(await readRaw(request, plan, options), plan);
+export function readBody(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOptions = {}): Promise<Buffer> {
+  return readRaw(request, plan, { ...options, use: (chunks) => decodeBody(join(chunks), plan) });
 }
 
-function readRaw(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOptions): Promise<Buffer> {
+export interface UseBodyOptions<T> extends ReadBodyOptions {
+  /** Called once with the whole body. Its bytes are good until it returns: other bodies come to stand in their place. */
+  use(body: Buffer): T;
+}
+
+/**
+ * Reads a body as `readBody` does, for a caller that is done with the bytes at once: a large body then costs no buffer
+ * of its own, which would be as much again to hold and to collect.
+ * @returns what `use` returns
+ * @throws besides what `readBody` throws, what `use` throws
+ */
+export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: UseBodyOptions<T>): Promise<T> {
+  const use = (chunks: readonly Buffer[], bytes: number) => options.use(decodeBody(joinInPlace(chunks, bytes), plan));
+  return readRaw(request, plan, { ...options, use });
+}
+
+const join = (chunks: readonly Buffer[]) => (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+
+/** Where bodies of several chunks are put together, one after the other; as large as the largest so far. */
+let place = Buffer.alloc(0);
+
+function joinInPlace(chunks: readonly Buffer[], bytes: number): Buffer {
+  if (chunks.length === 1) return chunks[0] as Buffer;
+  if (place.length < bytes) place = Buffer.allocUnsafeSlow(bytes);
+  let at = 0;
+  for (const chunk of chunks) at += chunk.copy(place, at);
+  return place.subarray(0, bytes);
+}
+
+interface ReadRawOptions<T> extends ReadBodyOptions {
+  use(chunks: readonly Buffer[], bytes: number): T;
+}
+
+function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOptions<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const gone = () => new ClientGone('the caller hung up');
     // It may have hung up while its key was looked up: 'close' does not come twice.
@@ -39,8 +68,12 @@ function readRaw(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOpti
       request.off('end', onEnd);
       request.off('close', onClose);
       request.socket.off('close', onClose);
-      if (error !== null) reject(error);
-      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes));
+      if (error !== null) return reject(error);
+      try {
+        resolve(options.use(chunks, bytes));
+      } catch (fault) {
+        reject(fault);
+      }
     };
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;

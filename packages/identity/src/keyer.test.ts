@@ -37,6 +37,19 @@ describe('the identity key', () => {
     expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(keys.length);
   });
 
+  it('is the same after so many other ids that it was forgotten, and is not overwritten by theirs', () => {
+    const keyOf = createIdentityKeyer(pepper);
+    const [first, second] = [keyOf('e', 'steam', 'first'), keyOf('e', 'steam', 'second')];
+    const before = Buffer.from(first);
+    for (let n = 0; n < 40_000; n++) {
+      keyOf('e', 'custom', `id ${n}`);
+      if (n % 5_000 === 0) expect(keyOf('e', 'steam', 'second')).toEqual(second);
+    }
+    expect(first).toEqual(before);
+    expect(keyOf('e', 'steam', 'first')).toEqual(before);
+    expect(keyOf('e', 'custom', 'id 39999')).toEqual(createIdentityKeyer(pepper)('e', 'custom', 'id 39999'));
+  });
+
   it('is right for an id longer than the contract allows', () => {
     const long = '\u{1f600}'.repeat(5_000);
     expect(createIdentityKeyer(pepper)('e', 'custom', long)).toEqual(

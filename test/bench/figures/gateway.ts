@@ -1,7 +1,7 @@
 import type { Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
-import { loadOn, openGateway, openPeer, peerEnvironment, type Server } from '../gateway-servers.ts';
+import { loadOn, openGateway, openPeer, peerEnvironment, type Server, warmUp } from '../gateway-servers.ts';
 import type { LoadFigure } from '../load.ts';
 import { memoryPeakMibOf } from '../processes.ts';
 
@@ -67,10 +67,21 @@ const partsOf = ({ batchSize }: Size) => ({
 
 const rateOf = ({ events, cpuSeconds }: { events: number; cpuSeconds: number }) => events / cpuSeconds;
 
+/** Windows of each server, in turn with the other's, so that what else the machine does meets both. */
+const ROUNDS = 3;
+const WINDOW_MS = 4_000;
+
 async function measureSize(bench: Bench, servers: Servers, size: Size): Promise<Row[]> {
-  const own = await loadOn(servers.gateway, bench, size);
-  const reference = await loadOn(servers.reference, bench, size);
-  const bare = await loadOn(servers.bare, bench, size);
+  const [ownWindows, referenceWindows]: [LoadFigure[], LoadFigure[]] = [[], []];
+  const shape = { ...size, windowMs: WINDOW_MS };
+  await warmUp(servers.gateway, bench, size);
+  await warmUp(servers.reference, bench, size);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    ownWindows.push(await loadOn(servers.gateway, bench, shape));
+    referenceWindows.push(await loadOn(servers.reference, bench, shape));
+  }
+  const [own, reference] = [medianOf(ownWindows), medianOf(referenceWindows)];
+  const bare = await loadOn(servers.bare, bench, shape);
   const parsed = await runFloor('parse', { BATCH_SIZE: String(size.batchSize) });
   const row = { ...partsOf(size), ours: rateOf(own) };
   const also = `${describe(own, servers.gateway)}; reference: ${describe(reference, servers.reference)}`;
@@ -79,6 +90,14 @@ async function measureSize(bench: Bench, servers: Servers, size: Size): Promise<
     toRow({ ...row, beside: 'floor: read and answer', theirs: rateOf(bare), also: '' }),
     toRow({ ...row, beside: 'floor: JSON.parse alone', theirs: rateOf(parsed), also: '' }),
   ];
+}
+
+/** The window whose rate has as many above as below. */
+function medianOf(windows: readonly LoadFigure[]): LoadFigure {
+  const sorted = [...windows].sort((one, other) => rateOf(one) - rateOf(other));
+  const middle = sorted[sorted.length >> 1];
+  if (middle === undefined) throw new Error('no window was measured');
+  return middle;
 }
 
 function describe({ p50Ms, p99Ms, events, seconds }: LoadFigure, { pid }: Server): string {

@@ -11,7 +11,7 @@ export interface RecordEnvelope {
   traceId: string;
 }
 
-/** Computes the 16-byte key of an identity; `id` comes trimmed and is not blank. The bytes are copied at once. */
+/** Computes the 16-byte key of an identity; `id` comes trimmed and is not blank. Nobody writes into the key later. */
 export type KeyOf = (kind: IdentityKind, id: string) => Buffer;
 
 /** One record for `audience.messages.v1`. */

@@ -1,6 +1,6 @@
 import { IDENTITY_TYPES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import type { KeyOf } from './envelope.ts';
-import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf } from './ranges.ts';
+import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf } from './ranges.ts';
 
 /** The two fields that name an identity; an anonymous id has no type field. */
 interface IdentityFields {
@@ -26,21 +26,28 @@ function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boole
   return true;
 }
 
+const NO_BATCH = createScannedBatch();
+
 /**
  * Keys of one of the four places over the messages of one batch. A batch mostly comes from one client, so the key of
  * the message before is taken again when the bytes are the same.
  */
 export class IdentityKeys {
-  readonly #batch: ScannedBatch;
+  #batch: ScannedBatch = NO_BATCH;
   readonly #fields: IdentityFields;
-  readonly #keyOf: KeyOf;
+  #keyOf: KeyOf = () => ZERO_KEY;
   #last = -1;
   #key: Buffer = ZERO_KEY;
 
-  constructor(batch: ScannedBatch, fields: IdentityFields, keyOf: KeyOf) {
-    this.#batch = batch;
+  constructor(fields: IdentityFields) {
     this.#fields = fields;
+  }
+
+  /** Begins another batch. */
+  turnTo(batch: ScannedBatch, keyOf: KeyOf): void {
+    this.#batch = batch;
     this.#keyOf = keyOf;
+    this.#last = -1;
   }
 
   /** @returns 16 bytes; `ZERO_KEY` itself when the message names nobody here. */
@@ -64,7 +71,7 @@ export class IdentityKeys {
 
   #compute(message: number): Buffer {
     const id = textOf(this.#batch, message, this.#fields.id).trim();
-    return id === '' ? ZERO_KEY : Buffer.from(this.#keyOf(this.#kindOf(message), id));
+    return id === '' ? ZERO_KEY : this.#keyOf(this.#kindOf(message), id);
   }
 
   #kindOf(message: number): IdentityKind {

@@ -1,5 +1,5 @@
 export { encodeMessages } from './encode-messages.ts';
-export { encodeScanned } from './encode-scanned.ts';
+export { createScannedEncoder, type EncodeScanned } from './encode-scanned.ts';
 export type { EncodedRecord, KeyOf, RecordEnvelope, SourcedMessage } from './envelope.ts';
 export { type IdentityReference, identitiesOf, type MessageIdentities } from './identities.ts';
 export {

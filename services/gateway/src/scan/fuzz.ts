@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type TimeWindow } from '@playline/contracts';
-import { type EncodedRecord, encodeMessages, encodeScanned, type KeyOf } from '@playline/events';
+import { createScannedEncoder, type EncodedRecord, encodeMessages, type KeyOf } from '@playline/events';
 import { createScanner } from './batch.ts';
 import { type ReadDocument, readDocument } from './document.ts';
 import { createRandom, damagedBody } from './fuzz-bodies.ts';
@@ -22,6 +22,7 @@ export interface FuzzCounts {
 }
 
 const scanner = createScanner();
+const encodeScanned = createScannedEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
 /** A key that shows kind and id, so that a mix-up shows in the bytes. */

@@ -5,7 +5,7 @@ import {
   MESSAGE_BYTES_MAX,
   parseTimestamp,
 } from '@playline/contracts';
-import { encodeMessages, encodeScanned, FIELD, textOf } from '@playline/events';
+import { createScannedEncoder, encodeMessages, FIELD, textOf } from '@playline/events';
 import { validMessages } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -19,6 +19,7 @@ const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
 const ENVELOPE = { schemaId: 7, environmentId: 'demo-test', receivedAt: NOW_MS, traceId: 'ab'.repeat(16) };
 const scanner = createScanner();
+const encodeScanned = createScannedEncoder();
 const scan = (text: string) => scanner.scan(Buffer.from(text), WINDOW);
 const PAGE = {
   type: 'page',

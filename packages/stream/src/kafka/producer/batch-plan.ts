@@ -1,5 +1,5 @@
 import type { OutgoingRecord, RecordPlace } from '../../ports.ts';
-import { BATCH_HEAD_BYTES, recordBytesMax } from './record-batch.ts';
+import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './wire.ts';
 
 /**
@@ -43,9 +43,18 @@ const PARTITION_BYTES_MAX = 900 * 1024;
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;
+  let lastKey: Buffer | null = null;
+  let lastCount = 0;
+  let lastPartition = 0;
   return (shipment: Shipment, record: OutgoingRecord): number => {
     const count = wire.partitionCount(record.topic);
-    if (record.key !== null) return toPartition(record.key, count);
+    if (record.key !== null) {
+      // Records of one owner mostly follow each other and share their key.
+      if (record.key !== lastKey || count !== lastCount) lastPartition = toPartition(record.key, count);
+      lastKey = record.key;
+      lastCount = count;
+      return lastPartition;
+    }
     if (shipment !== last) turn = (turn + 1) % 0x3fffffff;
     last = shipment;
     // a partition that nobody leads now is left out
@@ -63,50 +72,60 @@ export function takeBatches(
   queue: Shipment[],
   partitionOf: (shipment: Shipment, record: OutgoingRecord) => number,
 ): Batch[] {
-  const batches = new Map<string, Map<number, Batch>>();
-  let bytes = 0;
+  const plan = new RequestPlan();
   let finished = 0;
   scan: for (const shipment of queue) {
-    for (; shipment.done !== null && shipment.taken < shipment.records.length; shipment.taken++) {
-      const record = shipment.records[shipment.taken]!;
-      const size = recordBytesMax(record);
-      const partition = partitionOf(shipment, record);
-      const batch = batches.get(record.topic)?.get(partition);
-      if (bytes > 0 && bytes + size > REQUEST_BYTES_MAX) break scan;
-      if (batch !== undefined && batch.bytesMax + size > PARTITION_BYTES_MAX) break scan;
-      bytes += size;
-      if (batch === undefined) addBatch(batches, { shipment, record, partition, size });
-      else append(batch, { shipment, record, size });
+    const { records } = shipment;
+    for (; shipment.done !== null && shipment.taken < records.length; shipment.taken++) {
+      const record = records[shipment.taken]!;
+      if (!plan.add(shipment, record, partitionOf(shipment, record))) break scan;
     }
     finished++;
   }
   queue.splice(0, finished);
-  return [...batches.values()].flatMap((partitions) => [...partitions.values()]);
+  return plan.batches;
 }
 
-function addBatch(
-  batches: Map<string, Map<number, Batch>>,
-  first: { shipment: Shipment; record: OutgoingRecord; partition: number; size: number },
-) {
-  const { topic } = first.record;
-  const partitions = batches.get(topic) ?? new Map<number, Batch>();
-  batches.set(topic, partitions);
-  partitions.set(first.partition, {
-    topic,
-    partition: first.partition,
-    records: [first.record],
-    owners: [{ shipment: first.shipment, count: 1 }],
-    bytesMax: BATCH_HEAD_BYTES + first.size,
-  });
+/** What is to go in one request. */
+class RequestPlan {
+  readonly batches: Batch[] = [];
+  readonly #topics = new Map<string, Batch[]>();
+  readonly #sizes = new RecordSizes();
+  #bytes = 0;
+  /** Topic of the record before and its batches by partition: mostly the next one's too. */
+  #topic = '';
+  #ofTopic: Batch[] = [];
+
+  /** @returns false when the record does not fit any more */
+  add(shipment: Shipment, record: OutgoingRecord, partition: number): boolean {
+    if (record.topic !== this.#topic) this.#turnTo(record.topic);
+    const size = this.#sizes.bytesMaxOf(record);
+    const batch = this.#ofTopic[partition];
+    if (this.#bytes > 0 && this.#bytes + size > REQUEST_BYTES_MAX) return false;
+    if (batch !== undefined && batch.bytesMax + size > PARTITION_BYTES_MAX) return false;
+    this.#bytes += size;
+    append(batch ?? this.#open(record.topic, partition), shipment, { record, size });
+    return true;
+  }
+
+  #turnTo(topic: string) {
+    this.#topic = topic;
+    this.#ofTopic = this.#topics.get(topic) ?? [];
+    this.#topics.set(topic, this.#ofTopic);
+  }
+
+  #open(topic: string, partition: number): Batch {
+    const batch: Batch = { topic, partition, records: [], owners: [], bytesMax: BATCH_HEAD_BYTES };
+    this.batches.push(batch);
+    this.#ofTopic[partition] = batch;
+    return batch;
+  }
 }
 
-function append(
-  batch: Batch,
-  { shipment, record, size }: { shipment: Shipment; record: OutgoingRecord; size: number },
-) {
+function append(batch: Batch, shipment: Shipment, { record, size }: { record: OutgoingRecord; size: number }) {
   batch.records.push(record);
   batch.bytesMax += size;
-  const last = batch.owners.at(-1)!;
-  if (last.shipment === shipment) last.count++;
+  const last = batch.owners[batch.owners.length - 1];
+  if (last !== undefined && last.shipment === shipment) last.count++;
   else batch.owners.push({ shipment, count: 1 });
 }

@@ -5,7 +5,7 @@ import type { OutgoingRecord, Producer, RecordPlace } from '../../ports.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
 import { ProduceFault } from './broker-faults.ts';
 import { type KafkaWire, openKafkaWire } from './kafka-wire.ts';
-import { recordBytesMax } from './record-batch.ts';
+import { RecordSizes } from './record-batch.ts';
 import { Sender } from './sender.ts';
 
 /** Shorter than the 30 s after which clients of the gateway give up, so that nothing is sent after they sent it again. */
@@ -97,10 +97,13 @@ class KafkaProducer implements Producer {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
     let bytes = 0;
+    let topic = '';
+    const sizes = new RecordSizes();
     for (const record of records) {
-      bytes += recordBytesMax(record);
-      if (this.#wire.partitionCount(record.topic) === 0 && !this.#missing.has(record.topic))
-        this.#missing.set(record.topic, 0);
+      bytes += sizes.bytesMaxOf(record);
+      if (record.topic === topic) continue;
+      topic = record.topic;
+      if (this.#wire.partitionCount(topic) === 0 && !this.#missing.has(topic)) this.#missing.set(topic, 0);
     }
     const dueAt = Date.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
     const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done, onPlace };

@@ -8,6 +8,9 @@ export const BATCH_HEAD_BYTES = 61;
 const RECORD_FRAME_BYTES_MAX = 31;
 /** Framing of one header at most: two varints. */
 const HEADER_FRAME_BYTES_MAX = 10;
+const VARINT_BYTES_MAX = 5;
+/** Up to this many bytes a loop is faster than the call that copies (measured: 45 ns both). */
+const LOOP_COPY_BYTES_MAX = 40;
 const MAGIC = 2;
 /** Where the fields of a batch's head stand; the checksum covers everything from the attributes on. */
 const AT = {
@@ -28,14 +31,34 @@ export interface BatchIdentity {
   sequence: number;
 }
 
+type Headers = OutgoingRecord['headers'];
+
 /** An upper bound for the bytes of a record inside a batch. */
 export function recordBytesMax(record: OutgoingRecord): number {
-  let bytes = RECORD_FRAME_BYTES_MAX + (record.key?.length ?? 0) + record.value.length;
-  for (const name in record.headers) {
-    const value = record.headers[name]!;
+  return RECORD_FRAME_BYTES_MAX + (record.key?.length ?? 0) + record.value.length + headersBytesMax(record.headers);
+}
+
+function headersBytesMax(headers: Headers): number {
+  let bytes = 0;
+  for (const name in headers) {
+    const value = headers[name]!;
     bytes += HEADER_FRAME_BYTES_MAX + 3 * name.length + (typeof value === 'string' ? 3 * value.length : value.length);
   }
   return bytes;
+}
+
+/** The same for one record after another: records of one request share their headers, which are looked at once. */
+export class RecordSizes {
+  #headers: Headers;
+  #headersBytesMax = 0;
+
+  bytesMaxOf({ key, value, headers }: OutgoingRecord): number {
+    if (headers !== this.#headers) {
+      this.#headers = headers;
+      this.#headersBytesMax = headersBytesMax(headers);
+    }
+    return RECORD_FRAME_BYTES_MAX + (key === null ? 0 : key.length) + value.length + this.#headersBytesMax;
+  }
 }
 
 /** Bytes a varint takes for the non-negative number `n` (zigzag doubles it). */
@@ -61,9 +84,10 @@ function writeVarint(target: Buffer, at: number, n: number): number {
 /** Zigzag varint of -1: the length of a key that is null. */
 const VARINT_MINUS_ONE = 1;
 
-function writeHeaders(target: Buffer, at: number, headers: OutgoingRecord['headers']): number {
+function encodeHeaders(headers: Headers): Buffer {
   const names = headers === undefined ? [] : Object.keys(headers);
-  let offset = writeVarint(target, at, names.length);
+  const target = Buffer.allocUnsafe(VARINT_BYTES_MAX + headersBytesMax(headers));
+  let offset = writeVarint(target, 0, names.length);
   for (const name of names) {
     const value = headers![name]!;
     offset = writeVarint(target, offset, Buffer.byteLength(name));
@@ -71,41 +95,49 @@ function writeHeaders(target: Buffer, at: number, headers: OutgoingRecord['heade
     offset = writeVarint(target, offset, typeof value === 'string' ? Buffer.byteLength(value) : value.length);
     offset += typeof value === 'string' ? target.write(value, offset) : value.copy(target, offset);
   }
-  return offset;
+  return target.subarray(0, offset);
 }
 
-function headersBytes(headers: OutgoingRecord['headers']): number {
-  if (headers === undefined) return 1;
-  let count = 0;
-  let bytes = 0;
-  for (const name in headers) {
-    const value = headers[name]!;
-    const nameBytes = Buffer.byteLength(name);
-    const valueBytes = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
-    bytes += varintBytes(nameBytes) + nameBytes + varintBytes(valueBytes) + valueBytes;
-    count++;
-  }
-  return varintBytes(count) + bytes;
+/** Copies all of `source`. @returns the place behind it */
+function put(target: Buffer, at: number, source: Uint8Array): number {
+  const length = source.length;
+  if (length > LOOP_COPY_BYTES_MAX) target.set(source, at);
+  else for (let i = 0; i < length; i++) target[at + i] = source[i]!;
+  return at + length;
 }
 
-function writeRecord(target: Buffer, at: number, record: { index: number; record: OutgoingRecord }): number {
-  const { key, value, headers } = record.record;
-  const keyBytes = key === null ? 1 : varintBytes(key.length) + key.length;
-  // attributes and time stamp delta are one zero byte each
-  const body =
-    2 + varintBytes(record.index) + keyBytes + varintBytes(value.length) + value.length + headersBytes(headers);
-  let offset = writeVarint(target, at, body);
-  target[offset++] = 0;
-  target[offset++] = 0;
-  offset = writeVarint(target, offset, record.index);
-  if (key === null) target[offset++] = VARINT_MINUS_ONE;
-  else {
-    offset = writeVarint(target, offset, key.length);
-    offset += key.copy(target, offset);
+/** Writes records one behind the other; `end` is the place behind the last. */
+class RecordWriter {
+  end: number;
+  readonly #target: Buffer;
+  /** Headers of the record before, encoded: mostly those of the next one too. */
+  #headers: Headers;
+  #headersBytes = encodeHeaders(undefined);
+
+  constructor(target: Buffer, at: number) {
+    this.#target = target;
+    this.end = at;
   }
-  offset = writeVarint(target, offset, value.length);
-  offset += value.copy(target, offset);
-  return writeHeaders(target, offset, headers);
+
+  write({ key, value, headers }: OutgoingRecord, index: number): void {
+    if (headers !== this.#headers) {
+      this.#headers = headers;
+      this.#headersBytes = encodeHeaders(headers);
+    }
+    const target = this.#target;
+    const keyBytes = key === null ? 1 : varintBytes(key.length) + key.length;
+    const valueBytes = varintBytes(value.length) + value.length;
+    // attributes and time stamp delta are one zero byte each
+    const body = 2 + varintBytes(index) + keyBytes + valueBytes + this.#headersBytes.length;
+    let offset = writeVarint(target, this.end, body);
+    target[offset++] = 0;
+    target[offset++] = 0;
+    offset = writeVarint(target, offset, index);
+    if (key === null) target[offset++] = VARINT_MINUS_ONE;
+    else offset = put(target, writeVarint(target, offset, key.length), key);
+    offset = put(target, writeVarint(target, offset, value.length), value);
+    this.end = put(target, offset, this.#headersBytes);
+  }
 }
 
 /**
@@ -114,9 +146,9 @@ function writeRecord(target: Buffer, at: number, record: { index: number; record
  * @returns the end of the batch
  */
 export function encodeBatch(target: Buffer, at: number, records: readonly OutgoingRecord[]): number {
-  let end = at + BATCH_HEAD_BYTES;
-  for (let index = 0; index < records.length; index++)
-    end = writeRecord(target, end, { index, record: records[index]! });
+  const writer = new RecordWriter(target, at + BATCH_HEAD_BYTES);
+  for (let index = 0; index < records.length; index++) writer.write(records[index]!, index);
+  const { end } = writer;
   target.writeBigInt64BE(0n, at);
   target.writeInt32BE(end - at - AT.leaderEpoch, at + AT.length);
   target.writeInt32BE(-1, at + AT.leaderEpoch);

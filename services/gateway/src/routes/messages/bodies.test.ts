@@ -49,6 +49,21 @@ describe('a body', () => {
     await expectEnvelope(answer, 'VALIDATION_ERROR');
   });
 
+  it('of many packets keeps its own bytes, whatever other large bodies come at the same time', async () => {
+    const { post, producer } = await openGateway();
+    const note = 'x'.repeat(2_000);
+    const bodies = Array.from({ length: 12 }, (_, caller) =>
+      Array.from({ length: 60 + caller }, (_, n) =>
+        message({ anonymousId: `caller-${caller}`, properties: { n, note } }),
+      ),
+    );
+    const answers = await Promise.all(bodies.map((messages) => post({ messages })));
+    expect(answers.map(({ status }) => status)).toEqual(bodies.map(() => 200));
+    const stored = sentMessages(producer).map(({ anonymousId, properties }) => `${anonymousId} ${properties}`);
+    const expected = bodies.flat().map((each) => `${each.anonymousId} ${JSON.stringify(each.properties)}`);
+    expect(stored.sort()).toEqual(expected.sort());
+  });
+
   it('with one message above 32 KiB loses that message alone, by its bytes as they stand in the body', async () => {
     const { post, producer } = await openGateway();
     const grown = (bytes: number) => {

@@ -1,6 +1,6 @@
 import { BATCH_BYTES_MAX } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { type BodyPlan, type Exchange, planJsonBody, type Route, readBody } from '@playline/http';
+import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
 import type { IdentityKeyer } from '@playline/identity';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
@@ -77,9 +77,11 @@ function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
     try {
-      const body = await readBody(exchange.request, plan, { onBytes: hold.grow });
-      hold.grow(body.length);
-      const messages = readMessages(exchange, environmentId, body);
+      const use = (body: Buffer) => {
+        hold.grow(body.length);
+        return readMessages(exchange, environmentId, body);
+      };
+      const messages = await useBody(exchange.request, plan, { onBytes: hold.grow, use });
       allowance.charge(messages.batch.response.accepted + messages.batch.response.rejected);
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));

@@ -1,4 +1,4 @@
-import { FRAME_BYTES, frameRecord, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { createMessageFieldsDecoder, FRAME_BYTES, frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
 import type { EncodedRecord } from '@playline/events';
 import { toLinkFact } from '@playline/identity';
 import type { OutgoingRecord } from '@playline/stream';
@@ -25,9 +25,15 @@ export function toOutgoing(batch: ReadBatch, context: OutgoingContext): Outgoing
   return outgoing;
 }
 
+/** What a link fact is made of. */
+const decodeLinkSource = createMessageFieldsDecoder([
+  ...(['environmentId', 'messageId', 'type', 'eventTime', 'receivedAt', 'traceId'] as const),
+  ...(['anonymousId', 'userId', 'identityType', 'fromId', 'fromType', 'toId', 'toType'] as const),
+]);
+
 /** Reads the link fact off the record itself, so that both ways of reading a batch give the same fact. */
 function linkValue(record: EncodedRecord, schemaId: number): Buffer | null {
-  const fact = toLinkFact(messageRecordCodec.decode(record.value.subarray(FRAME_BYTES)));
+  const fact = toLinkFact(decodeLinkSource(record.value.subarray(FRAME_BYTES)));
   return fact === null ? null : frameRecord(schemaId, identityLinkCodec.encode(fact));
 }
 

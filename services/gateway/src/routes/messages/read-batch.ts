@@ -1,9 +1,9 @@
 import { judgeBatch, type MessagesResponse, type TimeWindow } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import {
+  createScannedEncoder,
   type EncodedRecord,
   encodeMessages,
-  encodeScanned,
   FIELD,
   type KeyOf,
   type RecordEnvelope,
@@ -36,6 +36,7 @@ export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 /** Builds a reader: a byte scan decides most batches; whatever it leaves undecided is parsed and judged in full. */
 export function createBatchReader(): BatchReader {
   const scanner = createScanner();
+  const encodeScanned = createScannedEncoder();
   return (body, context) => {
     const count = scanner.scan(body, context.window);
     if (count === UNDECIDED) return parseBatch(body, context);
