@@ -25,6 +25,16 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
+/** Makes the same messages as the reference gateway publishes them: the body's own JSON under the id of their owner. */
+export function prepareJson(topic: string, count: number): PreparedRecord[] {
+  const now = new Date();
+  return Array.from({ length: count }, (_, n) => {
+    const message = createMessage(n, now);
+    const key = Buffer.from(message.userId ?? message.anonymousId);
+    return { topic, key, value: Buffer.from(JSON.stringify(message)) };
+  });
+}
+
 /** Publishes records and waits until every one is acknowledged by all in-sync replicas. */
 export async function publish({ stores }: Bench, records: readonly PreparedRecord[]): Promise<void> {
   const options = { clientId: 'bench', bootstrapBrokers: stores.kafka, acks: -1, idempotent: true };
