@@ -1,11 +1,12 @@
 import { TOPICS } from '@playline/contracts';
 import { createEngine, waitForMerges, waitForRows } from '../clickhouse.ts';
+import { watchEngineCpu } from '../engine-cpu.ts';
 import type { Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { openGateway, openPeer, peerEnvironment, type Server } from '../gateway-servers.ts';
 import { openKafkaEngine } from '../kafka-engine.ts';
 import { postMessages } from '../post.ts';
-import { type Measured, pidListeningOn, watchCpu } from '../processes.ts';
+import { type Measured, watchCpu } from '../processes.ts';
 import { readEnd } from '../topic-end.ts';
 import { openWriter } from '../writer-process.ts';
 
@@ -77,10 +78,11 @@ interface Cost {
 async function measureWay(bench: Bench, way: Way): Promise<Cost> {
   await postAndStore(bench, way, WARM_UP_MESSAGES);
   const engine = createEngine(bench);
+  const engineSide = await watchEngineCpu(engine, way.table);
   const spent = {
     server: watchCpu(way.server.pid),
     writer: way.writer === undefined ? () => 0 : watchCpu(way.writer.pid),
-    engine: watchCpu(pidListeningOn(engine.port)),
+    engine: engineSide,
   };
   const { seconds } = await postAndStore(bench, way, MESSAGES);
   const [server, writer, ofEngine] = [spent.server(), spent.writer(), spent.engine()].map(

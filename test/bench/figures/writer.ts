@@ -1,11 +1,12 @@
 import { TOPICS } from '@playline/contracts';
 import { createEngine, waitForMerges, waitForRows } from '../clickhouse.ts';
+import { watchEngineCpu } from '../engine-cpu.ts';
 import type { Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { type FloorFigure, runFloor } from '../floors/run.ts';
 import { peerEnvironment } from '../gateway-servers.ts';
 import { openKafkaEngine } from '../kafka-engine.ts';
-import { type PreparedRecord, prepareJson, prepareMessages, publish } from '../prepared-records.ts';
+import { type PreparedRecord, prepareJson, prepareMessages, publish, publishHeld } from '../prepared-records.ts';
 import { type Measured, memoryPeakMibOf, pidListeningOn, watchCpu } from '../processes.ts';
 import { openWriter } from '../writer-process.ts';
 
@@ -60,11 +61,12 @@ async function measureRows(bench: Bench, { table, warmUp, records, measured }: W
   const ofProcess = measured && { measured };
   await publish(bench, warmUp);
   await waitForRows(engine, { table, rows: warmUp.length, ...ofProcess });
+  const release = await publishHeld(bench, records);
   await waitForMerges(engine, bench.database);
+  const engineSide = await watchEngineCpu(engine, table);
   const own = measured === undefined ? () => 0 : watchCpu(measured.pid);
-  const engineSide = watchCpu(pidListeningOn(engine.port));
   const start = performance.now();
-  await publish(bench, records);
+  await release();
   await waitForRows(engine, { table, rows: warmUp.length + records.length, ...ofProcess });
   const seconds = (performance.now() - start) / 1000;
   const cpuSeconds = own();
@@ -119,7 +121,7 @@ function toRows(own: Spent, { inserted, insertedEngine, consumed, peer, memoryPe
       beside: 'floor: insert alone',
       theirs: inserted.events / inserted.cpuSeconds,
       bars: [{ of: 'ours', bound: 'at least', must: 100_000 }],
-      also: `${Math.round(ROWS / own.seconds)}/s from the first publish to the last row`,
+      also: `${Math.round(ROWS / own.seconds)}/s from the first record to the last row`,
     }),
     toRow({ ...rate, beside: 'floor: consume alone', theirs: consumed.events / consumed.cpuSeconds, also: '' }),
     toRow({
