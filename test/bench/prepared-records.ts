@@ -60,19 +60,20 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
   }
 }
 
-/** Publishes records in one transaction. @returns what ends it: nobody can read a record before, and all of them after */
-export async function publishHeld(bench: Bench, records: readonly PreparedRecord[]): Promise<() => Promise<void>> {
+/** Publishes records in one transaction: nobody can read one before `beforeEnd` is done, and all of them after. */
+export async function publishAtOnce(
+  bench: Bench,
+  records: readonly PreparedRecord[],
+  beforeEnd: () => Promise<void>,
+): Promise<void> {
   const producer = openProducer(bench, `${bench.topicPrefix}held-${randomUUID()}`);
   try {
     const transaction = await producer.beginTransaction();
     for (const messages of requestsOf(records)) await transaction.send({ messages });
-    return async () => {
-      await transaction.commit();
-      await producer.close();
-    };
-  } catch (error) {
+    await beforeEnd();
+    await transaction.commit();
+  } finally {
     await producer.close();
-    throw error;
   }
 }
 

@@ -40,6 +40,8 @@ export function openRowWatch(engine: Engine, table: string): RowWatch {
       await delay(LOOK_EVERY_MS);
     }
   })();
+  // Told by `close`, and no fault that nobody waits for until then.
+  looking.catch(() => {});
   return {
     look,
     seenAtMs: (partition, offset) => findFirst(partitions.get(partition) ?? [], offset),

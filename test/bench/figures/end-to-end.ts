@@ -10,8 +10,8 @@ import { type Measured, watchCpu } from '../processes.ts';
 import { readEnd } from '../topic-end.ts';
 import { openWriter } from '../writer-process.ts';
 
-const MESSAGES = 160_000;
-const WARM_UP_MESSAGES = 30_000;
+const MESSAGES = 120_000;
+const WARM_UP_MESSAGES = 20_000;
 const BATCH_SIZE = 20;
 const MILLION = 1_000_000;
 

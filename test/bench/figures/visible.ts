@@ -13,8 +13,8 @@ const BATCH_SIZE = 20;
 const LOADS = [100, 1_000, 5_000];
 /** The load that bars are set for, and that the peer is put under. */
 const JUDGED_LOAD = 1_000;
-const WARM_UP_S = 3;
-const WINDOW_S = 15;
+const WARM_UP_S = 2;
+const WINDOW_S = 12;
 /** What the writer lets a block wait before it is written, its setting BLOCK_AGE_MAX_MS; most of the time is this. */
 const BLOCK_AGE_MS = 1_000;
 

@@ -6,7 +6,7 @@ import { toRow } from '../figure.ts';
 import { type FloorFigure, runFloor } from '../floors/run.ts';
 import { peerEnvironment } from '../gateway-servers.ts';
 import { openKafkaEngine } from '../kafka-engine.ts';
-import { type PreparedRecord, prepareJson, prepareMessages, publish, publishHeld } from '../prepared-records.ts';
+import { type PreparedRecord, prepareJson, prepareMessages, publish, publishAtOnce } from '../prepared-records.ts';
 import { type Measured, memoryPeakMibOf, pidListeningOn, watchCpu } from '../processes.ts';
 import { openWriter } from '../writer-process.ts';
 
@@ -27,27 +27,24 @@ interface Spent {
 export const writer: Figure = {
   name: 'writer',
   async measure(bench) {
-    const measured = await openWriter(bench);
-    let memoryPeakMib = 0;
-    const own = await (async () => {
-      try {
-        const spent = await measureRows(bench, {
-          table: 'events',
-          warmUp: await prepareMessages(bench, WARM_UP_ROWS),
-          records: await prepareMessages(bench, ROWS),
-          measured,
-        });
-        memoryPeakMib = memoryPeakMibOf(measured.pid);
-        return spent;
-      } finally {
-        await measured.close();
-      }
-    })();
+    const own = await measureOwn(bench);
     const floors = await measureFloors(bench);
     const peer = await measurePeer(bench);
-    return toRows(own, { ...floors, peer, memoryPeakMib });
+    return toRows(own, { ...floors, peer });
   },
 };
+
+async function measureOwn(bench: Bench): Promise<Spent & { memoryPeakMib: number }> {
+  const measured = await openWriter(bench);
+  try {
+    const warmUp = await prepareMessages(bench, WARM_UP_ROWS);
+    const records = await prepareMessages(bench, ROWS);
+    const spent = await measureRows(bench, { table: 'events', warmUp, records, measured });
+    return { ...spent, memoryPeakMib: memoryPeakMibOf(measured.pid) };
+  } finally {
+    await measured.close();
+  }
+}
 
 interface Work {
   table: string;
@@ -61,17 +58,19 @@ async function measureRows(bench: Bench, { table, warmUp, records, measured }: W
   const ofProcess = measured && { measured };
   await publish(bench, warmUp);
   await waitForRows(engine, { table, rows: warmUp.length, ...ofProcess });
-  const release = await publishHeld(bench, records);
-  await waitForMerges(engine, bench.database);
-  const engineSide = await watchEngineCpu(engine, table);
-  const own = measured === undefined ? () => 0 : watchCpu(measured.pid);
-  const start = performance.now();
-  await release();
+  let spent = { writer: () => 0, engine: () => 0 };
+  let start = 0;
+  await publishAtOnce(bench, records, async () => {
+    await waitForMerges(engine, bench.database);
+    const engineSide = await watchEngineCpu(engine, table);
+    spent = { writer: measured === undefined ? () => 0 : watchCpu(measured.pid), engine: engineSide };
+    start = performance.now();
+  });
   await waitForRows(engine, { table, rows: warmUp.length + records.length, ...ofProcess });
   const seconds = (performance.now() - start) / 1000;
-  const cpuSeconds = own();
+  const ofWriter = spent.writer();
   await waitForMerges(engine, bench.database);
-  return { writer: cpuSeconds, engine: engineSide(), seconds };
+  return { writer: ofWriter, engine: spent.engine(), seconds };
 }
 
 async function measurePeer(bench: Bench): Promise<Spent> {
@@ -111,7 +110,9 @@ async function measureFloors(bench: Bench): Promise<Floors> {
 
 const perMillion = (cpuSeconds: number) => (cpuSeconds / ROWS) * MILLION;
 
-function toRows(own: Spent, { inserted, insertedEngine, consumed, peer, memoryPeakMib }: Floors & Beside): Row[] {
+type Own = Awaited<ReturnType<typeof measureOwn>>;
+
+function toRows(own: Own, { inserted, insertedEngine, consumed, peer }: Floors & { peer: Spent }): Row[] {
   const names = { figure: 'writer', case: `${ROWS} rows` };
   const rate = { ...names, unit: 'rows per CPU-second', ours: ROWS / own.writer };
   const [total, peerTotal] = [perMillion(own.writer + own.engine), perMillion(peer.engine)];
@@ -139,13 +140,8 @@ function toRows(own: Spent, { inserted, insertedEngine, consumed, peer, memoryPe
       also: `writer ${perMillion(own.writer).toFixed(1)} + engine ${perMillion(own.engine).toFixed(1)}; peer ${Math.round(ROWS / peer.seconds)}/s`,
     }),
     toRow({
-      ...{ ...names, unit: 'peak MiB', ours: memoryPeakMib },
+      ...{ ...names, unit: 'peak MiB', ours: own.memoryPeakMib },
       ...{ beside: 'floor: consume alone', theirs: consumed.memoryPeakMib ?? Number.NaN, also: '' },
     }),
   ];
-}
-
-interface Beside {
-  peer: Spent;
-  memoryPeakMib: number;
 }
