@@ -22,8 +22,8 @@ const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonym
 const hash = (id: string) => `if(${id} = '', toFixedString('', 16), reinterpretAsFixedString(sipHash128(${id})))`;
 
 /**
- * Every column of `events` that the message has. Identity keys are hashed here, unkeyed, because the sorting key needs
- * them; `trace_id` stays empty, since the reference makes none: both favour the peer.
+ * Every column of `events`, so that both tables hold as much and sort alike. Hashes without a secret stand where the
+ * gateway gives identity keys and a trace id, which the reference does not make.
  */
 const toSelect = (environmentId: string, queue: string) => `SELECT
   '${environmentId}' AS environment_id, type, eventName AS event_name,
@@ -38,7 +38,7 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   context.screenDensity AS screen_density, context.pageUrl AS page_url, context.pagePath AS page_path,
   context.pageReferrer AS page_referrer, context.pageTitle AS page_title,
   context.browserLanguage AS browser_language, properties, traits,
-  _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
+  lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
 /**
  * Reads a topic of JSON messages as ClickHouse's guide shows it: a Kafka table, a materialized view, a table. Each row
