@@ -1,4 +1,5 @@
 import type { Bench } from './figure.ts';
+import { type Measured, waitFor } from './processes.ts';
 
 /** What a figure asks of ClickHouse, over its HTTP interface and without a client's own cost. */
 export interface Engine {
@@ -29,4 +30,32 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
     read: async (sql) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
     insert: async (sql, body) => void (await (await send({ query: sql, async_insert: '0' }, body)).text()),
   };
+}
+
+/** Merges of some hundred thousand rows take seconds. */
+const MERGES_MAX_MS = 120_000;
+/** Looks in a row that find none: between two merges of a row of merges there is a moment without. */
+const LOOKS_WITHOUT_MERGE = 5;
+
+/** Waits until the engine has done its work on the rows of a database, merges included. */
+export async function waitForMerges(engine: Engine, database: string): Promise<void> {
+  let idle = 0;
+  const look = async () => {
+    const merges = await engine.ask(`SELECT count() FROM system.merges WHERE database = '${database}'`);
+    idle = merges === '0' ? idle + 1 : 0;
+    return idle >= LOOKS_WITHOUT_MERGE;
+  };
+  await waitFor('merges have ended', look, { maxMs: MERGES_MAX_MS });
+}
+
+/** Thirty times what the rows of a figure take on a small machine. */
+const VISIBLE_MAX_MS = 120_000;
+
+/** Waits until a table has as many rows as were stored in the log. */
+export async function waitForRows(
+  engine: Engine,
+  { table, rows, measured }: { table: string; rows: number; measured?: Measured },
+): Promise<void> {
+  const visible = async () => Number(await engine.ask(`SELECT count() FROM ${table}`)) === rows;
+  await waitFor(`${table} has ${rows} rows`, visible, { maxMs: VISIBLE_MAX_MS, ...(measured && { measured }) });
 }

@@ -11,8 +11,19 @@ export interface Row {
   theirs: number;
   /** Ours divided by theirs. */
   ratio: number;
-  /** Anything else that was seen: latencies, memory, wall time. */
+  /** What must hold for it; a figure without is told and not judged. */
+  bars?: readonly Bar[];
+  /** Anything else that was seen: latencies, memory, wall time, the parts of a sum. */
   also: string;
+}
+
+/** A promise about a figure: the most or the least that our value, or its ratio, may be. */
+export interface Bar {
+  of: 'ours' | 'ratio';
+  bound: 'at most' | 'at least';
+  must: number;
+  /** What it is built to reach. */
+  aim?: number;
 }
 
 /** What a figure may use: stores that run, and names that are its own. */
@@ -31,6 +42,8 @@ export interface Bench {
 /** Measures one thing; one file each. */
 export interface Figure {
   readonly name: string;
+  /** Taken only when it is named: it needs what an ordinary run does not have. */
+  readonly optional?: boolean;
   measure(bench: Bench): Promise<Row[]>;
 }
 
@@ -45,17 +58,12 @@ export function toRow(row: Omit<Row, 'ratio'>): Row {
   return { ...row, ours, theirs, ratio: toThreeDigits(row.ours / row.theirs) };
 }
 
-/** Rows as a table of text, columns as wide as their widest cell. */
-export function toTable(rows: readonly Row[]): string {
-  const head = ['figure', 'case', 'unit', 'ours', 'beside', 'theirs', 'ratio', 'also'] as const;
-  const lines = [[...head], ...rows.map((row) => head.map((name) => String(row[name])))];
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+/** Whether a value of a row keeps to a bar; a figure that is not a number does not. */
+export function isMet({ of, bound, must }: Bar, row: Row): boolean {
+  return bound === 'at most' ? row[of] <= must : row[of] >= must;
+}
+
+/** Of rates more is better, of everything else (seconds, milliseconds, memory, parts) less. */
+export function isMoreBetter(unit: string): boolean {
+  return /per (CPU-)?second$/.test(unit);
 }

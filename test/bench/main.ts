@@ -1,15 +1,21 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { type Figure, type Row, toTable } from './figure.ts';
+import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
+import type { Figure, Row } from './figure.ts';
+import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { linker } from './figures/linker.ts';
+import { start } from './figures/start.ts';
+import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
 import { type BenchStores, openStores } from './stores.ts';
+import { toTable } from './table.ts';
 
-const FIGURES: readonly Figure[] = [gateway, gatewayLatency, writer, linker];
+const FIGURES: readonly Figure[] = [gateway, gatewayLatency, writer, endToEnd, visible, linker, start];
 const RESULTS = new URL('./results/', import.meta.url);
+const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;
 
 /** What a figure must be read with. */
@@ -44,7 +50,9 @@ async function run(names: string[]): Promise<void> {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
   }
   try {
-    for (const figure of FIGURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
+    for (const figure of FIGURES.filter(
+      ({ name, optional }) => names.includes(name) || (names.length === 0 && !optional),
+    )) {
       console.error(`measuring ${figure.name} …`);
       try {
         rows.push(...(await take(figure, stores)));
@@ -56,9 +64,16 @@ async function run(names: string[]): Promise<void> {
   } finally {
     await stores.close();
   }
-  console.log(toTable(rows));
+  report(rows);
+}
+
+/** Warnings change no exit code: a figure says how fast, a test says whether it works. */
+function report(rows: readonly Row[]): void {
+  const compared = compareRows(rows, parseBaseline(readFileSync(BASELINE, 'utf8')));
+  console.log(toTable(compared));
+  for (const warning of toWarnings(compared)) console.error(warning);
   mkdirSync(RESULTS, { recursive: true });
-  const result = { takenAt: new Date().toISOString(), machine: describeMachine(), rows };
+  const result = { takenAt: new Date().toISOString(), machine: describeMachine(), rows: compared };
   writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
 }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Producer } from '@platformatic/kafka';
 import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
 import type { Bench } from './figure.ts';
@@ -25,14 +26,52 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
+/** Makes the same messages as the reference gateway publishes them: the body's own JSON under the id of their owner. */
+export function prepareJson(topic: string, count: number): PreparedRecord[] {
+  const now = new Date();
+  return Array.from({ length: count }, (_, n) => {
+    const message = createMessage(n, now);
+    const key = Buffer.from(message.userId ?? message.anonymousId);
+    return { topic, key, value: Buffer.from(JSON.stringify(message)) };
+  });
+}
+
+/** The brokers end a transaction that is open for longer: some hundred thousand records on a busy machine. */
+const TRANSACTION_MAX_MS = 180_000;
+
+const openProducer = ({ stores }: Bench, transactionalId?: string) =>
+  new Producer<Buffer, Buffer, Buffer, Buffer>({
+    ...{ clientId: 'bench', bootstrapBrokers: stores.kafka, acks: -1, idempotent: true },
+    ...(transactionalId !== undefined && { transactionalId, timeout: TRANSACTION_MAX_MS }),
+  });
+
+function* requestsOf(records: readonly PreparedRecord[]): Generator<PreparedRecord[]> {
+  for (let first = 0; first < records.length; first += RECORDS_PER_REQUEST)
+    yield records.slice(first, first + RECORDS_PER_REQUEST);
+}
+
 /** Publishes records and waits until every one is acknowledged by all in-sync replicas. */
-export async function publish({ stores }: Bench, records: readonly PreparedRecord[]): Promise<void> {
-  const options = { clientId: 'bench', bootstrapBrokers: stores.kafka, acks: -1, idempotent: true };
-  const producer = new Producer<Buffer, Buffer, Buffer, Buffer>(options);
+export async function publish(bench: Bench, records: readonly PreparedRecord[]): Promise<void> {
+  const producer = openProducer(bench);
   try {
-    for (let first = 0; first < records.length; first += RECORDS_PER_REQUEST) {
-      await producer.send({ messages: records.slice(first, first + RECORDS_PER_REQUEST) });
-    }
+    for (const messages of requestsOf(records)) await producer.send({ messages });
+  } finally {
+    await producer.close();
+  }
+}
+
+/** Publishes records in one transaction: nobody can read one before `beforeEnd` is done, and all of them after. */
+export async function publishAtOnce(
+  bench: Bench,
+  records: readonly PreparedRecord[],
+  beforeEnd: () => Promise<void>,
+): Promise<void> {
+  const producer = openProducer(bench, `${bench.topicPrefix}held-${randomUUID()}`);
+  try {
+    const transaction = await producer.beginTransaction();
+    for (const messages of requestsOf(records)) await transaction.send({ messages });
+    await beforeEnd();
+    await transaction.commit();
   } finally {
     await producer.close();
   }

@@ -88,7 +88,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** How often a condition is looked at: coarse enough to cost the machine nothing. */
-const LOOK_EVERY_MS = 200;
+export const LOOK_EVERY_MS = 200;
 
 /** Waits for a condition. @throws Error with `what` and the process's last output when it takes too long */
 export async function waitFor(

@@ -21,6 +21,8 @@ await new Promise<void>((resolve, reject) => {
   consumer.run({ autoCommit: false, eachBatchAutoResolve: true, eachBatch }).catch(reject);
 });
 const { user, system } = process.cpuUsage(before);
-process.send?.({ events, cpuSeconds: (user + system) / 1e6 });
+// resourceUsage tells kibibytes.
+const memoryPeakMib = Math.round(process.resourceUsage().maxRSS / 1024);
+process.send?.({ events, cpuSeconds: (user + system) / 1e6, memoryPeakMib });
 await consumer.disconnect();
 process.disconnect?.();

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 export interface FloorFigure {
   events: number;
   cpuSeconds: number;
+  /** The most memory its process has held; where the floor says so. */
+  memoryPeakMib?: number;
 }
 
 /** A floor that has not ended by then hangs. */

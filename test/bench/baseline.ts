@@ -1,0 +1,44 @@
+import { isMoreBetter, type Row } from './figure.ts';
+
+/** A ratio of CPU or rates moves by about a tenth from run to run; a quarter is a change of the code or the machine. */
+const WORSE_MAX = 0.25;
+
+/** A row beside the same row of the run that was kept. */
+export interface ComparedRow extends Row {
+  /** The kept run's ratio; null when it has no such row. */
+  baselineRatio: number | null;
+  /** Its ratio is worse than the kept one by more than a quarter. */
+  isWorse: boolean;
+}
+
+const nameOf = ({ figure, case: what, unit, beside }: Row) => `${figure}, ${what}, ${unit}, beside ${beside}`;
+
+/** Sets rows beside those of a kept run. What only one of the two runs has is no change. */
+export function compareRows(rows: readonly Row[], kept: readonly Row[]): ComparedRow[] {
+  const ratios = new Map(kept.map((row) => [nameOf(row), row.ratio]));
+  return rows.map((row) => {
+    const baselineRatio = ratios.get(nameOf(row)) ?? null;
+    return { ...row, baselineRatio, isWorse: baselineRatio !== null && isWorseThan(row, baselineRatio) };
+  });
+}
+
+function isWorseThan({ ratio, unit }: Row, kept: number): boolean {
+  return isMoreBetter(unit) ? ratio < kept * (1 - WORSE_MAX) : ratio > kept * (1 + WORSE_MAX);
+}
+
+/** One line for each row that became worse. */
+export function toWarnings(rows: readonly ComparedRow[]): string[] {
+  return rows
+    .filter(({ isWorse }) => isWorse)
+    .map(
+      (row) => `worse than the baseline by more than a quarter: ${nameOf(row)}: ${row.baselineRatio} → ${row.ratio}`,
+    );
+}
+
+/** The rows of a kept run. @throws Error when the text is none */
+export function parseBaseline(text: string): Row[] {
+  const kept: unknown = JSON.parse(text);
+  if (typeof kept !== 'object' || kept === null || !('rows' in kept) || !Array.isArray(kept.rows))
+    throw new Error('the baseline has no rows');
+  return kept.rows as Row[];
+}

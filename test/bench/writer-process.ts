@@ -1,0 +1,15 @@
+import type { Bench } from './figure.ts';
+import { findFreePort } from './free-port.ts';
+import { type Measured, openProcess, waitUntilReady } from './processes.ts';
+
+/** The event writer as it is deployed. */
+export async function openWriter(bench: Bench): Promise<Measured> {
+  const adminPort = await findFreePort();
+  const writer = openProcess('services/event-writer/src/main.ts', {
+    ...bench.environment,
+    CONSUMER_GROUP: `${bench.topicPrefix}event-writer`,
+    ADMIN_PORT: String(adminPort),
+  });
+  await waitUntilReady(writer, adminPort);
+  return writer;
+}
