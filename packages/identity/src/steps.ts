@@ -46,7 +46,10 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      otherKeys: IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf),
+      // Rarely asked for, and seven hashes: made when they are.
+      get otherKeys() {
+        return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
+      },
     };
   };
   const linkStep = (fact: IdentityLinkRecord, toKey: Buffer): GraphStep => ({

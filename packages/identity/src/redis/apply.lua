@@ -4,7 +4,8 @@
 -- KEYS  epoch, progress
 -- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, facts, then the
 --       environments that the facts speak of
--- Reply an entry a fact, one behind the other: 'P' parked, '' done before, else its recorded decisions
+-- Reply an entry a fact, one behind the other: 'P' parked, '' done before, else its recorded decisions; fewer entries
+--       than facts where the next one can only be decided with its other keys, which are rarely needed and left out
 -- Facts and entries are described in wire.ts, the keys in layout.ts.
 -- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
 local namespace, source = ARGV[1], ARGV[2]
@@ -18,6 +19,7 @@ local MEMBER_BYTES = 23
 local HEADER_BYTES = 4
 -- Below this a component is written whole: Redis keeps as much room again behind a value that is appended to.
 local APPENDED_MEMBERS_MIN = 16
+local OTHERS_LEFT_OUT = 255
 local KIND_BITS = { a = 1, p = 2, s = 4, e = 8, g = 16, l = 32, d = 64, m = 128, c = 256, u = 512 }
 
 local call, unpack_bytes, pack_bytes = redis.call, struct.unpack, struct.pack
@@ -199,6 +201,7 @@ local function read_step(at)
   step.link, step.a_kind, step.b_kind, blocked, step.a, step.b, others, at =
     unpack_bytes('>c1c1c1Bc16c16B', facts, at)
   step.blocked = blocked == 1
+  if others == OTHERS_LEFT_OUT then step.needs_others, others = true, 0 end
   step.others, step.others_end = at, at + others * 16 - 1
   return step, step.others_end + 1
 end
@@ -209,6 +212,15 @@ local function read_fact(at)
   fact.offset, fact.received_at, fact.event_time, fact.environment, steps, at = unpack_bytes('>I6I6I6BB', facts, at)
   for step = 1, steps do fact.steps[step], at = read_step(at) end
   return fact, at
+end
+
+-- Other keys matter when the same id text untyped belongs to somebody who has an id of another type.
+local function lacks_others(env, fact)
+  local step = fact.steps[1]
+  if not step or not step.needs_others then return false end
+  local b = component_of(env, step.b)
+  if not b or b == component_of(env, step.a) then return false end
+  return bit.band(b.kinds, bit.bnot(KIND_BITS.a + KIND_BITS.u + KIND_BITS[step.a_kind])) ~= 0
 end
 
 local function apply(env, fact)
@@ -276,7 +288,7 @@ local function write(env)
   end
 end
 
-local environments, reply, at = {}, {}, 1
+local environments, reply, at, last = {}, {}, 1, -1
 for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = open_environment(ARGV[index]) end
 while at <= #facts do
   local fact
@@ -286,10 +298,14 @@ while at <= #facts do
   if fact.offset <= applied then
     env.recorded = env.recorded or read_recorded(env)
     entry = env.recorded[fact.offset] or ''
+  elseif lacks_others(env, fact) then
+    through = last
+    break
   else
     entry = #fact.steps == 0 and '' or apply(env, fact)
     record(env, fact.offset, entry)
   end
+  last = fact.offset
   reply[#reply + 1] = pack_bytes('>I4', #entry)
   reply[#reply + 1] = entry
 end

@@ -93,32 +93,45 @@ function createFactCalls(
   const { identitiesMax, anonymousIdsMax, anonymousWindowMs } = limits;
   const limitArguments = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
 
-  const applyCall = async (block: FactBlock): Promise<Applied[]> => {
+  const applyCall = async (block: FactBlock, withOthers: boolean): Promise<Applied[]> => {
     const place = [namespace, toSourceText(block), block.after, block.through];
-    const { blob, environmentIds } = toFactsBlob(block.facts);
+    const { blob, environmentIds } = toFactsBlob(block.facts, withOthers);
     const args = [...place, ...limitArguments, blob, ...environmentIds];
     return fromReply((await applyScript([layout.epoch, layout.progress], args)) as Buffer);
   };
 
   return {
     async apply(block, onPart) {
-      const calls = splitBlock(block);
-      const running: Promise<Applied[]>[] = [];
-      const results: Applied[][] = [];
+      const waiting = splitBlock(block);
+      const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
+      const results: Applied[] = [];
+      const tell = (part: Applied[]) => {
+        results.push(...part);
+        onPart?.(part);
+      };
+      const start = (call: FactBlock) => {
+        const reply = applyCall(call, false);
+        reply.catch(() => {});
+        running.push({ call, reply });
+      };
       try {
-        // Each call says what the one before it applied, so none runs where one before it failed.
-        for (let next = 0; results.length < calls.length; ) {
-          while (next < calls.length && running.length < CALLS_IN_FLIGHT_MAX) running.push(applyCall(calls[next++]!));
-          const part = await running[0]!;
+        // Each call says what the one before it applied, so none runs where one before it failed or stopped.
+        while (running.length + waiting.length > 0) {
+          while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
+          const { call, reply } = running[0]!;
+          const part = await reply;
           running.shift();
-          results.push(part);
-          onPart?.(part);
+          tell(part);
+          if (part.length === call.facts.length) continue;
+          await Promise.allSettled(running.map((later) => later.reply));
+          waiting.unshift(...running.splice(0).map((later) => later.call));
+          tell(await applyCall(toRest(call, part.length), true));
         }
       } finally {
         // Nothing of a block runs any more when its caller hears that it failed.
-        await Promise.allSettled(running);
+        await Promise.allSettled(running.map(({ reply }) => reply));
       }
-      return results.flat();
+      return results;
     },
     async lastApplied(source) {
       const [epoch, applied] = await Promise.all([readEpoch(connection), readApplied(connection, source)]);
@@ -201,6 +214,12 @@ function splitBlock(block: FactBlock): FactBlock[] {
     after = Math.max(after, through);
   }
   return calls;
+}
+
+/** What a call that stopped after some facts has left. */
+function toRest(call: FactBlock, decided: number): FactBlock {
+  const after = decided === 0 ? call.after : Math.max(call.after, call.facts[decided - 1]!.offset);
+  return { ...call, after, facts: call.facts.slice(decided) };
 }
 
 /** Sets a cut-off unless a later one stands. */

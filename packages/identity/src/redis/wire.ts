@@ -72,9 +72,12 @@ function toShortText(text: string): Buffer {
 const FACT_BYTES = 3 * NUMBER_BYTES + 2;
 const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 
-function factBytes({ steps }: GraphFact): number {
-  let bytes = FACT_BYTES;
-  for (const step of steps) bytes += STEP_HEAD_BYTES + step.otherKeys.length * IDENTITY_KEY_BYTES;
+/** In the place of the number of other keys: they are left out. */
+const OTHERS_LEFT_OUT = 255;
+
+function factBytes({ steps }: GraphFact, withOthers: boolean): number {
+  let bytes = FACT_BYTES + steps.length * STEP_HEAD_BYTES;
+  if (withOthers) for (const step of steps) bytes += step.otherKeys.length * IDENTITY_KEY_BYTES;
   return bytes;
 }
 
@@ -83,7 +86,7 @@ function writeKey(target: Buffer, at: number, key: Buffer): number {
   return at + IDENTITY_KEY_BYTES;
 }
 
-function writeStep(target: Buffer, start: number, step: GraphStep): number {
+function writeStep(target: Buffer, start: number, { step, withOthers }: { step: GraphStep; withOthers: boolean }) {
   let at = start;
   target[at++] = codeOf(LINK_LETTERS[step.link]);
   target[at++] = codeOf(KIND_LETTERS[step.aKind]);
@@ -91,18 +94,23 @@ function writeStep(target: Buffer, start: number, step: GraphStep): number {
   target[at++] = step.blocked ? 1 : 0;
   at = writeKey(target, at, step.aKey);
   at = writeKey(target, at, step.bKey);
-  target[at++] = step.otherKeys.length;
-  for (const key of step.otherKeys) at = writeKey(target, at, key);
+  const others = withOthers ? step.otherKeys : [];
+  target[at++] = withOthers || step.link !== 'same_id' ? others.length : OTHERS_LEFT_OUT;
+  for (const key of others) at = writeKey(target, at, key);
   return at;
 }
 
 /**
  * Facts of one call, one behind the other: offset, received at, event time, place of its environment in the list that
  * goes with them, number of steps, then the steps.
+ * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely asked for
  */
-export function toFactsBlob(facts: readonly GraphFact[]): { blob: Buffer; environmentIds: string[] } {
+export function toFactsBlob(
+  facts: readonly GraphFact[],
+  withOthers: boolean,
+): { blob: Buffer; environmentIds: string[] } {
   const places = new Map<string, number>();
-  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact), 0));
+  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), 0));
   let at = 0;
   for (const { environmentId, offset, receivedAt, eventTime, steps } of facts) {
     const place = places.get(environmentId) ?? places.size;
@@ -113,7 +121,7 @@ export function toFactsBlob(facts: readonly GraphFact[]): { blob: Buffer; enviro
     }
     blob[at++] = place;
     blob[at++] = steps.length;
-    for (const step of steps) at = writeStep(blob, at, step);
+    for (const step of steps) at = writeStep(blob, at, { step, withOthers });
   }
   return { blob, environmentIds: [...places.keys()] };
 }
@@ -151,7 +159,7 @@ const PARKED = 'P'.charCodeAt(0);
 /** Length before an entry of a reply. */
 const LENGTH_BYTES = 4;
 
-/** Reads the reply of apply.lua: what became of each fact. */
+/** Reads the reply of apply.lua: what became of each fact, up to one that needs its other keys. */
 export function fromReply(reply: Buffer): Applied[] {
   const applied: Applied[] = [];
   let at = 0;
