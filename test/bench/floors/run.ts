@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 export interface FloorFigure {
   events: number;
   cpuSeconds: number;
+  /** By the clock, where the floor tells it. */
+  seconds?: number;
 }
 
 /** A floor that has not ended by then hangs. */
