@@ -88,7 +88,7 @@ function createFactCalls(
   limits: GraphLimits,
 ): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'trim'> {
   const { redis, namespace, layout } = connection;
-  const applyScript = createScript(redis, 'apply.lua');
+  const applyScript = createScript(redis, 'components.lua', 'apply.lua');
   const trimScript = createScript(redis, 'trim.lua');
   const { identitiesMax, anonymousIdsMax, anonymousWindowMs } = limits;
   const limitArguments = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];

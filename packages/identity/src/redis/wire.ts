@@ -156,16 +156,17 @@ const STEP_LETTERS = 5;
 const STEP_BYTES = STEP_LETTERS + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
 
-/** Length before an entry of a reply. */
-const LENGTH_BYTES = 4;
+/** Offset and length before an entry of a reply. */
+const LENGTH_AT = NUMBER_BYTES;
+const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
 
 /** Reads the reply of apply.lua: what became of each fact, up to one that needs its other keys. */
 export function fromReply(reply: Buffer): Applied[] {
   const applied: Applied[] = [];
   let at = 0;
   while (at < reply.length) {
-    const start = at + LENGTH_BYTES;
-    at = start + reply.readUInt32BE(at);
+    const start = at + ENTRY_HEAD_BYTES;
+    at = start + reply.readUInt32BE(at + LENGTH_AT);
     applied.push(fromEntry(reply, start, at));
   }
   return applied;
