@@ -22,7 +22,7 @@ import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
 import { createDecodeFact, type SchemaSource } from './steps/decode-fact.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
 import { paceParked } from './steps/pace-parked.ts';
-import { createPublish, openPublication } from './steps/publish.ts';
+import { createPublication, createPublish } from './steps/publish.ts';
 import { createTrimOutbox } from './steps/trim-outbox.ts';
 
 export interface LinkerParts {
@@ -84,7 +84,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       const source = { generation, partition: position.partition };
       const topic = { name: parts.decisionTopic, schemaId: await askSchemaId(parts) };
       const { found, deadLetters, firstLetter } = await decode(records);
-      const publication = openPublication(publish);
+      const publication = createPublication(publish);
       const applied: Applied[] = [];
       const onPart = (part: readonly Applied[]) => {
         const positioned = found.slice(applied.length, applied.length + part.length);

@@ -101,38 +101,7 @@ function createFactCalls(
   };
 
   return {
-    async apply(block, onPart) {
-      const waiting = splitBlock(block);
-      const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
-      const results: Applied[] = [];
-      const tell = (part: Applied[]) => {
-        results.push(...part);
-        onPart?.(part);
-      };
-      const start = (call: FactBlock) => {
-        const reply = applyCall(call, false);
-        reply.catch(() => {});
-        running.push({ call, reply });
-      };
-      try {
-        // Each call says what the one before it applied, so none runs where one before it failed or stopped.
-        while (running.length + waiting.length > 0) {
-          while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
-          const { call, reply } = running[0]!;
-          const part = await reply;
-          running.shift();
-          tell(part);
-          if (part.length === call.facts.length) continue;
-          await Promise.allSettled(running.map((later) => later.reply));
-          waiting.unshift(...running.splice(0).map((later) => later.call));
-          tell(await applyCall(toRest(call, part.length), true));
-        }
-      } finally {
-        // Nothing of a block runs any more when its caller hears that it failed.
-        await Promise.allSettled(running.map(({ reply }) => reply));
-      }
-      return results;
-    },
+    apply: (block, onPart) => applyBlock(applyCall, block, onPart),
     async lastApplied(source) {
       const [epoch, applied] = await Promise.all([readEpoch(connection), readApplied(connection, source)]);
       if (epoch === null) throw new MissingEpochFault();
@@ -142,6 +111,42 @@ function createFactCalls(
       await trimScript([], [namespace, toSourceText(source), through, ...environmentIds]);
     },
   };
+}
+
+type ApplyCall = (call: FactBlock, withOthers: boolean) => Promise<Applied[]>;
+
+/** Runs a block in calls, several on their way at once; one that stopped is finished before those behind it. */
+async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
+  const waiting = splitBlock(block);
+  const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
+  const results: Applied[] = [];
+  const tell = (part: Applied[]) => {
+    results.push(...part);
+    onPart?.(part);
+  };
+  const start = (call: FactBlock) => {
+    const reply = applyCall(call, false);
+    reply.catch(() => {});
+    running.push({ call, reply });
+  };
+  try {
+    // Each call says what the one before it applied, so none runs where one before it failed or stopped.
+    while (running.length + waiting.length > 0) {
+      while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
+      const { call, reply } = running[0]!;
+      const part = await reply;
+      running.shift();
+      tell(part);
+      if (part.length === call.facts.length) continue;
+      await Promise.allSettled(running.map((later) => later.reply));
+      waiting.unshift(...running.splice(0).map((later) => later.call));
+      tell(await applyCall(toRest(call, part.length), true));
+    }
+  } finally {
+    // Nothing of a block runs any more when its caller hears that it failed.
+    await Promise.allSettled(running.map(({ reply }) => reply));
+  }
+  return results;
 }
 
 function createQuestions(connection: Connection): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'digest' | 'readEpoch'> {

@@ -1,7 +1,7 @@
 import { type OutgoingRecord, RetryableFault } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { openPublication, type Publish } from './publish.ts';
+import { createPublication, type Publish } from './publish.ts';
 
 const record = (name: string): OutgoingRecord => ({ topic: 't', key: null, value: Buffer.from(name) });
 
@@ -19,7 +19,7 @@ function createLog() {
 describe('the publication of a batch', () => {
   it('hands over what came meanwhile when the records before it are acknowledged', async () => {
     const log = createLog();
-    const publication = openPublication(log.publish);
+    const publication = createPublication(log.publish);
     for (const name of ['a', 'b', 'c']) publication.add([record(name)]);
     expect(log.names()).toEqual(['a']);
     log.sends[0]!.settle.resolve();
@@ -36,7 +36,7 @@ describe('the publication of a batch', () => {
 
   it('hands over nothing behind records that were not acknowledged, and says why', async () => {
     const log = createLog();
-    const publication = openPublication(log.publish);
+    const publication = createPublication(log.publish);
     publication.add([record('a')]);
     publication.add([record('b')]);
     log.sends[0]!.settle.reject(new RetryableFault('no broker'));
@@ -47,6 +47,6 @@ describe('the publication of a batch', () => {
   });
 
   it('of nothing is done at once', async () => {
-    await openPublication(createLog().publish).done();
+    await createPublication(createLog().publish).done();
   });
 });

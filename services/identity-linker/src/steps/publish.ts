@@ -23,10 +23,10 @@ export interface Publication {
 }
 
 /**
- * Opens the publication of a batch. Nothing is handed over behind records that were not acknowledged: a log with later
+ * Creates the publication of a batch. Nothing is handed over behind records that were not acknowledged: a log with later
  * decisions and without earlier ones would look as if it were whole.
  */
-export function openPublication(publish: Publish): Publication {
+export function createPublication(publish: Publish): Publication {
   let waiting: OutgoingRecord[] = [];
   let fault: { cause: unknown } | null = null;
   let isRunning = false;
