@@ -66,9 +66,11 @@ export const DEFAULT_LIMITS: GraphLimits = {
 export interface IdentityGraph {
   /**
    * Applies facts in order, each once: one that was applied before gives its recorded decision.
+   * @param onPart told of every part of the answer as soon as it is decided, in order, for work that need not wait for
+   *   the rest; when the call fails, what was told stands
    * @throws MissingEpochFault, GraphBehindFault, or a fault of the connection; then the same block may be tried again
    */
-  apply(block: FactBlock): Promise<Applied[]>;
+  apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
   /** Last offset applied of a partition, -1 when none. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
   /** Forgets recorded decisions up to an offset: they are acknowledged and the offset is committed. */

@@ -67,3 +67,31 @@ describe('two linkers that both believe they own a partition', () => {
     );
   });
 });
+
+describe('a block of many calls', () => {
+  const typed = fc.constantFrom('steam', 'epic', 'google').chain(names);
+  const identify = fc.record({ link: fc.constant('identify'), from: names('anonymous'), to: typed });
+  const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
+  const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
+
+  it('is decided as the plain model decides it, where a call stops for the other keys of a fact too', async () => {
+    await fc.assert(
+      fc.asyncProperty(facts, async (list) => {
+        const scenario = createScenario();
+        const partition = partitions++;
+        const place = { partition, facts: list.map((one) => scenario.position(one as FactOptions)) };
+        const model = openMemoryIdentityGraph();
+        await model.mintEpoch();
+        const expected = await applyAll(model, { ...place, sizes: [list.length].values() });
+        const parts: Applied[] = [];
+        const block = { generation: 0, partition, after: -1, through: list.length - 1, facts: place.facts };
+        const applied = await linkers[0]!.apply(block, (part) => void parts.push(...part));
+        expect(describeValue(applied)).toEqual(describeValue(expected));
+        expect(parts).toEqual(applied);
+        expect(await linkers[0]!.digest(scenario.environmentId)).toBe(await model.digest(scenario.environmentId));
+        expect(describeValue(await linkers[1]!.apply(block))).toEqual(describeValue(expected));
+      }),
+      { numRuns: 8 },
+    );
+  });
+});

@@ -37,23 +37,26 @@ export interface StepRules {
  * gives the same steps always; what they come to is the graph's decision.
  */
 export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, offset: number) => GraphFact {
-  const sameIdStep = (fact: IdentityLinkRecord): GraphStep => {
+  const sameIdStep = (fact: IdentityLinkRecord, toKey: Buffer): GraphStep => {
     const keyOf = (kind: IdentityKind) => rules.keyOf(fact.environmentId, kind, fact.toId);
     return {
       link: 'same_id',
-      aKey: keyOf(fact.toKind),
+      aKey: toKey,
       aKind: fact.toKind,
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      otherKeys: IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf),
+      // Rarely asked for, and seven hashes: made when they are.
+      get otherKeys() {
+        return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
+      },
     };
   };
-  const linkStep = (fact: IdentityLinkRecord): GraphStep => ({
+  const linkStep = (fact: IdentityLinkRecord, toKey: Buffer): GraphStep => ({
     link: fact.link,
     aKey: rules.keyOf(fact.environmentId, fact.fromKind, fact.fromId),
     aKind: fact.fromKind,
-    bKey: rules.keyOf(fact.environmentId, fact.toKind, fact.toId),
+    bKey: toKey,
     bKind: fact.toKind,
     blocked: rules.isBlocked(fact.environmentId, fact.fromId) || rules.isBlocked(fact.environmentId, fact.toId),
     otherKeys: [],
@@ -61,8 +64,9 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
 
   return (fact, offset) => {
     const steps: GraphStep[] = [];
-    if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact));
-    if (fact.fromId !== '') steps.push(linkStep(fact));
+    const toKey = rules.keyOf(fact.environmentId, fact.toKind, fact.toId);
+    if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact, toKey));
+    if (fact.fromId !== '') steps.push(linkStep(fact, toKey));
     const { environmentId, receivedAt, eventTime } = fact;
     return { environmentId, offset, receivedAt, eventTime, steps };
   };

@@ -1,5 +1,12 @@
 import type { ReadinessChecks } from '@playline/http';
-import { createGraphFact, GraphBehindFault, type IdentityGraph, type StepRules } from '@playline/identity';
+import {
+  type Applied,
+  createGraphFact,
+  GraphBehindFault,
+  type IdentityGraph,
+  type LinkSourcePartition,
+  type StepRules,
+} from '@playline/identity';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import {
   type BatchHandler,
@@ -13,9 +20,9 @@ import {
 import { createLinkerMetrics } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
 import { createDecodeFact, type SchemaSource } from './steps/decode-fact.ts';
-import { encodeDecisions } from './steps/encode-decisions.ts';
+import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
 import { paceParked } from './steps/pace-parked.ts';
-import { createPublish } from './steps/publish.ts';
+import { createPublication, createPublish } from './steps/publish.ts';
 import { createTrimOutbox } from './steps/trim-outbox.ts';
 
 export interface LinkerParts {
@@ -38,6 +45,9 @@ export interface Linker extends Closable {
   readonly ready: ReadinessChecks;
 }
 
+/** A batch is trimmed and committed once; more would be long to repeat after a fault. */
+const BATCH_RECORDS_MAX = 4_000;
+
 type Found = PositionedFact & { record: StreamRecord };
 
 function createDecodeBatch(parts: LinkerParts) {
@@ -47,7 +57,8 @@ function createDecodeBatch(parts: LinkerParts) {
     const deadLetters: OutgoingRecord[] = [];
     let firstLetter: { offset: number; reason: string } | null = null;
     for (const record of records) {
-      const decoded = await decodeFact(record);
+      const answer = decodeFact(record);
+      const decoded = answer instanceof Promise ? await answer : answer;
       if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
       else {
         deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, 'link'));
@@ -68,18 +79,24 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
   const metrics = createLinkerMetrics(parts.metrics);
 
   return {
+    batchRecordsMax: BATCH_RECORDS_MAX,
     async onBatch(records, position) {
       const source = { generation, partition: position.partition };
-      // The stream hands over a batch only when everything before it is committed, and so acknowledged.
-      await outbox.trim(source, position.start - 1);
       const topic = { name: parts.decisionTopic, schemaId: await askSchemaId(parts) };
       const { found, deadLetters, firstLetter } = await decode(records);
-      const applied = await facts.apply(source, found, position.end - 1);
-      const outgoing = applied.flatMap((one, at): OutgoingRecord[] => {
-        if (one.kind === 'decided') return encodeDecisions(topic, { ...found[at]!, source }, one.decisions);
-        return one.kind === 'parked' ? [toReturned(found[at]!.record)] : [];
-      });
-      await publish([...outgoing, ...deadLetters]);
+      const publication = createPublication(publish);
+      const applied: Applied[] = [];
+      const onPart = (part: readonly Applied[]) => {
+        const positioned = found.slice(applied.length, applied.length + part.length);
+        publication.add(part.flatMap((one, at) => toOutgoing(one, { ...positioned[at]!, source, topic })));
+        for (const one of part) applied.push(one);
+      };
+      // The stream hands over a batch only when everything before it is committed, and so acknowledged.
+      const trimming = outbox.trim(source, position.start - 1);
+      const applying = facts.apply(source, found, { through: position.end - 1, onPart });
+      const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
+      // A batch that fails waits for what it has handed over: it is tried again from its beginning.
+      await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
       outbox.note(source, found);
       metrics.batch(applied, deadLetters.length);
       if (firstLetter !== null) {
@@ -99,6 +116,18 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       return Math.min(committed, (await facts.resume({ generation, partition })) + 1);
     },
   };
+}
+
+/** Waits for all; throws the fault of the first that failed. */
+async function settleAll(work: readonly Promise<void>[]): Promise<void> {
+  for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
+}
+
+type Place = Found & { source: LinkSourcePartition; topic: DecisionTopic };
+
+function toOutgoing(applied: Applied, place: Place): OutgoingRecord[] {
+  if (applied.kind === 'decided') return encodeDecisions(place.topic, place, applied.decisions);
+  return applied.kind === 'parked' ? [toReturned(place.record)] : [];
 }
 
 /** A parked fact goes back to the end of its topic as it is: there it gets a later offset, and its turn. */

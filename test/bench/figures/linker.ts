@@ -1,10 +1,12 @@
-import { randomBytes } from 'node:crypto';
-import { frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
-import { Kafka, logLevel } from 'kafkajs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TOPICS } from '@playline/contracts';
+import { type Admin, Kafka, logLevel } from 'kafkajs';
 import type { Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
+import { runFloor } from '../floors/run.ts';
 import { findFreePort } from '../free-port.ts';
-import { type PreparedRecord, publish, readSchemaId } from '../prepared-records.ts';
+import { pairGrowing, pairStrangers, prepareLinks } from '../link-facts.ts';
+import { type PreparedRecord, publish } from '../prepared-records.ts';
 import {
   type Measured,
   memoryPeakMibOf,
@@ -15,36 +17,45 @@ import {
   watchCpu,
 } from '../processes.ts';
 
-const LINKS = 20_000;
+/** About a second of work of one linker: enough that the first and the last batch do not matter. */
+const LINKS = 30_000;
+/** Every link of these moves everybody, 500 identities on average, each a row of the decision: fewer are long enough. */
+const DESCENDING_LINKS = 4_000;
 const MILLION = 1_000_000;
 const LINKED_MAX_MS = 180_000;
+/** How often the committed offset is looked at: a hundredth of what is measured. */
+const LOOK_EVERY_MS = 20;
+/** Longer than the linker is held while its facts are published. */
+const SESSION_TIMEOUT_MS = '30000';
 
-interface Pair {
-  link: 'identify' | 'alias';
-  from: string;
-  to: string;
-}
-/** Every link joins two identities that nobody has seen. */
-const apart = (n: number): Pair => ({ link: 'identify', from: `visitor-${n}`, to: `user-${n}` });
-/** Every link joins one more identity to the same ever growing person: the worst there is. */
-const growing = (n: number): Pair => ({ link: 'alias', from: `chain-${n}`, to: `chain-${n + 1}` });
-
-/** Links per second and per CPU-second: from link facts in Kafka to decisions committed. */
+/** Links per second and per CPU-second of one linker: from link facts in Kafka to decisions acknowledged and offsets committed. */
 export const linker: Figure = {
   name: 'linker',
   async measure(bench) {
     const adminPort = await findFreePort();
     const group = `${bench.topicPrefix}identity-linker`;
-    const settings = { ...bench.environment, CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort) };
-    const measured = openProcess('services/identity-linker/src/main.ts', settings);
+    const settings = { CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort), SESSION_TIMEOUT_MS };
+    const measured = openProcess('services/identity-linker/src/main.ts', { ...bench.environment, ...settings });
+    const admin = new Kafka({ clientId: 'bench', brokers: bench.stores.kafka, logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
     try {
       await waitUntilReady(measured, adminPort);
+      const links = (pairs: Parameters<typeof prepareLinks>[1]) => prepareLinks(bench, pairs);
+      const measure = async (records: PreparedRecord[]) => measureLinks(bench, { measured, group, admin, records });
       // Compiled code and open connections are part of a running service: they are paid for before the measure begins.
-      await measureLinks(bench, { measured, group, pairOf: (n) => apart(LINKS + n) });
-      const one = await measureLinks(bench, { measured, group, pairOf: apart });
-      const two = await measureLinks(bench, { measured, group, pairOf: growing });
-      return toRows(one, two, measured.pid);
+      await measure(await links(pairStrangers('warm', LINKS)));
+      const strangers = await measure(await links(pairStrangers('s', LINKS)));
+      const up = await measure(await links(pairGrowing(bench, 'up', { count: LINKS, order: 'up' })));
+      const down = await measure(await links(pairGrowing(bench, 'down', { count: DESCENDING_LINKS, order: 'down' })));
+      const floor = await measureFloor(bench);
+      const also = `peak ${memoryPeakMibOf(measured.pid)} MiB`;
+      return [
+        ...toRows(`${LINKS} links of strangers`, { ours: strangers, floor, also }),
+        ...toRows(`${LINKS} links, a growing person, ascending keys`, { ours: up, floor, also }),
+        ...toRows(`${DESCENDING_LINKS} links, a growing person, descending keys`, { ours: down, floor, also }),
+      ];
     } finally {
+      await admin.disconnect();
       await measured.close();
     }
   },
@@ -56,77 +67,76 @@ interface LinkFigure {
   redisCpuSecondsPerMillion: number;
 }
 
-async function measureLinks(
-  bench: Bench,
-  { measured, group, pairOf }: { measured: Measured; group: string; pairOf: (n: number) => Pair },
-): Promise<LinkFigure> {
-  const records = await prepareLinks(bench, pairOf);
-  const own = watchCpu(measured.pid);
-  const redis = watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
-  const start = performance.now();
-  await publish(bench, records);
+interface Work {
+  measured: Measured;
+  group: string;
+  admin: Admin;
+  records: readonly PreparedRecord[];
+}
+
+/** The linker is held while its facts are published, so that the clock sees its work alone. */
+async function measureLinks(bench: Bench, { measured, group, admin, records }: Work): Promise<LinkFigure> {
   const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
-  const admin = new Kafka({ clientId: 'bench', brokers: bench.stores.kafka, logLevel: logLevel.NOTHING }).admin();
-  await admin.connect();
-  try {
-    const caughtUp = async () => {
-      const ends = await admin.fetchTopicOffsets(topic);
-      const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] });
-      const at = new Map(committed?.partitions.map(({ partition, offset }) => [partition, Number(offset)]));
-      return ends.every(({ partition, high }) => Number(high) === 0 || (at.get(partition) ?? 0) >= Number(high));
-    };
-    await waitFor('every link is decided', caughtUp, { measured, maxMs: LINKED_MAX_MS });
-  } finally {
-    await admin.disconnect();
+  process.kill(measured.pid, 'SIGSTOP');
+  await publish(bench, records).finally(() => process.kill(measured.pid, 'SIGCONT'));
+  const own = watchCpu(measured.pid);
+  const redis = watchRedis(bench);
+  const start = performance.now();
+  const ends = (await admin.fetchTopicOffsets(topic)).filter(({ high }) => Number(high) > 0);
+  const caughtUp = async () => {
+    const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] });
+    const at = new Map(committed?.partitions.map(({ partition, offset }) => [partition, Number(offset)]));
+    return ends.every(({ partition, high }) => (at.get(partition) ?? 0) >= Number(high));
+  };
+  while (!(await caughtUp())) {
+    if (performance.now() - start > LINKED_MAX_MS)
+      await waitFor('every link is decided', caughtUp, { measured, maxMs: 0 });
+    await delay(LOOK_EVERY_MS);
   }
   const seconds = (performance.now() - start) / 1000;
+  return toFigure({ count: records.length, cpuSeconds: own(), redisCpuSeconds: redis(), seconds });
+}
+
+function watchRedis(bench: Bench): () => number {
+  return watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
+}
+
+/** The same facts by bare clients: read, one pipelined command of Redis each, committed. Decides and publishes nothing. */
+async function measureFloor(bench: Bench): Promise<LinkFigure> {
+  const environment = {
+    ...bench.environment,
+    BENCH_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}`,
+    BENCH_KEY: `${bench.topicPrefix}floor`,
+    CONSUMER_GROUP: `${bench.topicPrefix}floor`,
+    EVENTS: String(2 * LINKS),
+  };
+  const redis = watchRedis(bench);
+  const { events, cpuSeconds, seconds = Number.NaN } = await runFloor('link', environment);
+  return toFigure({ count: events, cpuSeconds, redisCpuSeconds: redis(), seconds });
+}
+
+interface Seen {
+  count: number;
+  cpuSeconds: number;
+  redisCpuSeconds: number;
+  seconds: number;
+}
+
+function toFigure({ count, cpuSeconds, redisCpuSeconds, seconds }: Seen): LinkFigure {
   return {
-    perCpuSecond: LINKS / own(),
-    perSecond: LINKS / seconds,
-    redisCpuSecondsPerMillion: (redis() / LINKS) * MILLION,
+    perCpuSecond: count / cpuSeconds,
+    perSecond: count / seconds,
+    redisCpuSecondsPerMillion: (redisCpuSeconds / count) * MILLION,
   };
 }
 
-async function prepareLinks(bench: Bench, pairOf: (n: number) => Pair): Promise<PreparedRecord[]> {
-  const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
-  const schemaId = await readSchemaId(bench, topic);
-  const key = Buffer.from(bench.environmentId);
-  return Array.from({ length: LINKS }, (_, n) => {
-    return { topic, key, value: frameRecord(schemaId, encodeLink(bench.environmentId, pairOf(n))) };
-  });
-}
-
-function encodeLink(environmentId: string, { link, from, to }: Pair): Buffer {
-  const now = Date.now();
-  const kinds =
-    link === 'identify'
-      ? ({ fromKind: 'anonymous', toKind: 'steam' } as const)
-      : ({ fromKind: 'custom', toKind: 'custom' } as const);
-  const times = { eventTime: now, receivedAt: now, traceId: '0'.repeat(32) };
-  return identityLinkCodec.encode({
-    environmentId,
-    messageId: randomBytes(16),
-    link,
-    ...kinds,
-    fromId: from,
-    toId: to,
-    ...times,
-  });
-}
-
-/** The two cases stand beside each other: a linker that slows down as a person grows shows it in the ratio. */
-function toRows(one: LinkFigure, two: LinkFigure, pid: number): Row[] {
-  const names = { figure: 'linker', case: `${LINKS} links, one growing person`, beside: 'links of strangers' };
-  const also = `peak ${memoryPeakMibOf(pid)} MiB`;
+function toRows(name: string, { ours, floor, also }: { ours: LinkFigure; floor: LinkFigure; also: string }): Row[] {
+  const names = { figure: 'linker', case: name, beside: 'floor: read, one HSET, commit' };
+  const toOne = (unit: string, of: keyof LinkFigure, more: string): Row =>
+    toRow({ ...names, unit, ours: ours[of], theirs: floor[of], also: more });
   return [
-    toRow({ ...names, unit: 'links per CPU-second', ours: two.perCpuSecond, theirs: one.perCpuSecond, also }),
-    toRow({
-      ...names,
-      unit: 'Redis CPU-seconds per million links',
-      ours: two.redisCpuSecondsPerMillion,
-      theirs: one.redisCpuSecondsPerMillion,
-      also: '',
-    }),
-    toRow({ ...names, unit: 'links per second', ours: two.perSecond, theirs: one.perSecond, also: '' }),
+    toOne('links per second', 'perSecond', also),
+    toOne('links per CPU-second', 'perCpuSecond', ''),
+    toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion', ''),
   ];
 }

@@ -7,6 +7,8 @@ export interface FloorFigure {
   cpuSeconds: number;
   /** The most memory its process has held; where the floor says so. */
   memoryPeakMib?: number;
+  /** By the clock, where the floor tells it. */
+  seconds?: number;
 }
 
 /** A floor that has not ended by then hangs. */

@@ -59,7 +59,7 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
     if (model.epoch === null) throw new MissingEpochFault();
   };
   return {
-    async apply(block: FactBlock) {
+    async apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void) {
       needEpoch();
       const applied = appliedOf(model, block);
       if (applied < block.after) throw new GraphBehindFault(applied);
@@ -72,6 +72,7 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
         return result;
       });
       model.progress.set(nameOf(block), Math.max(applied, block.through));
+      onPart?.(results);
       return results;
     },
     async lastApplied(source) {

@@ -1,222 +1,160 @@
-#!lua
--- Applies link facts of one partition in order, each once: the one place where the graph changes.
--- Redis runs this alone and whole; with the first line it is refused as a whole when memory is out.
--- KEYS  epoch, progress
--- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, then a blob a fact
--- Reply applied offset before this call, then an entry a fact: 'P' parked, '' done before, else its recorded decisions
--- The blobs and entries are described in wire.ts, the keys in layout.ts.
-local namespace, source = ARGV[1], ARGV[2]
-local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
-local unique_kinds = ARGV[5]
-local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local FIRST_FACT = 9
-local ZERO_KEY = string.rep('\0', 16)
+-- The second half of the script, behind components.lua: reads facts and decides them.
 
-if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOEPOCH the identity graph has no epoch') end
-local applied = tonumber(redis.call('HGET', KEYS[2], source) or -1)
-if applied < after then return redis.error_reply('BEHIND ' .. string.format('%.0f', applied)) end
-
--- Strings are not compared with `<`: that follows the server's locale, not the bytes.
-local function less(a, b)
-  local a1, a2, a3, a4 = struct.unpack('>I4I4I4I4', a)
-  local b1, b2, b3, b4 = struct.unpack('>I4I4I4I4', b)
-  if a1 ~= b1 then return a1 < b1 end
-  if a2 ~= b2 then return a2 < b2 end
-  if a3 ~= b3 then return a3 < b3 end
-  return a4 < b4
-end
-
-local function open_environment(id)
-  local prefix = '{' .. id .. '}'
-  local env = {
-    indexes = namespace .. 'i:' .. prefix .. ':',
-    members = namespace .. 'm:' .. prefix .. ':',
-    fences = namespace .. 'f:' .. prefix .. ':',
-    outbox = namespace .. 'o:' .. prefix,
-    holds = redis.call('HGETALL', namespace .. 'h:' .. prefix),
-  }
-  return env
-end
-
--- 14 bits of the key, as in layout.ts.
-local function bucket_of(key) return math.floor(struct.unpack('>I2', key) / 4) end
-local function root_of(env, key) return redis.call('HGET', env.indexes .. bucket_of(key), key) end
-
-local function is_fenced(env, key, fact)
-  local cutoff = tonumber(redis.call('HGET', env.fences .. bucket_of(key), key) or nil)
-  return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
-end
-
-local function touches(env, step, held, held_root)
+local function touches(env, step, held, held_component)
   if step.a == held or step.b == held then return true end
-  return held_root and (root_of(env, step.a) == held_root or root_of(env, step.b) == held_root)
+  return held_component and (component_of(env, step.a) == held_component or component_of(env, step.b) == held_component)
 end
 
 local function is_parked(env, fact)
   for at = 1, #env.holds, 2 do
     if fact.received_at > tonumber(env.holds[at + 1]) then
-      local held_root = root_of(env, env.holds[at])
+      local held_component = component_of(env, env.holds[at])
       for _, step in ipairs(fact.steps) do
-        if touches(env, step, env.holds[at], held_root) then return true end
+        if touches(env, step, env.holds[at], held_component) then return true end
       end
     end
   end
   return false
 end
 
--- One side of a link: a component, or an identity that is linked to nobody and has no entry.
-local function open_side(env, root, key, kind, fact)
-  if not root then return { root = key, linked = false, size = 1, values = { kind .. fact.received_at_bytes } } end
-  return { root = root, linked = true, size = redis.call('HLEN', env.members .. root) }
-end
-
-local function values_of(env, side)
-  side.values = side.values or redis.call('HVALS', env.members .. side.root)
-  return side.values
-end
-
--- Key, value, key, value.
-local function members_of(env, side)
-  if side.linked then return redis.call('HGETALL', env.members .. side.root) end
-  return { side.root, side.values[1] }
-end
-
-local function have_kind_in_common(env, link, a, b)
-  local kinds = {}
-  for _, value in ipairs(values_of(env, a)) do kinds[string.sub(value, 1, 1)] = true end
-  for _, value in ipairs(values_of(env, b)) do
-    local kind = string.sub(value, 1, 1)
-    if kinds[kind] then
-      if link == 'a' then
-        if string.find(unique_kinds, kind, 1, true) then return true end
-      elseif kind ~= 'a' then
-        return true
-      end
-    end
+local function have_kind_in_common(link, a, b)
+  local both = bit.band(a.kinds, b.kinds)
+  if both == 0 then return false end
+  if link ~= 'a' then return both ~= KIND_BITS.a end
+  for at = 1, #unique_kinds do
+    if bit.band(both, KIND_BITS[sub(unique_kinds, at, at)]) ~= 0 then return true end
   end
   return false
 end
 
-local function anonymous_ids_in(env, side, since)
+local function recent_anonymous_ids_in(component, since)
   local count = 0
-  for _, value in ipairs(values_of(env, side)) do
-    local kind, linked_at = struct.unpack('>c1I6', value)
-    if kind == 'a' and linked_at > since then count = count + 1 end
+  for _, part in ipairs(component.parts) do
+    for at = 17, #part.blob, MEMBER_BYTES do
+      local kind, linked_at = unpack_bytes('>c1I6', part.blob, at)
+      if kind == 'a' and linked_at > since then count = count + 1 end
+    end
   end
   return count
 end
 
-local function refusal_of(env, fact, link, a, b)
+local function refusal_of(fact, link, a, b)
   if a.size + b.size > identities_max then return 'i' end
-  if have_kind_in_common(env, link, a, b) then return link == 'a' and 'u' or 's' end
-  if a.size + b.size > anonymous_max then
+  if have_kind_in_common(link, a, b) then return link == 'a' and 'u' or 's' end
+  if a.anonymous_ids + b.anonymous_ids > anonymous_max then
     local since = fact.received_at - window_ms
-    if anonymous_ids_in(env, a, since) + anonymous_ids_in(env, b, since) > anonymous_max then return 'a' end
+    if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) > anonymous_max then return 'a' end
   end
   return nil
 end
 
-local function point_to(env, members, root)
-  local moved = {}
-  for at = 1, #members, 2 do
-    redis.call('HSET', env.indexes .. bucket_of(members[at]), members[at], root)
-    moved[#moved + 1] = members[at] .. members[at + 1]
-  end
-  return moved
-end
-
--- Moves everybody of `lost` to the root of `kept`. Putting a member into a large hash costs a walk through it, so the
--- members of the smaller side are put into the hash of the larger one.
-local function join(env, kept, lost)
-  local lost_members = members_of(env, lost)
-  local moved = point_to(env, lost_members, kept.root)
-  if kept.linked and kept.size >= lost.size then
-    redis.call('HSET', env.members .. kept.root, unpack(lost_members))
-    if lost.linked then redis.call('DEL', env.members .. lost.root) end
-    return moved
-  end
-  local kept_members = members_of(env, kept)
-  -- A root without an entry is linked for the first time: it moves to itself.
-  if not kept.linked then moved[#moved + 1] = point_to(env, kept_members, kept.root)[1] end
-  if lost.linked then
-    redis.call('RENAME', env.members .. lost.root, env.members .. kept.root)
-  else
-    redis.call('HSET', env.members .. kept.root, unpack(lost_members))
-  end
-  redis.call('HSET', env.members .. kept.root, unpack(kept_members))
-  return moved
-end
-
--- Outcome, reason, root, moved identities. Nothing is written before the last check has passed.
+-- Outcome, reason, root, number and members of those who moved. Nothing changes before the last check has passed.
 local function judge(env, fact, step)
-  if step.blocked then return 'r', 'b', ZERO_KEY, {} end
-  if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, {} end
-  local root_a, root_b = root_of(env, step.a), root_of(env, step.b)
-  if step.a == step.b or (root_a and root_a == root_b) then return 'n', '-', root_a or step.a, {} end
-  if root_b then
-    for _, other in ipairs(step.others) do
-      if root_of(env, other) == root_b then return 'm', '-', ZERO_KEY, {} end
+  if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
+  if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
+  local a, b = component_of(env, step.a), component_of(env, step.b)
+  if step.a == step.b or (a and a == b) then return 'n', '-', a and a.root or step.a, 0, '' end
+  if b then
+    for at = step.others, step.others_end, 16 do
+      if component_of(env, sub(facts, at, at + 15)) == b then return 'm', '-', ZERO_KEY, 0, '' end
     end
   end
-  local a = open_side(env, root_a, step.a, step.a_kind, fact)
-  local b = open_side(env, root_b, step.b, step.b_kind, fact)
-  local reason = refusal_of(env, fact, step.link, a, b)
-  if reason then return 'r', reason, ZERO_KEY, {} end
+  a = a or new_component(step.a, step.a_kind, fact)
+  b = b or new_component(step.b, step.b_kind, fact)
+  local reason = refusal_of(fact, step.link, a, b)
+  if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
   if less(b.root, a.root) then kept, lost = b, a end
+  env.components[step.a], env.components[step.b] = kept, kept
   return 'l', '-', kept.root, join(env, kept, lost)
 end
 
 local function decide(env, fact, step)
-  local outcome, reason, root, moved = judge(env, fact, step)
+  local outcome, reason, root, moved, members = judge(env, fact, step)
   return step.link .. step.a_kind .. step.b_kind .. outcome .. reason .. step.a .. step.b .. root
-    .. struct.pack('>I2', #moved) .. table.concat(moved)
+    .. pack_bytes('>I2', moved) .. members
 end
 
-local function read_step(blob, at)
-  local step = {}
-  local blocked, others
-  step.link, step.a_kind, step.b_kind, blocked, step.a, step.b, others, at =
-    struct.unpack('>c1c1c1Bc16c16B', blob, at)
-  step.blocked = blocked == 1
-  step.others = {}
-  for other = 1, others do
-    step.others[other] = string.sub(blob, at, at + 15)
-    at = at + 16
-  end
-  return step, at
+-- Tables are made whole: one that grows field by field is made four times.
+local function read_step(at)
+  local link, a_kind, b_kind, blocked, a, b, others, others_at = unpack_bytes('>c1c1c1Bc16c16B', facts, at)
+  local others_end = others == OTHERS_LEFT_OUT and others_at - 1 or others_at + others * 16 - 1
+  return {
+    link = link, a_kind = a_kind, b_kind = b_kind, a = a, b = b, blocked = blocked == 1,
+    needs_others = others == OTHERS_LEFT_OUT, others = others_at, others_end = others_end,
+  }, others_end + 1
 end
 
-local function read_fact(blob)
-  local offset, received_at, event_time, environment, steps, at = struct.unpack('>I6I6I6Bc0B', blob)
-  local fact = { offset = offset, received_at = received_at, event_time = event_time, steps = {} }
-  fact.received_at_bytes = string.sub(blob, 7, 12)
-  fact.environment = environment
-  for step = 1, steps do fact.steps[step], at = read_step(blob, at) end
-  return fact
+local function read_fact(start)
+  local offset, received_at, event_time, environment, count, at = unpack_bytes('>I6I6I6BB', facts, start)
+  local steps = {}
+  for step = 1, count do steps[step], at = read_step(at) end
+  return {
+    offset = offset, received_at = received_at, received_at_bytes = sub(facts, start + 6, start + 11),
+    event_time = event_time, environment = environment, steps = steps,
+  }, at
+end
+
+-- Other keys matter when the same id text untyped belongs to somebody who has an id of another type.
+local function lacks_others(env, fact)
+  local step = fact.steps[1]
+  if not step or not step.needs_others then return false end
+  local b = component_of(env, step.b)
+  if not b or b == component_of(env, step.a) then return false end
+  return bit.band(b.kinds, bit.bnot(KIND_BITS.a + KIND_BITS.u + KIND_BITS[step.a_kind])) ~= 0
 end
 
 local function apply(env, fact)
   if is_parked(env, fact) then return 'P' end
+  if #fact.steps == 1 then return decide(env, fact, fact.steps[1]) end
   local entries = {}
   for at, step in ipairs(fact.steps) do entries[at] = decide(env, fact, step) end
-  return table.concat(entries)
+  return concat(entries)
 end
 
-local environments, reply = {}, { string.format('%.0f', applied) }
-for at = FIRST_FACT, #ARGV do
-  local fact = read_fact(ARGV[at])
-  local env = environments[fact.environment] or open_environment(fact.environment)
-  environments[fact.environment] = env
-  local field = source .. '/' .. string.format('%.0f', fact.offset)
-  local entry
-  if fact.offset <= applied then
-    entry = redis.call('HGET', env.outbox, field) or ''
-  else
-    entry = apply(env, fact)
-    redis.call('HSET', env.outbox, field, entry)
+-- Entries by offset, out of every record of the outbox that may hold one of this call.
+local function read_recorded(env)
+  local recorded = {}
+  local prefix = source .. '/'
+  for _, field in ipairs(call('HKEYS', env.outbox)) do
+    if sub(field, 1, #prefix) == prefix then
+      local value, at = call('HGET', env.outbox, field), 1
+      while at <= #value do
+        local offset, length, entry_at = unpack_bytes('>I6I4', value, at)
+        recorded[offset] = sub(value, entry_at, entry_at + length - 1)
+        at = entry_at + length
+      end
+    end
   end
-  reply[#reply + 1] = entry
+  return recorded
 end
-if through > applied then redis.call('HSET', KEYS[2], source, string.format('%.0f', through)) end
-return reply
+
+local function record(env, offset, line)
+  env.first, env.last = env.first or offset, offset
+  env.decided[#env.decided + 1] = line
+end
+
+local environments, reply, at, last = {}, {}, 1, -1
+for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = open_environment(ARGV[index]) end
+while at <= #facts do
+  local fact
+  fact, at = read_fact(at)
+  local env = environments[fact.environment]
+  local entry = ''
+  if fact.offset <= applied then
+    env.recorded = env.recorded or read_recorded(env)
+    entry = env.recorded[fact.offset] or ''
+  elseif lacks_others(env, fact) then
+    through = last
+    break
+  elseif #fact.steps > 0 then
+    entry = apply(env, fact)
+  end
+  local line = pack_bytes('>I6I4', fact.offset, #entry) .. entry
+  if fact.offset > applied then record(env, fact.offset, line) end
+  last = fact.offset
+  reply[#reply + 1] = line
+end
+for _, env in pairs(environments) do write(env) end
+if through > applied then call('HSET', KEYS[2], source, string.format('%.0f', through)) end
+return concat(reply)

@@ -22,20 +22,25 @@ export function createLayout(namespace: string, linkTopic: string) {
     /** HASH identity key -> root key. */
     indexOf: (environmentId: string, key: Buffer) => `${name('i', environmentId)}:${bucketOf(key)}`,
     indexPattern: (environmentId: string) => `${name('i', environmentId)}:*`,
-    /** HASH identity key -> kind and link time; the root key stands in the name as raw bytes. */
+    /**
+     * STRING: four bytes about the component (kinds, a bit each; number of anonymous ids), then each member's identity
+     * key, kind and link time, in no order. The root key stands in the name as raw bytes.
+     */
     membersOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${name('m', environmentId)}:`), root]),
+    /** STRING, a bit a bucket: where fences may stand. Set before the fence is. */
+    fenceMapOf: (environmentId: string) => name('f', environmentId),
     /** HASH identity key -> cut-off in ms. */
     fencesOf: (environmentId: string, key: Buffer) => `${name('f', environmentId)}:${bucketOf(key)}`,
     /** HASH identity key -> cut-off in ms. */
     holdsOf: (environmentId: string) => name('h', environmentId),
-    /** HASH generation/partition/offset -> recorded decisions. */
+    /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
     outboxOf: (environmentId: string) => name('o', environmentId),
   } as const;
 }
 export type Layout = ReturnType<typeof createLayout>;
 
-/** Bytes of a member's value: a letter for the kind and the link time. */
-export const MEMBER_BYTES = 7;
-/** Bytes of a moved identity in an entry: its key and its value as a member. */
-export const MOVED_BYTES = IDENTITY_KEY_BYTES + MEMBER_BYTES;
+/** Bytes of a member: its key, a letter for the kind and the link time in six bytes. */
+export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + 6;
+/** Bytes of a component before its first member. */
+export const COMPONENT_HEADER_BYTES = 4;

@@ -2,20 +2,53 @@
 -- Rebuild: puts identities under their roots, later rows over earlier ones; a known identity keeps its link time.
 -- KEYS  epoch
 -- ARGV  namespace, then a blob a row: environment, identity key, root, kind and link time (wire.ts)
+-- Components are read once and written once in a call; layout.ts describes them.
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH the identity graph is in use') end
 local namespace = ARGV[1]
+local MEMBER_BYTES = 23
+local HEADER_BYTES = 4
+local KIND_BITS = { a = 1, p = 2, s = 4, e = 8, g = 16, l = 32, d = 64, m = 128, c = 256, u = 512 }
+
+-- By name: identity key -> member.
+local components = {}
+
+local function open_component(name)
+  if components[name] then return components[name] end
+  local members = {}
+  local value = redis.call('GET', name) or ''
+  for at = HEADER_BYTES + 1, #value, MEMBER_BYTES do
+    members[string.sub(value, at, at + 15)] = string.sub(value, at + 16, at + 22)
+  end
+  components[name] = members
+  return members
+end
+
+local function write_component(name, members)
+  local kinds, anonymous_ids, blobs = 0, 0, {}
+  for key, member in pairs(members) do
+    local kind = string.sub(member, 1, 1)
+    kinds = bit.bor(kinds, KIND_BITS[kind])
+    if kind == 'a' then anonymous_ids = anonymous_ids + 1 end
+    blobs[#blobs + 1] = key .. member
+  end
+  if #blobs == 0 then return redis.call('DEL', name) end
+  redis.call('SET', name, struct.pack('>I2I2', kinds, anonymous_ids) .. table.concat(blobs))
+end
+
 for at = 2, #ARGV do
   local environment, key, root, member = struct.unpack('>Bc0c16c16c7', ARGV[at])
   local index = namespace .. 'i:{' .. environment .. '}:' .. math.floor(struct.unpack('>I2', key) / 4)
-  local members = namespace .. 'm:{' .. environment .. '}:'
+  local names = namespace .. 'm:{' .. environment .. '}:'
   local known = redis.call('HGET', index, key)
   if known ~= root then
     if known then
-      member = redis.call('HGET', members .. known, key) or member
-      redis.call('HDEL', members .. known, key)
+      local old = open_component(names .. known)
+      member = old[key] or member
+      old[key] = nil
     end
     redis.call('HSET', index, key, root)
-    redis.call('HSET', members .. root, key, member)
+    open_component(names .. root)[key] = member
   end
 end
+for name, members in pairs(components) do write_component(name, members) end
 return #ARGV - 1

@@ -8,9 +8,9 @@ export type ScriptArgument = string | number | Buffer;
 /** Runs one script by its hash, and by its text where the server does not know it yet. */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
-/** Reads a script of this folder. */
-export function createScript(redis: Redis, file: string): RunScript {
-  const text = readFileSync(new URL(file, import.meta.url), 'utf8');
+/** Reads a script of this folder: one file, or several that are one script. */
+export function createScript(redis: Redis, ...files: string[]): RunScript {
+  const text = files.map((file) => readFileSync(new URL(file, import.meta.url), 'utf8')).join('');
   const sha = createHash('sha1').update(text).digest('hex');
   return async (keys, args) => {
     try {

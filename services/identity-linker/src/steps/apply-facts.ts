@@ -13,11 +13,22 @@ export interface PositionedFact {
   readonly fact: IdentityLinkRecord;
 }
 
+/** What goes with a batch of facts. */
+export interface ApplyOptions {
+  /** Last offset that the batch accounts for. */
+  readonly through: number;
+  /** Told of every part of the answer as soon as it is decided, in the order of the facts. */
+  readonly onPart: (applied: readonly Applied[]) => void;
+}
+
+/** Keys of the next facts are made while the graph decides these: some milliseconds of work on either side. */
+const CHUNK_FACTS_MAX = 512;
+
 export interface ApplyFacts {
   /** Asks the graph how far it is with a partition; must come before its first block. @throws RetryableFault */
   resume(source: LinkSourcePartition): Promise<number>;
   /** @throws RetryableFault, GraphBehindFault */
-  apply(source: LinkSourcePartition, facts: readonly PositionedFact[], through: number): Promise<Applied[]>;
+  apply(source: LinkSourcePartition, facts: readonly PositionedFact[], options: ApplyOptions): Promise<void>;
 }
 
 /**
@@ -38,13 +49,21 @@ export function createApplyFacts(
       known.set(nameOf(source), applied);
       return applied;
     },
-    async apply(source, facts, through) {
-      const after = known.get(nameOf(source));
-      if (after === undefined) throw new Error(`partition ${source.partition} was never resumed`);
-      const graphFacts = facts.map(({ fact, offset }) => toGraphFact(fact, offset));
-      const applied = await retryable(graph.apply({ ...source, after, through, facts: graphFacts }));
-      known.set(nameOf(source), Math.max(after, through));
-      return applied;
+    async apply(source, facts, { through, onPart }) {
+      const name = nameOf(source);
+      if (!known.has(name)) throw new Error(`partition ${source.partition} was never resumed`);
+      const prepare = (from: number) =>
+        facts.slice(from, from + CHUNK_FACTS_MAX).map(({ fact, offset }) => toGraphFact(fact, offset));
+      let chunk = prepare(0);
+      for (let next = CHUNK_FACTS_MAX; ; next += CHUNK_FACTS_MAX) {
+        const after = known.get(name)!;
+        const end = next < facts.length ? chunk.at(-1)!.offset : through;
+        const applying = retryable(graph.apply({ ...source, after, through: end, facts: chunk }, onPart));
+        chunk = prepare(next);
+        await applying;
+        known.set(name, Math.max(after, end));
+        if (next >= facts.length) return;
+      }
     },
   };
 }

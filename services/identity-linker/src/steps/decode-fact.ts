@@ -9,7 +9,8 @@ import {
 import { RetryableFault, type StreamRecord } from '@playline/stream';
 
 export type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'; reason: string };
-export type DecodeFact = (record: StreamRecord) => Promise<Decoded>;
+/** A promise only where the registry must be asked first: this is the hot path. */
+export type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
 /** Text of a registered schema by its id; null when the registry knows no such id. */
 export type SchemaSource = (id: number) => Promise<string | null>;
@@ -24,9 +25,7 @@ const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
 export function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   const readable = new Map<number, boolean>();
 
-  const isReadable = async (id: number): Promise<boolean> => {
-    const known = readable.get(id);
-    if (known !== undefined) return known;
+  const ask = async (id: number): Promise<boolean> => {
     const text = await schemaOf(id).catch((cause: unknown) => {
       throw new RetryableFault(`schema ${id} could not be asked for`, { cause });
     });
@@ -35,17 +34,23 @@ export function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
     return answer;
   };
 
-  return async ({ value }) => {
+  return ({ value }) => {
     const id = value === null ? null : schemaIdOf(value);
     if (value === null || id === null) return { kind: 'deadLetter', reason: 'no schema id' };
-    if (!(await isReadable(id))) return { kind: 'deadLetter', reason: `schema ${id} is not the one of a link fact` };
-    try {
-      return checkFact(identityLinkCodec.decode(value.subarray(FRAME_BYTES)));
-    } catch {
-      // The decoder's words may hold bytes of the record, and so somebody's id.
-      return { kind: 'deadLetter', reason: `not a record of schema ${id}` };
-    }
+    const known = readable.get(id);
+    if (known !== undefined) return decodeValue(value, { id, isReadable: known });
+    return ask(id).then((isReadable) => decodeValue(value, { id, isReadable }));
   };
+}
+
+function decodeValue(value: Buffer, { id, isReadable }: { id: number; isReadable: boolean }): Decoded {
+  if (!isReadable) return { kind: 'deadLetter', reason: `schema ${id} is not the one of a link fact` };
+  try {
+    return checkFact(identityLinkCodec.decode(value.subarray(FRAME_BYTES)));
+  } catch {
+    // The decoder's words may hold bytes of the record, and so somebody's id.
+    return { kind: 'deadLetter', reason: `not a record of schema ${id}` };
+  }
 }
 
 function isSameSchema(a: string, b: string): boolean {

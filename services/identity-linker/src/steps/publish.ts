@@ -13,3 +13,43 @@ export function createPublish(producer: Producer): Publish {
       });
     });
 }
+
+/** Records of one batch that are published while the batch is still being decided. */
+export interface Publication {
+  /** Takes the next records; they travel when those before them are acknowledged. */
+  add(records: readonly OutgoingRecord[]): void;
+  /** Resolves when all that was taken is acknowledged. @throws RetryableFault when any is not */
+  done(): Promise<void>;
+}
+
+/**
+ * Creates the publication of a batch. Nothing is handed over behind records that were not acknowledged: a log with later
+ * decisions and without earlier ones would look as if it were whole.
+ */
+export function createPublication(publish: Publish): Publication {
+  let waiting: OutgoingRecord[] = [];
+  let fault: { cause: unknown } | null = null;
+  let isRunning = false;
+  let running = Promise.resolve();
+  const run = async () => {
+    isRunning = true;
+    while (waiting.length > 0 && fault === null) {
+      const records = waiting;
+      waiting = [];
+      await publish(records).catch((cause: unknown) => {
+        fault = { cause };
+      });
+    }
+    isRunning = false;
+  };
+  return {
+    add(records) {
+      for (const record of records) waiting.push(record);
+      if (!isRunning) running = run();
+    },
+    async done() {
+      await running;
+      if (fault !== null) throw fault.cause;
+    },
+  };
+}

@@ -7,7 +7,7 @@ import {
   identityDecisionCodec,
   identityLinkCodec,
 } from '@playline/contracts';
-import { createIdentityKeyer, createIsBlocked, type FactBlock, type IdentityGraph } from '@playline/identity';
+import { createIdentityKeyer, createIsBlocked, type IdentityGraph } from '@playline/identity';
 import { createLogger, createMetrics } from '@playline/runtime';
 import type { OutgoingRecord } from '@playline/stream';
 import type { LinkerParts } from '../pipeline.ts';
@@ -23,14 +23,14 @@ const never = () => new Promise<never>(() => {});
 export function openFatefulGraph(graph: IdentityGraph, fates: Fate[], kill: () => void): IdentityGraph {
   return {
     ...graph,
-    async apply(block: FactBlock) {
+    async apply(block, onPart) {
       const fate = fates.shift() ?? 'well';
       if (fate === 'kill before') {
         kill();
         return never();
       }
       if (fate === 'fault before') throw new Error('connection lost');
-      const applied = await graph.apply(block);
+      const applied = await graph.apply(block, fate === 'kill after' ? undefined : onPart);
       if (fate === 'kill after') {
         kill();
         return never();

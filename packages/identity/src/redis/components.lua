@@ -1,0 +1,170 @@
+#!lua
+-- Applies link facts of one partition in order, each once: the one place where the graph changes.
+-- Redis runs this alone and whole; with the first line it is refused as a whole when memory is out.
+-- KEYS  epoch, progress
+-- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, facts, then the
+--       environments that the facts speak of
+-- Reply an entry a fact behind its offset and length: 'P' parked, '' done before, else its recorded decisions; fewer entries
+--       than facts where the next one can only be decided with its other keys, which are rarely needed and left out
+-- Facts and entries are described in wire.ts, the keys in layout.ts. This half keeps components; apply.lua, behind it, decides.
+-- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
+local namespace, source = ARGV[1], ARGV[2]
+local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
+local unique_kinds = ARGV[5]
+local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local facts = ARGV[9]
+local FIRST_ENVIRONMENT = 10
+local ZERO_KEY = string.rep('\0', 16)
+local MEMBER_BYTES = 23
+local HEADER_BYTES = 4
+-- Below this a component is written whole: Redis keeps as much room again behind a value that is appended to.
+local APPENDED_MEMBERS_MIN = 16
+local OTHERS_LEFT_OUT = 255
+local KIND_BITS = { a = 1, p = 2, s = 4, e = 8, g = 16, l = 32, d = 64, m = 128, c = 256, u = 512 }
+
+local call, unpack_bytes, pack_bytes = redis.call, struct.unpack, struct.pack
+local sub, byte, concat, floor = string.sub, string.byte, table.concat, math.floor
+
+if call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOEPOCH the identity graph has no epoch') end
+local applied = tonumber(call('HGET', KEYS[2], source) or -1)
+if applied < after then return redis.error_reply('BEHIND ' .. string.format('%.0f', applied)) end
+
+-- Strings are not compared with `<`: that follows the server's locale, not the bytes.
+local function less(a, b)
+  local a1, a2, a3, a4 = unpack_bytes('>I4I4I4I4', a)
+  local b1, b2, b3, b4 = unpack_bytes('>I4I4I4I4', b)
+  if a1 ~= b1 then return a1 < b1 end
+  if a2 ~= b2 then return a2 < b2 end
+  if a3 ~= b3 then return a3 < b3 end
+  return a4 < b4
+end
+
+local function open_environment(id)
+  local prefix = '{' .. id .. '}'
+  return {
+    indexes = namespace .. 'i:' .. prefix .. ':',
+    members = namespace .. 'm:' .. prefix .. ':',
+    fences = namespace .. 'f:' .. prefix .. ':',
+    outbox = namespace .. 'o:' .. prefix,
+    fenced = call('GET', namespace .. 'f:' .. prefix),
+    holds = call('HGETALL', namespace .. 'h:' .. prefix),
+    -- By identity key: its component, or false while it is linked to nobody; and the name of its bucket.
+    components = {},
+    names = {},
+    -- By root as stored.
+    stored = {},
+    changed = {},
+    decided = {},
+  }
+end
+
+-- 14 bits of the key, as in layout.ts.
+local function bucket_of(key)
+  local high, low = byte(key, 1, 2)
+  return high * 64 + floor(low / 4)
+end
+
+local function index_of(env, key)
+  local name = env.names[key]
+  if not name then
+    name = env.indexes .. bucket_of(key)
+    env.names[key] = name
+  end
+  return name
+end
+
+-- Fences are few: a map with a bit a bucket says where to look.
+local function is_fenced(env, key, fact)
+  if not env.fenced then return false end
+  local bucket = bucket_of(key)
+  local bits = byte(env.fenced, floor(bucket / 8) + 1) or 0
+  if floor(bits / 2 ^ (7 - bucket % 8)) % 2 == 0 then return false end
+  local cutoff = tonumber(call('HGET', env.fences .. bucket, key) or nil)
+  return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
+end
+
+-- A component: root, size, kinds (a bit each), number of anonymous ids, members in parts. `root` of a part is what the
+-- index of its members says in Redis.
+local function load_component(env, root)
+  local value = call('GET', env.members .. root)
+  local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
+  local blob = sub(value, HEADER_BYTES + 1)
+  local component = {
+    root = root, size = #blob / MEMBER_BYTES, kinds = kinds, anonymous_ids = anonymous_ids, is_new = false, into = false,
+    parts = { { blob = blob, root = root } },
+  }
+  env.stored[root] = component
+  return component
+end
+
+local function component_of(env, key)
+  local component = env.components[key]
+  if component == nil then
+    local root = call('HGET', index_of(env, key), key)
+    component = root and (env.stored[root] or load_component(env, root))
+    env.components[key] = component
+  end
+  while component and component.into do component = component.into end
+  return component
+end
+
+local function new_component(key, kind, fact)
+  return {
+    root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true, into = false,
+    parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
+  }
+end
+
+-- Everybody of `lost` moves to the root of `kept`. Returns their number and their members.
+local function join(env, kept, lost)
+  local blobs, moved = {}, lost.size
+  for at, part in ipairs(lost.parts) do blobs[at] = part.blob end
+  -- A root without an entry is linked for the first time: it moves to itself.
+  if kept.is_new then
+    blobs[#blobs + 1] = kept.parts[1].blob
+    moved = moved + 1
+  end
+  for _, part in ipairs(lost.parts) do kept.parts[#kept.parts + 1] = part end
+  kept.size = kept.size + lost.size
+  kept.kinds = bit.bor(kept.kinds, lost.kinds)
+  kept.anonymous_ids = kept.anonymous_ids + lost.anonymous_ids
+  kept.is_new = false
+  lost.into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true
+  return moved, concat(blobs)
+end
+
+local function point_to(env, blob, root)
+  for at = 1, #blob, MEMBER_BYTES do
+    local key = sub(blob, at, at + 15)
+    call('HSET', index_of(env, key), key, root)
+  end
+end
+
+local function write_component(env, component)
+  local name = env.members .. component.root
+  local header = pack_bytes('>I2I2', component.kinds, component.anonymous_ids)
+  local is_stored = component.parts[1].root == component.root
+  local blobs = {}
+  for at, part in ipairs(component.parts) do
+    blobs[at] = part.blob
+    if part.root ~= component.root then point_to(env, part.blob, component.root) end
+  end
+  if is_stored and component.size >= APPENDED_MEMBERS_MIN then
+    call('SETRANGE', name, 0, header)
+    call('APPEND', name, concat(blobs, '', 2))
+  else
+    call('SET', name, header .. concat(blobs))
+  end
+end
+
+local function write(env)
+  for root, component in pairs(env.stored) do
+    if component.into then call('DEL', env.members .. root) end
+  end
+  for component in pairs(env.changed) do write_component(env, component) end
+  if env.first then
+    local field = source .. '/' .. string.format('%.0f-%.0f', env.first, env.last)
+    call('HSET', env.outbox, field, concat(env.decided))
+  end
+end
+

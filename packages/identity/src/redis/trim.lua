@@ -1,0 +1,32 @@
+#!lua flags=allow-oom
+-- Forgets recorded decisions of one partition up to an offset; also when memory is out, since it gives some back.
+-- ARGV  namespace, source, through, then the environments
+-- A record of the outbox holds the decisions of one call: one that lies on both sides of the offset is cut.
+local namespace, source, through = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local prefix = source .. '/'
+
+local function cut(value)
+  local at = 1
+  while at <= #value do
+    local offset, length, entry_at = struct.unpack('>I6I4', value, at)
+    if offset > through then break end
+    at = entry_at + length
+  end
+  return string.sub(value, at)
+end
+
+local function trim(outbox, field)
+  if string.sub(field, 1, #prefix) ~= prefix then return end
+  local first, last = string.match(field, '(%d+)%-(%d+)$', #prefix + 1)
+  if tonumber(first) > through then return end
+  local value = tonumber(last) > through and redis.call('HGET', outbox, field)
+  redis.call('HDEL', outbox, field)
+  if not value then return end
+  redis.call('HSET', outbox, prefix .. string.format('%.0f', through + 1) .. '-' .. last, cut(value))
+end
+
+for at = 4, #ARGV do
+  local outbox = namespace .. 'o:{' .. ARGV[at] .. '}'
+  for _, field in ipairs(redis.call('HKEYS', outbox)) do trim(outbox, field) end
+end
+return 0

@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto';
+import { frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
+import { createIdentityKeyer } from '@playline/identity';
+import type { Bench } from './figure.ts';
+import { type PreparedRecord, readSchemaId } from './prepared-records.ts';
+
+/** Two identities of a link fact. */
+interface Pair {
+  link: 'identify' | 'alias';
+  from: string;
+  to: string;
+}
+
+/** Members of the largest person there may be (`DEFAULT_LIMITS`): a person of the bench grows to this, then the next begins. */
+const PERSON_IDS = 1_000;
+
+/** Every fact joins an anonymous id and a typed user id that nobody has seen: two decisions, three new identities. */
+export function pairStrangers(tag: string, count: number): Pair[] {
+  return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
+}
+
+/**
+ * Every fact adds one more identity to a growing person, each with a greater key than all before it, or with a smaller
+ * one. Nobody without the pepper can send them in such an order.
+ */
+export function pairGrowing(bench: Bench, tag: string, options: { count: number; order: 'up' | 'down' }): Pair[] {
+  const keyOf = createIdentityKeyer(Buffer.from(bench.environment.IDENTITY_PEPPER ?? '', 'hex'));
+  const pairs: Pair[] = [];
+  for (let person = 0; pairs.length < options.count; person++) {
+    const ids = Array.from({ length: PERSON_IDS }, (_, n) => `${tag}-${person}-${n}`);
+    const keyed = ids.map((id) => ({ id, key: keyOf(bench.environmentId, 'custom', id) }));
+    keyed.sort((a, b) => (options.order === 'up' ? Buffer.compare(a.key, b.key) : Buffer.compare(b.key, a.key)));
+    for (let n = 1; n < PERSON_IDS && pairs.length < options.count; n++)
+      pairs.push({ link: 'alias', from: keyed[n]!.id, to: keyed[n - 1]!.id });
+  }
+  return pairs;
+}
+
+/** Link facts as the gateway publishes them. */
+export async function prepareLinks(bench: Bench, pairs: readonly Pair[]): Promise<PreparedRecord[]> {
+  const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
+  const schemaId = await readSchemaId(bench, topic);
+  const key = Buffer.from(bench.environmentId);
+  return pairs.map((pair) => ({ topic, key, value: frameRecord(schemaId, encodeLink(bench.environmentId, pair)) }));
+}
+
+function encodeLink(environmentId: string, { link, from, to }: Pair): Buffer {
+  const now = Date.now();
+  const kinds =
+    link === 'identify'
+      ? ({ fromKind: 'anonymous', toKind: 'steam' } as const)
+      : ({ fromKind: 'custom', toKind: 'custom' } as const);
+  const times = { eventTime: now, receivedAt: now, traceId: '0'.repeat(32) };
+  const origin = { environmentId, messageId: randomBytes(16) };
+  return identityLinkCodec.encode({ ...origin, link, ...kinds, fromId: from, toId: to, ...times });
+}
