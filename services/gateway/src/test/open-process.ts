@@ -13,6 +13,8 @@ import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
+/** Inside the time of a test; a busy machine has taken more than 20 s to start a process. */
+const START_MAX_MS = 50_000;
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /** Topics, schemas and an environment with its key in the real stores. */
@@ -104,7 +106,7 @@ export async function openProcess(
     });
   child.stderr?.pipe(process.stderr, { end: false });
   const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
-  await until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok);
+  await until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
   await until('it listens', async () => (await fetch(url)).status === 404);
   const post = (key: string, body: unknown) =>
     fetch(url + MESSAGES, {
