@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
 import { createIdentityKeyer } from '@playline/identity';
 import type { Bench } from './figure.ts';
@@ -17,6 +17,12 @@ const PERSON_IDS = 1_000;
 /** Every fact joins an anonymous id and a typed user id that nobody has seen: two decisions, three new identities. */
 export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
+}
+
+/** Facts that join two of `3 * count` identities by chance: persons stay small, some facts find their two joined. */
+export function pairRandom(tag: string, count: number): Pair[] {
+  const id = () => `${tag}-${randomInt(3 * count)}`;
+  return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));
 }
 
 /**

@@ -5,16 +5,21 @@ import { loadOn, openGateway, openPeer, peerEnvironment, type Server, warmUp } f
 import type { LoadFigure } from '../load.ts';
 import { memoryPeakMibOf } from '../processes.ts';
 
-/** A batch size, and as many connections as keep one core busy with it. */
+/** A batch size, as many connections as keep one core busy with it, and what the ratio to the reference must be. */
 interface Size {
   batchSize: number;
   connections: number;
+  must: number;
+  aim: number;
 }
 const SIZES: readonly Size[] = [
-  { batchSize: 1, connections: 64 },
-  { batchSize: 20, connections: 32 },
-  { batchSize: 100, connections: 16 },
+  { batchSize: 1, connections: 64, must: 3.5, aim: 6 },
+  { batchSize: 20, connections: 32, must: 4, aim: 6 },
+  { batchSize: 100, connections: 16, must: 3, aim: 4.5 },
 ];
+/** What the gateway may hold at saturation, with its bound of 16 MB in flight. */
+const MEMORY_MUST_MIB = 300;
+const MEMORY_AIM_MIB = 200;
 
 interface Servers {
   gateway: Server;
@@ -52,6 +57,7 @@ export const gateway: Figure = {
           }),
         );
       }
+      rows.push(toMemoryRow(servers));
       return rows;
     } finally {
       for (const server of opened) await server.close();
@@ -64,6 +70,15 @@ const partsOf = ({ batchSize }: Size) => ({
   case: `batches of ${batchSize}`,
   unit: 'events per CPU-second',
 });
+
+function toMemoryRow({ gateway, reference }: Servers): Row {
+  return toRow({
+    ...{ figure: 'gateway', case: 'all of the above', unit: 'MiB, peak', beside: 'reference', also: '' },
+    ours: memoryPeakMibOf(gateway.pid),
+    theirs: memoryPeakMibOf(reference.pid),
+    bars: [{ of: 'ours', bound: 'at most', must: MEMORY_MUST_MIB, aim: MEMORY_AIM_MIB }],
+  });
+}
 
 const rateOf = ({ events, cpuSeconds }: { events: number; cpuSeconds: number }) => events / cpuSeconds;
 
@@ -84,9 +99,10 @@ async function measureSize(bench: Bench, servers: Servers, size: Size): Promise<
   const bare = await loadOn(servers.bare, bench, shape);
   const parsed = await runFloor('parse', { BATCH_SIZE: String(size.batchSize) });
   const row = { ...partsOf(size), ours: rateOf(own) };
+  const bar = { of: 'ratio', bound: 'at least', must: size.must, aim: size.aim } as const;
   const also = `${describe(own, servers.gateway)}; reference: ${describe(reference, servers.reference)}`;
   return [
-    toRow({ ...row, beside: 'reference', theirs: rateOf(reference), also }),
+    toRow({ ...row, beside: 'reference', theirs: rateOf(reference), also, bars: [bar] }),
     toRow({ ...row, beside: 'floor: read and answer', theirs: rateOf(bare), also: '' }),
     toRow({ ...row, beside: 'floor: JSON.parse alone', theirs: rateOf(parsed), also: '' }),
   ];

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { type Admin, Kafka, logLevel } from 'kafkajs';
-import type { Bench, Figure, Row } from '../figure.ts';
+import type { Bar, Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
 import { findFreePort } from '../free-port.ts';
-import { pairGrowing, pairStrangers, prepareLinks } from '../link-facts.ts';
+import { pairGrowing, pairRandom, pairStrangers, prepareLinks } from '../link-facts.ts';
 import { type PreparedRecord, publish } from '../prepared-records.ts';
 import {
   type Measured,
@@ -19,8 +19,10 @@ import {
 
 /** About a second of work of one linker: enough that the first and the last batch do not matter. */
 const LINKS = 30_000;
-/** Every link of these moves everybody, 500 identities on average, each a row of the decision: fewer are long enough. */
-const DESCENDING_LINKS = 4_000;
+/** A typed identify joins the visitor to the user, and the user to the same id untyped. */
+const LINKS_OF_A_STRANGER = 2;
+/** Of one linker, by the clock. */
+const PER_SECOND: Bar = { of: 'ours', bound: 'at least', must: 20_000, aim: 50_000 };
 const MILLION = 1_000_000;
 const LINKED_MAX_MS = 180_000;
 /** How often the committed offset is looked at: a hundredth of what is measured. */
@@ -41,18 +43,21 @@ export const linker: Figure = {
     try {
       await waitUntilReady(measured, adminPort);
       const links = (pairs: Parameters<typeof prepareLinks>[1]) => prepareLinks(bench, pairs);
-      const measure = async (records: PreparedRecord[]) => measureLinks(bench, { measured, group, admin, records });
+      const measure = async (records: PreparedRecord[], linksEach = 1) =>
+        measureLinks(bench, { measured, group, admin, records, linksEach });
       // Compiled code and open connections are part of a running service: they are paid for before the measure begins.
       await measure(await links(pairStrangers('warm', LINKS)));
-      const strangers = await measure(await links(pairStrangers('s', LINKS)));
+      const strangers = await measure(await links(pairStrangers('s', LINKS)), LINKS_OF_A_STRANGER);
+      const random = await measure(await links(pairRandom('r', LINKS)));
       const up = await measure(await links(pairGrowing(bench, 'up', { count: LINKS, order: 'up' })));
-      const down = await measure(await links(pairGrowing(bench, 'down', { count: DESCENDING_LINKS, order: 'down' })));
+      const down = await measure(await links(pairGrowing(bench, 'down', { count: LINKS, order: 'down' })));
       const floor = await measureFloor(bench);
       const also = `peak ${memoryPeakMibOf(measured.pid)} MiB`;
       return [
-        ...toRows(`${LINKS} links of strangers`, { ours: strangers, floor, also }),
+        ...toRows(`${LINKS} identifies of strangers, two links each`, { ours: strangers, floor, also }),
+        ...toRows(`${LINKS} random links`, { ours: random, floor, also }),
         ...toRows(`${LINKS} links, a growing person, ascending keys`, { ours: up, floor, also }),
-        ...toRows(`${DESCENDING_LINKS} links, a growing person, descending keys`, { ours: down, floor, also }),
+        ...toRows(`${LINKS} links, a growing person, descending keys`, { ours: down, floor, also }),
       ];
     } finally {
       await admin.disconnect();
@@ -72,10 +77,11 @@ interface Work {
   group: string;
   admin: Admin;
   records: readonly PreparedRecord[];
+  linksEach: number;
 }
 
 /** The linker is held while its facts are published, so that the clock sees its work alone. */
-async function measureLinks(bench: Bench, { measured, group, admin, records }: Work): Promise<LinkFigure> {
+async function measureLinks(bench: Bench, { measured, group, admin, records, linksEach }: Work): Promise<LinkFigure> {
   const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
   process.kill(measured.pid, 'SIGSTOP');
   await publish(bench, records).finally(() => process.kill(measured.pid, 'SIGCONT'));
@@ -94,7 +100,7 @@ async function measureLinks(bench: Bench, { measured, group, admin, records }: W
     await delay(LOOK_EVERY_MS);
   }
   const seconds = (performance.now() - start) / 1000;
-  return toFigure({ count: records.length, cpuSeconds: own(), redisCpuSeconds: redis(), seconds });
+  return toFigure({ count: linksEach * records.length, cpuSeconds: own(), redisCpuSeconds: redis(), seconds });
 }
 
 function watchRedis(bench: Bench): () => number {
@@ -132,11 +138,11 @@ function toFigure({ count, cpuSeconds, redisCpuSeconds, seconds }: Seen): LinkFi
 
 function toRows(name: string, { ours, floor, also }: { ours: LinkFigure; floor: LinkFigure; also: string }): Row[] {
   const names = { figure: 'linker', case: name, beside: 'floor: read, one HSET, commit' };
-  const toOne = (unit: string, of: keyof LinkFigure, more: string): Row =>
-    toRow({ ...names, unit, ours: ours[of], theirs: floor[of], also: more });
+  const toOne = (unit: string, of: keyof LinkFigure): Row =>
+    toRow({ ...names, unit, ours: ours[of], theirs: floor[of], also: '' });
   return [
-    toOne('links per second', 'perSecond', also),
-    toOne('links per CPU-second', 'perCpuSecond', ''),
-    toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion', ''),
+    { ...toOne('links per second', 'perSecond'), bars: [PER_SECOND], also },
+    toOne('links per CPU-second', 'perCpuSecond'),
+    toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion'),
   ];
 }

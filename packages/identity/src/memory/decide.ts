@@ -33,7 +33,8 @@ function judge(state: EnvironmentState, question: Question): Verdict {
   const sideA = state.members.get(rootA ?? '') ?? new Map([[a, { kind: step.aKind, linkedAt: fact.receivedAt }]]);
   const sideB = state.members.get(rootB ?? '') ?? new Map([[b, { kind: step.bKind, linkedAt: fact.receivedAt }]]);
   const reason = refusalOf(sideA, sideB, question);
-  return reason === null ? join(state, sideA, sideB) : refuse(reason);
+  if (reason !== null) return refuse(reason);
+  return join(state, { root: rootA ?? a, side: sideA }, { root: rootB ?? b, side: sideB });
 }
 
 function refuse(reason: RefusalReason): Verdict {
@@ -58,9 +59,16 @@ function refusalOf(sideA: Side, sideB: Side, { fact, step, limits }: Question): 
   return anonymousIds.length > limits.anonymousIdsMax ? 'too_many_anonymous_ids' : null;
 }
 
-function join(state: EnvironmentState, sideA: Side, sideB: Side): Verdict {
-  const joined = new Map([...sideA, ...sideB].sort(([a], [b]) => (a < b ? -1 : 1)));
-  const root = [...joined.keys()][0]!;
+interface Rooted {
+  root: string;
+  side: Side;
+}
+
+/** The larger side keeps its person key; of two equally large ones the smaller key stays. */
+function join(state: EnvironmentState, a: Rooted, b: Rooted): Verdict {
+  const isBKept = b.side.size > a.side.size || (b.side.size === a.side.size && b.root < a.root);
+  const { root } = isBKept ? b : a;
+  const joined = new Map([...a.side, ...b.side].sort(([one], [other]) => (one < other ? -1 : 1)));
   const moved = [...joined].filter(([key]) => state.roots.get(key) !== root);
   for (const key of joined.keys()) {
     state.members.delete(state.roots.get(key) ?? '');

@@ -64,7 +64,8 @@ local function judge(env, fact, step)
   local reason = refusal_of(fact, step.link, a, b)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
-  if less(b.root, a.root) then kept, lost = b, a end
+  -- The larger side keeps its root: an identity moves at most ten times on its way into a person of a thousand.
+  if b.size > a.size or b.size == a.size and less(b.root, a.root) then kept, lost = b, a end
   env.components[step.a], env.components[step.b] = kept, kept
   return 'l', '-', kept.root, join(env, kept, lost)
 end
