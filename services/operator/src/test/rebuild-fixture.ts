@@ -148,16 +148,28 @@ async function openModel({ read }: LogFixture): Promise<{ graph: IdentityGraph; 
   return { graph, decisions };
 }
 
-/** What a rebuild must bring back, byte for byte: graph, fences, holds, consents. */
+async function readFields(redis: Redis, name: Buffer): Promise<string[]> {
+  const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+  return flat.flatMap((field, at) =>
+    at % 2 === 0 ? [`${field.toString('hex')} ${flat[at + 1]!.toString('hex')}`] : [],
+  );
+}
+
+/** A component is a header of 4 bytes, then 23 bytes a member, in no order; other strings are left whole. */
+function toParts(value: Buffer): string[] {
+  const text = value.toString('latin1');
+  if ((value.length - 4) % 23 !== 0) return [text];
+  return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
+}
+
+/** What a rebuild must bring back, byte for byte but for the order of members: graph, fences, holds, consents. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfhec]:{*', count: 1_000 }))
     for (const name of names as Buffer[]) {
-      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
-      const fields = flat.flatMap((field, at) =>
-        at % 2 === 0 ? [`${field.toString('hex')} ${flat[at + 1]!.toString('hex')}`] : [],
-      );
-      found[name.toString('latin1')] = fields.sort();
+      const isString = (await redis.type(name)) === 'string';
+      const parts = isString ? toParts((await redis.getBuffer(name))!) : await readFields(redis, name);
+      found[name.toString('latin1')] = parts.sort();
     }
   return Object.fromEntries(Object.entries(found).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
