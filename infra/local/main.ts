@@ -2,7 +2,7 @@
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
-import { exec, keys, measure, operate, simulate } from './commands/run.ts';
+import { exec, measure, operate } from './commands/run.ts';
 import { start } from './commands/start.ts';
 import { test } from './commands/test.ts';
 import { superviseDetached, up } from './commands/up.ts';
@@ -18,8 +18,8 @@ const COMMANDS: Record<string, Command> = {
   doctor,
   logs,
   test,
-  simulate,
-  keys,
+  simulate: operate('simulate'),
+  keys: operate('keys'),
   identity: operate('identity'),
   consent: operate('consent'),
   rebuild: operate('rebuild'),

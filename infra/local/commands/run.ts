@@ -23,21 +23,7 @@ export function runHere(places: Places, program: string, args: readonly string[]
   });
 }
 
-/** `npm run simulate -- …`: the operator's simulator. */
-export function simulate(places: Places, args: readonly string[]): Promise<number> {
-  return runHere(places, process.execPath, [
-    join(places.checkout, 'services/operator/src/main.ts'),
-    'simulate',
-    ...args,
-  ]);
-}
-
-/** `npm run keys -- …`: the operator's key commands. */
-export function keys(places: Places, args: readonly string[]): Promise<number> {
-  return runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), 'keys', ...args]);
-}
-
-/** `npm run verify -- …`, `npm run rebuild` and so on: commands of the operator under their own names. */
+/** `npm run simulate -- …`, `npm run keys -- …` and so on: commands of the operator under their own names. */
 export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
   return (places, args) =>
     runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), name, ...args]);

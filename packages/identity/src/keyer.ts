@@ -9,7 +9,8 @@ const PEPPER_BYTES_MIN = 32;
 
 /**
  * A client sends every few seconds, mostly under the same one or two ids: this many of them are remembered, twice over,
- * about 4 MB at most. A look-up costs a fifth of a hash (measured: 0.2 against 1.1 microseconds).
+ * in 4 MB as ids usually are and 25 MB where all are as long as they may be. Measured: 0.25 microseconds for an id
+ * that is remembered, 1.8 for one that is not.
  */
 const GENERATION_IDS_MAX = 8_192;
 
