@@ -50,8 +50,10 @@ const containers = Object.entries(compose.services);
 const staying = containers.filter(([, container]) => container.restart === 'unless-stopped');
 /** Containers whose command runs a file of ours. */
 const processes = containers.flatMap(([name, container]) => {
-  const [program, file = ''] = container.command ?? [];
-  return program === 'node' ? [{ name, file, container }] : [];
+  const [program, ...args] = container.command ?? [];
+  const file = args.find((arg) => !arg.startsWith('--')) ?? '';
+  const nodeOptions = args.slice(0, args.indexOf(file));
+  return program === 'node' ? [{ name, file, nodeOptions, container }] : [];
 });
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
 const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
@@ -166,6 +168,11 @@ function filled(environment: Record<string, string>): Record<string, string> {
 }
 
 describe('docker-compose.yml and the local stack', () => {
+  it.each(SERVICES)('start $name with the same options of Node', (service) => {
+    const options = 'nodeOptions' in service ? service.nodeOptions : [];
+    expect(services.find(({ name }) => name === service.name)?.nodeOptions).toEqual(options);
+  });
+
   it('run the same services', () => {
     expect(services.map(({ name }) => name).sort()).toEqual(SERVICES.map(({ name }) => name).sort());
   });

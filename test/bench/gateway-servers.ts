@@ -53,13 +53,13 @@ export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Pr
 /** The most that the settings allow: what is measured is the gateway, limits and all, not where they end. */
 const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
 
-/** The gateway as it is deployed. */
-export async function openGateway(bench: Bench): Promise<Server> {
+/** The gateway as it is deployed, without limits unless settings say otherwise. */
+export async function openGateway(bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
   const { nodeOptions } = SERVICES.find(({ name }) => name === 'gateway') as ServiceEntry;
   const options = { NODE_OPTIONS: nodeOptions?.join(' ') ?? '' };
-  const environment = { ...options, ...bench.environment, ...UNLIMITED, ...ports };
+  const environment = { ...options, ...bench.environment, ...settings, ...ports };
   const server = openProcess('services/gateway/src/main.ts', environment);
   await waitUntilReady(server, adminPort);
   return { ...server, port };

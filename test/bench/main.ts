@@ -6,6 +6,7 @@ import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { linker } from './figures/linker.ts';
+import { refusals } from './figures/refusals.ts';
 import { start } from './figures/start.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
@@ -13,7 +14,7 @@ import { openBench } from './open-bench.ts';
 import { type BenchStores, openStores } from './stores.ts';
 import { toTable } from './table.ts';
 
-const FIGURES: readonly Figure[] = [gateway, gatewayLatency, writer, endToEnd, visible, linker, start];
+const FIGURES: readonly Figure[] = [gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker, start];
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;

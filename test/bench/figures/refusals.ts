@@ -1,0 +1,125 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createKeyText } from '@playline/access-keys';
+import { Redis } from 'ioredis';
+import type { Bar, Bench, Figure, Row } from '../figure.ts';
+import { toRow } from '../figure.ts';
+import { openGateway, type Server } from '../gateway-servers.ts';
+import { type LoadClient, openLoadClient } from '../load-client.ts';
+import { createBody } from '../messages.ts';
+
+const BATCH = 20;
+/** What the key may send, and ten times as much, which is what it does send. */
+const ALLOWED_PER_S = 1_000;
+const OFFERED_PER_S = 10 * ALLOWED_PER_S;
+/** Requests with a key that nobody made, beside the flood. */
+const STRANGERS_PER_S = 20;
+const WINDOW_MS = 10_000;
+/** Code is compiled and the bucket is empty by then. */
+const WARM_UP_MS = 3_000;
+/** Enough that hardly a request that is due must wait for a free connection. */
+const CONNECTIONS = 64;
+const P99: Bar = { of: 'ours', bound: 'at most', must: 20 };
+
+/** Latency of refusals while the limiter refuses most of a flood: 429 to the flood, 401 and 500 to strangers within it. */
+export const refusals: Figure = {
+  name: 'refusals',
+  async measure(bench) {
+    const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
+    // Guesses are limited by address, and here all come from one: 401 is what is asked about.
+    const gateway = await openGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' });
+    try {
+      await flood(gateway, bench, WARM_UP_MS);
+      const known = await flood(gateway, bench, WINDOW_MS);
+      const lost = await withoutKeys(bench, () => flood(gateway, bench, WINDOW_MS));
+      return [toRefusal(429, known, known), toRefusal(401, known, known), toRefusal(500, lost, known)];
+    } finally {
+      await gateway.close();
+    }
+  },
+};
+
+/** Latencies in milliseconds by status. */
+type Latencies = ReadonlyMap<number, readonly number[]>;
+
+/** While Redis says that it lost its keys, a key that is not known there may still be good: 500, not 401. */
+async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
+  const redis = new Redis(bench.environment.REDIS_URL ?? '');
+  try {
+    await redis.del('k:complete');
+    return await run();
+  } finally {
+    await redis.set('k:complete', '1');
+    redis.disconnect();
+  }
+}
+
+async function flood(gateway: Server, bench: Bench, windowMs: number): Promise<Latencies> {
+  const latencies = new Map<number, number[]>();
+  const strangers = () => toRequest(createKeyText('svcapik', { kind: 'publishable', environment: 'development' }), 1);
+  await Promise.all([
+    offer(gateway, { perSecond: OFFERED_PER_S / BATCH, windowMs, latencies }, () => toRequest(bench.accessKey, BATCH)),
+    offer(gateway, { perSecond: STRANGERS_PER_S, windowMs, latencies }, strangers),
+  ]);
+  return latencies;
+}
+
+let messages = 0;
+
+function toRequest(key: string, count: number): Buffer {
+  const body = createBody(messages, count, new Date());
+  messages += count;
+  const head = `POST /v1/audience/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-service-publishable-key: ${key}\r\n`;
+  return Buffer.concat([
+    Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`),
+    body,
+  ]);
+}
+
+interface Offer {
+  perSecond: number;
+  windowMs: number;
+  latencies: Map<number, number[]>;
+}
+
+/** Sends at a rate, answered or not; a latency counts from when the request was due. */
+async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer, next: () => Buffer): Promise<void> {
+  const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLoadClient(port)));
+  const count = Math.ceil((perSecond * windowMs) / 1000);
+  const start = performance.now();
+  let sent = 0;
+  const drive = async (client: LoadClient) => {
+    while (sent < count) {
+      const dueMs = start + (sent++ * 1000) / perSecond;
+      const request = next();
+      await delay(Math.max(0, dueMs - performance.now()));
+      const status = await client.send(request);
+      const found = latencies.get(status) ?? [];
+      latencies.set(status, found);
+      found.push(performance.now() - dueMs);
+    }
+  };
+  await Promise.all(clients.map(drive));
+  for (const client of clients) client.close();
+}
+
+function quantileOf(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}
+
+/** Beside what is accepted in the same flood, which waits for the brokers. */
+function toRefusal(status: number, refused: Latencies, accepted: Latencies): Row {
+  const [ours, theirs] = [refused.get(status) ?? [], accepted.get(200) ?? []];
+  return toRow({
+    ...{
+      figure: 'refusals',
+      case: `${status} while 9 of 10 are refused`,
+      unit: 'p99 ms',
+      beside: '200 in the same flood',
+    },
+    ours: quantileOf(ours, 0.99),
+    theirs: quantileOf(theirs, 0.99),
+    bars: [P99],
+    also: `${ours.length} answers, p50 ${quantileOf(ours, 0.5).toFixed(1)} ms; 200: ${theirs.length}`,
+  });
+}
