@@ -1,5 +1,5 @@
 /**
- * The two places where kafkajs 2.2.4 is changed. Both reach into its source, so the version is pinned and each has a
+ * Two of the three places where kafkajs 2.2.4 is changed (the third is record-decoding.ts). They reach into its source, so the version is pinned and each has a
  * contract test that fails when the source it relies on is another.
  *
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
