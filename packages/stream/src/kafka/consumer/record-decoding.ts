@@ -194,9 +194,16 @@ async function readBatch(batch: Buffer, records: FetchedRecord[]): Promise<void>
   for (let index = 0; index < head.count; index++) records.push(reader.record(head));
 }
 
+/** Offsets rise, so those that a condition on the offset leaves out are the first ones. */
+function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
+  const first = this.findIndex((record) => isWithin(record));
+  return first === -1 ? [] : this.slice(first);
+}
+
 /**
  * The records of a fetched answer's batches, markers and aborted ones among them. The last batch may be cut short by
- * the bounds of the fetch: it is left for the next one.
+ * the bounds of the fetch: it is left for the next one. `filter` of this list is for kafkajs's one use of it: it asks
+ * each record whether it stands behind the offset that was asked for, with two objects a record.
  * @throws RangeError when a whole batch holds no records of its format
  */
 export async function readRecords(batches: Buffer): Promise<FetchedRecord[]> {
@@ -209,7 +216,8 @@ export async function readRecords(batches: Buffer): Promise<FetchedRecord[]> {
     await readBatch(batches.subarray(start, end), records);
     start = end;
   }
-  return records;
+  // Of this list alone: a copy, as `slice` makes it, filters as any array does.
+  return Object.defineProperty(records, 'filter', { value: dropHead });
 }
 
 const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
