@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type ClickHouseClient, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { applySql } from '@playline/infra/clickhouse';
 import { testStores } from '@playline/testkit';
@@ -14,8 +14,6 @@ import { openEventStore } from './event-store.ts';
 
 const { signal } = new AbortController();
 const plan = createRowPlan(messageRecordCodec.schema);
-/** The test reads raw rows, so nothing may fold doubles at the insert. */
-const RAW: ClickHouseSettings = { optimize_on_insert: 0 };
 const NOW_MS = 1_790_000_000_000;
 
 function blockOf(records: readonly MessageRecord[], firstOffset = 0): Buffer {
@@ -32,7 +30,7 @@ describe('the event store in ClickHouse', () => {
   const { url, user, password } = testStores().clickhouse;
   const database = `playline_test_${randomBytes(6).toString('hex')}`;
   const target = { url, user, password, database };
-  const store = openEventStore({ ...target, settings: RAW });
+  const store = openEventStore(target);
   let client: ClickHouseClient;
 
   const rowsOf = async <T>(query: string, params: Record<string, unknown> = {}): Promise<T[]> =>
@@ -162,6 +160,18 @@ describe('the event store in ClickHouse', () => {
     await client.command({ query: 'SYSTEM STOP MERGES events' });
     expect(await countOf('events', environmentId)).toBe(3);
     expect(await read()).toEqual(expected);
+  });
+
+  it('keeps every copy that a block holds, and shows one, also when nothing else stands in its month', async () => {
+    const environmentId = 'test-within-block';
+    const first = record({ environmentId, eventTime: NOW_MS - 400 * 86_400_000 });
+    const copies = [2, 0, 1].map((later) => ({ ...first, receivedAt: NOW_MS + later }));
+    await insert(blockOf([...copies, { ...first, messageId: randomBytes(16) }]), 'within');
+    expect(await countOf('events', environmentId)).toBe(4);
+    const query =
+      'SELECT toUnixTimestamp64Milli(received_at) - {now: Int64} AS later FROM events_exact ' +
+      "WHERE environment_id = 'test-within-block' ORDER BY kafka_offset";
+    expect(await rowsOf(query, { now: NOW_MS })).toEqual([{ later: '0' }, { later: '0' }]);
   });
 
   it('keeps the same message id of two environments apart', async () => {

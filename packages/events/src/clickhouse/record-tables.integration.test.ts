@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type ClickHouseClient, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
 import { applySql } from '@playline/infra/clickhouse';
 import { testStores } from '@playline/testkit';
@@ -13,8 +13,6 @@ import { openEventStore } from './event-store.ts';
 const { signal } = new AbortController();
 const NOW_MS = Date.now();
 const DAY_MS = 86_400_000;
-/** The test reads raw rows, so nothing may fold doubles at the insert. */
-const RAW: ClickHouseSettings = { optimize_on_insert: 0 };
 
 interface Change extends ConsentRecord {
   partition: number;
@@ -59,7 +57,7 @@ describe('the tables of consents and rejections', () => {
   const { url, user, password } = testStores().clickhouse;
   const database = `playline_test_${randomBytes(6).toString('hex')}`;
   const target = { url, user, password, database };
-  const store = openEventStore({ ...target, settings: RAW });
+  const store = openEventStore(target);
   let client: ClickHouseClient;
 
   const ask = (query: string, params: Record<string, unknown> = {}) =>

@@ -4,7 +4,6 @@ import {
   type EachBatchPayload,
   Kafka,
   type Consumer as KafkaConsumer,
-  type KafkaMessage,
   logLevel,
   PartitionAssigners,
 } from 'kafkajs';
@@ -17,6 +16,8 @@ import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
 import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, readOffsets } from './log-ends.ts';
+import type { FetchedRecord } from './record-decoding.ts';
+import './record-decoding.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -51,15 +52,15 @@ export interface PartitionedOptions extends GroupOptions {
   openWorker(log: LogPartition): PartitionWorker;
 }
 
-function toStreamRecord(at: { topic: string; partition: number }, message: KafkaMessage): StreamRecord {
+function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
   return {
     topic: at.topic,
     partition: at.partition,
-    offset: Number(message.offset),
-    timestampMs: Number(message.timestamp),
-    key: message.key,
-    value: message.value,
-    headers: (message.headers ?? {}) as StreamRecord['headers'],
+    offset: fetched.offset,
+    timestampMs: fetched.timestamp,
+    key: fetched.key,
+    value: fetched.value,
+    headers: fetched.headers as StreamRecord['headers'],
   };
 }
 
@@ -223,7 +224,9 @@ export class PartitionedConsumer implements Consumer {
     const fetched = Number((batch as typeof batch & { fetchedOffset: string }).fetchedOffset);
     if (fetched > worker.next && !this.#isJump(assignment, fetched)) return log.seek(worker.next);
     const end = Number(batch.lastOffset()) + 1;
-    const records = batch.messages.map((message) => toStreamRecord(batch, message));
+    // Ours, whatever kafkajs's types say: see record-decoding.ts.
+    const fetchedRecords = batch.messages as unknown as readonly FetchedRecord[];
+    const records = fetchedRecords.map((record) => toStreamRecord(batch, record));
     worker.accept(records, end);
     resolveOffset(batch.lastOffset());
     assignment.end = Number(batch.highWatermark);

@@ -1,0 +1,198 @@
+import { createRequire } from 'node:module';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type FetchedRecord, readRecords } from './record-decoding.ts';
+
+const require = createRequire(import.meta.url);
+const Decoder = require('kafkajs/src/protocol/decoder');
+const Encoder = require('kafkajs/src/protocol/encoder');
+const Batch = require('kafkajs/src/consumer/batch');
+const decodeBatch: (decoder: unknown) => Promise<{ records: Original[] }> =
+  require('kafkajs/src/protocol/recordBatch/v0/decoder');
+
+/** A record as kafkajs's own decoder gives it. */
+interface Original {
+  offset: string;
+  timestamp: string;
+  key: Buffer | null;
+  value: Buffer | null;
+  headers: object;
+  isControlRecord: boolean;
+  batchContext: { producerId: string; inTransaction: boolean };
+}
+
+interface DrawnRecord {
+  timeDelta: number;
+  gap: number;
+  key: Uint8Array | null;
+  value: Uint8Array | null;
+  headers: [string, Uint8Array | null][];
+}
+
+interface DrawnBatch {
+  firstOffset: number;
+  firstTime: number;
+  maxTime: number;
+  producerId: number;
+  attributes: { logAppend: boolean; transactional: boolean; control: boolean; gzip: boolean };
+  records: DrawnRecord[];
+}
+
+const bytes = fc.uint8Array({ maxLength: 300 });
+// kafkajs mistakes names of a plain object's own for headers that stand twice.
+const headerName = fc.string({ unit: 'grapheme' }).filter((name) => !(name in {}));
+const record: fc.Arbitrary<DrawnRecord> = fc.record({
+  timeDelta: fc.integer({ min: -(2 ** 45), max: 2 ** 45 }),
+  gap: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 10_000_000 })),
+  key: fc.option(bytes),
+  value: fc.option(bytes),
+  headers: fc.array(fc.tuple(fc.oneof(fc.constantFrom('a', 'b'), headerName), fc.option(bytes)), { maxLength: 4 }),
+});
+const batch: fc.Arbitrary<DrawnBatch> = fc.record({
+  firstOffset: fc.integer({ min: 0, max: 2 ** 50 }),
+  firstTime: fc.integer({ min: -1, max: 2 ** 45 }),
+  maxTime: fc.integer({ min: -1, max: 2 ** 45 }),
+  producerId: fc.integer({ min: -1, max: 2 ** 50 }),
+  attributes: fc.record({
+    logAppend: fc.boolean(),
+    transactional: fc.boolean(),
+    control: fc.boolean(),
+    gzip: fc.boolean(),
+  }),
+  records: fc.array(record, { maxLength: 40 }),
+});
+
+const optional = (value: Uint8Array | null) => value && Buffer.from(value);
+
+function toRecordBytes({ timeDelta, key, value, headers }: DrawnRecord, offsetDelta: number): Buffer {
+  const body = new Encoder().writeInt8(0).writeVarLong(timeDelta).writeVarInt(offsetDelta);
+  body.writeVarIntBytes(optional(key)).writeVarIntBytes(optional(value)).writeVarInt(headers.length);
+  for (const [name, each] of headers) body.writeVarIntString(name).writeVarIntBytes(optional(each));
+  return new Encoder().writeVarInt(body.size()).writeEncoder(body).buffer;
+}
+
+/** A batch as a broker sends it; kafkajs's own encoder makes no markers, no gaps and no times of the log. */
+function toBatchBytes({ attributes, records, ...head }: DrawnBatch): Buffer {
+  let delta = -1;
+  const written = records.map((each) => {
+    delta += 1 + each.gap;
+    return toRecordBytes(each, delta);
+  });
+  const plain = Buffer.concat(written);
+  const { gzip, logAppend, transactional, control } = attributes;
+  const bits = (gzip ? 1 : 0) | (logAppend ? 8 : 0) | (transactional ? 16 : 0) | (control ? 32 : 0);
+  const body = new Encoder().writeInt32(0).writeInt8(2).writeInt32(0).writeInt16(bits).writeInt32(Math.max(0, delta));
+  body.writeInt64(head.firstTime).writeInt64(head.maxTime).writeInt64(head.producerId);
+  body.writeInt16(0).writeInt32(0).writeInt32(records.length);
+  body.writeBuffer(gzip ? gzipSync(plain) : plain);
+  return new Encoder().writeInt64(head.firstOffset).writeInt32(body.size()).writeEncoder(body).buffer;
+}
+
+async function readAsKafkajs(batches: readonly Buffer[]): Promise<FetchedRecord[]> {
+  const decoded = await Promise.all(batches.map((each) => decodeBatch(new Decoder(each))));
+  return decoded
+    .flatMap(({ records }) => records)
+    .map(({ offset, timestamp, key, value, headers, isControlRecord, batchContext }) => ({
+      offset: Number(offset),
+      timestamp: Number(timestamp),
+      key,
+      value,
+      headers: headers as FetchedRecord['headers'],
+      isControlRecord,
+      batchContext: { producerId: batchContext.producerId, inTransaction: batchContext.inTransaction },
+    }));
+}
+
+/** Answer of a fetch, version 11, for one partition. */
+function toAnswer(recordSet: Buffer): Buffer {
+  const partition = new Encoder().writeInt32(3).writeInt16(0).writeInt64(99).writeInt64(99).writeInt64(0);
+  partition.writeInt32(0).writeInt32(-1).writeInt32(recordSet.length).writeBuffer(recordSet);
+  const topic = new Encoder().writeString('topic').writeInt32(1).writeEncoder(partition);
+  return new Encoder().writeInt32(0).writeInt16(0).writeInt32(0).writeInt32(1).writeEncoder(topic).buffer;
+}
+
+const example = (over: Partial<DrawnBatch> = {}): DrawnBatch => ({
+  firstOffset: 7,
+  firstTime: 1_000,
+  maxTime: 2_000,
+  producerId: 5,
+  attributes: { logAppend: false, transactional: false, control: false, gzip: false },
+  records: [0, 1, 2].map((timeDelta) => ({ timeDelta, gap: 0, key: null, value: Buffer.of(1, 2), headers: [] })),
+  ...over,
+});
+
+describe('the records of a fetched answer', () => {
+  it('are those that kafkajs reads, of any batches', async () => {
+    const property = fc.asyncProperty(fc.array(batch, { maxLength: 4 }), async (drawn) => {
+      const batches = drawn.map(toBatchBytes);
+      expect(await readRecords(Buffer.concat(batches))).toEqual(await readAsKafkajs(batches));
+    });
+    await fc.assert(property, { numRuns: 300 });
+  });
+
+  it('end with the last whole batch, wherever the answer is cut', async () => {
+    const batches = [example(), example({ firstOffset: 20 })].map(toBatchBytes);
+    const all = Buffer.concat(batches);
+    for (let end = 0; end <= all.length; end++) {
+      const offsets = (await readRecords(all.subarray(0, end))).map(({ offset }) => offset);
+      const whole = end === all.length ? [7, 8, 9, 20, 21, 22] : end >= batches[0]!.length ? [7, 8, 9] : [];
+      expect(offsets).toEqual(whole);
+    }
+  });
+
+  it('are refused when a whole batch is none, and never read from outside of it', async () => {
+    const good = toBatchBytes(example());
+    const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (place, byte) => {
+      const bad = Buffer.from(good);
+      bad[61 + place] = byte;
+      try {
+        for (const { value } of await readRecords(bad)) expect(value?.length ?? 0).toBeLessThan(good.length);
+      } catch (error) {
+        expect(error).toBeInstanceOf(RangeError);
+      }
+    });
+    await fc.assert(property);
+    const long = Buffer.from(good);
+    long[61] = 126;
+    await expect(readRecords(long)).rejects.toThrow(RangeError);
+  });
+
+  it('are read here whenever kafkajs decodes an answer', async () => {
+    const answer = toAnswer(toBatchBytes(example()));
+    // The version that brokers since 2.3 and this client agree on.
+    const { responses } = await require('kafkajs/src/protocol/requests/fetch/v11/response').decode(answer);
+    const [partition] = responses[0].partitions;
+    expect(partition).toMatchObject({ partition: 3, highWatermark: '99' });
+    expect(partition.messages.map(({ offset }: FetchedRecord) => offset)).toEqual([7, 8, 9]);
+    const nothing = await require('kafkajs/src/protocol/requests/fetch/v11/response').decode(toAnswer(Buffer.alloc(0)));
+    expect(nothing.responses[0].partitions[0].messages).toEqual([]);
+  });
+
+  it('leave nothing for kafkajs to misread: fetched offset, markers, what was aborted, lag', async () => {
+    const aborted = { ...example().attributes, transactional: true };
+    const marker = example({
+      firstOffset: 10,
+      attributes: { ...aborted, control: true },
+      records: [{ timeDelta: 0, gap: 0, key: Buffer.of(0, 0, 0, 0), value: Buffer.alloc(6), headers: [] }],
+    });
+    const last = example({ firstOffset: 11 });
+    const batches = [example({ attributes: aborted }), marker, last].map(toBatchBytes);
+    const originals = await Promise.all(batches.map((each) => decodeBatch(new Decoder(each))));
+    const ours = await readRecords(Buffer.concat(batches));
+    const theirs = originals.flatMap(({ records }) => records);
+    for (const fetched of ['0', '7', '8', '9', '10', '11', '12', '13', '14']) {
+      for (const abortedTransactions of [[], [{ producerId: '5', firstOffset: '7' }]]) {
+        const open = (messages: unknown) =>
+          new Batch('topic', fetched, { partition: 0, highWatermark: '20', abortedTransactions, messages });
+        const [own, other] = [open(ours), open(theirs)];
+        const offsets = (messages: { offset: unknown }[]) => messages.map(({ offset }) => Number(offset));
+        expect(offsets(own.messages)).toEqual(offsets(other.messages));
+        for (const method of ['firstOffset', 'lastOffset', 'offsetLag', 'offsetLagLow'])
+          expect(own[method]() === null ? null : String(own[method]())).toBe(other[method]());
+        for (const method of ['isEmpty', 'isEmptyDueToFiltering', 'isEmptyDueToLogCompactedMessages'])
+          expect(own[method]()).toBe(other[method]());
+      }
+    }
+  });
+});

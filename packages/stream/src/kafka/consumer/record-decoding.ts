@@ -1,0 +1,237 @@
+/**
+ * Records out of a fetched answer in one pass over its bytes. kafkajs 2.2.4 makes a decoder, two arrays, an object of
+ * headers and several `Long` for each record, and writes offset and time as text that its users read back into numbers:
+ * more than half of what a consumer of small records costs. Here offset and time are numbers, key and value ranges of
+ * the fetched bytes, and headers one shared object where there are none.
+ *
+ * kafkajs loads its answers of a fetch with the first one, and each takes its records through one function, which is
+ * replaced here. The version is pinned, and a contract test fails when an answer is decoded by another.
+ */
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/** Format of record batches since Kafka 0.11; older ones are left to kafkajs. */
+const MAGIC = 2;
+/** Where the fields of a batch's head stand. `length` counts the bytes behind itself. */
+const AT = {
+  firstOffset: 0,
+  length: 8,
+  magic: 16,
+  attributes: 21,
+  firstTime: 27,
+  maxTime: 35,
+  producerId: 43,
+  count: 57,
+  records: 61,
+} as const;
+const LENGTH_END = AT.length + 4;
+/** Bits of a batch's attributes. */
+const IS_LOG_APPEND = 8;
+const IS_TRANSACTIONAL = 16;
+const IS_CONTROL = 32;
+const NO_HEADERS: FetchedHeaders = Object.freeze({});
+
+type HeaderValue = Buffer | null;
+/** A name that stands twice has both values, as kafkajs gives them. */
+type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
+
+/** What kafkajs asks about a record to leave out markers and what was aborted. */
+interface BatchContext {
+  readonly producerId: string;
+  readonly inTransaction: boolean;
+}
+
+/** A record as it goes through kafkajs; its `Batch` takes numbers where its own decoder gives text. */
+export interface FetchedRecord {
+  readonly offset: number;
+  /** Epoch milliseconds. */
+  readonly timestamp: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: FetchedHeaders;
+  /** A marker of a transaction: nothing to hand over. */
+  readonly isControlRecord: boolean;
+  readonly batchContext: BatchContext;
+}
+
+interface BatchHead {
+  readonly firstOffset: number;
+  readonly firstTime: number;
+  /** The one time of all records where the broker sets it; null where the producer did. */
+  readonly logTime: number | null;
+  readonly count: number;
+  readonly isControl: boolean;
+  readonly context: BatchContext;
+}
+
+interface Codec {
+  decompress(bytes: Buffer): Promise<Buffer>;
+}
+
+/** What is used of kafkajs's decoder, which stands at an int32 with the length of the batches. */
+export interface FetchDecoder {
+  readonly buffer: Buffer;
+  offset: number;
+}
+
+type DecodeMessages = (decoder: FetchDecoder) => Promise<readonly unknown[]>;
+
+const codecOf: (attributes: number) => Codec | null =
+  require('kafkajs/src/protocol/message/compression').lookupCodecByAttributes;
+
+/** Reads the records of a batch, one field after the other. @throws RangeError when the bytes are no records */
+class RecordReader {
+  readonly #bytes: Buffer;
+  #at: number;
+
+  constructor(bytes: Buffer, at: number) {
+    this.#bytes = bytes;
+    this.#at = at;
+  }
+
+  record(head: BatchHead): FetchedRecord {
+    const end = this.#end(this.#varint());
+    this.#at += 1;
+    const timeDelta = this.#varlong();
+    const offsetDelta = this.#varint();
+    const key = this.#range();
+    const value = this.#range();
+    const headers = this.#headers();
+    // Fields of a later format would stand here; inside the record they are passed over, outside there are none.
+    if (this.#at > end) throw new RangeError('a fetched record is longer than it says');
+    this.#at = end;
+    return {
+      offset: head.firstOffset + offsetDelta,
+      timestamp: head.logTime ?? head.firstTime + timeDelta,
+      key,
+      value,
+      headers,
+      isControlRecord: head.isControl,
+      batchContext: head.context,
+    };
+  }
+
+  #end(length: number): number {
+    const end = this.#at + length;
+    if (length < 0 || end > this.#bytes.length) throw new RangeError('a fetched record ends outside its batch');
+    return end;
+  }
+
+  /** A zigzag varint of 32 bits. */
+  #varint(): number {
+    const first = this.#bytes[this.#at++]!;
+    if (first < 128) return (first >>> 1) ^ -(first & 1);
+    let value = first & 127;
+    for (let shift = 7; shift < 35; shift += 7) {
+      const byte = this.#bytes[this.#at++]!;
+      value |= (byte & 127) << shift;
+      if (byte < 128) return (value >>> 1) ^ -(value & 1);
+    }
+    throw new RangeError('a fetched length has more than five bytes');
+  }
+
+  /** A zigzag varint of 64 bits; exact up to 2^53, which times do not pass. */
+  #varlong(): number {
+    let value = 0;
+    for (let scale = 1; scale < 2 ** 70; scale *= 128) {
+      const byte = this.#bytes[this.#at++]!;
+      value += (byte & 127) * scale;
+      if (byte < 128) return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    }
+    throw new RangeError('a fetched time has more than ten bytes');
+  }
+
+  /** Bytes behind their length; -1 says that there are none. */
+  #range(): Buffer | null {
+    const length = this.#varint();
+    if (length === -1) return null;
+    const start = this.#at;
+    this.#at = this.#end(length);
+    return this.#bytes.subarray(start, this.#at);
+  }
+
+  #headers(): FetchedHeaders {
+    const count = this.#varint();
+    if (count <= 0) return NO_HEADERS;
+    let headers: FetchedHeaders = {};
+    for (let header = 0; header < count; header++) {
+      const name = this.#range()?.toString() ?? '';
+      const value = this.#range();
+      const before = Object.hasOwn(headers, name) ? headers[name] : undefined;
+      const all = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+      // By a computed key: one called `__proto__` is a header like any other.
+      headers = { ...headers, [name]: all };
+    }
+    return headers;
+  }
+}
+
+function readHead(batch: Buffer, attributes: number): BatchHead {
+  const isLogAppend = (attributes & IS_LOG_APPEND) !== 0;
+  return {
+    firstOffset: Number(batch.readBigInt64BE(AT.firstOffset)),
+    firstTime: Number(batch.readBigInt64BE(AT.firstTime)),
+    logTime: isLogAppend ? Number(batch.readBigInt64BE(AT.maxTime)) : null,
+    count: batch.readInt32BE(AT.count),
+    isControl: (attributes & IS_CONTROL) !== 0,
+    context: {
+      producerId: String(batch.readBigInt64BE(AT.producerId)),
+      inTransaction: (attributes & IS_TRANSACTIONAL) !== 0,
+    },
+  };
+}
+
+async function readBatch(batch: Buffer, records: FetchedRecord[]): Promise<void> {
+  const attributes = batch.readInt16BE(AT.attributes);
+  const codec = codecOf(attributes);
+  const head = readHead(batch, attributes);
+  if (head.count <= 0) return;
+  const reader =
+    codec === null
+      ? new RecordReader(batch, AT.records)
+      : new RecordReader(await codec.decompress(batch.subarray(AT.records)), 0);
+  for (let index = 0; index < head.count; index++) records.push(reader.record(head));
+}
+
+/** Offsets rise, so those that a condition on the offset leaves out are the first ones. */
+function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
+  const first = this.findIndex((record) => isWithin(record));
+  return first === -1 ? [] : this.slice(first);
+}
+
+/**
+ * The records of a fetched answer's batches, markers and aborted ones among them. The last batch may be cut short by
+ * the bounds of the fetch: it is left for the next one. `filter` of this list is for kafkajs's one use of it: it asks
+ * each record whether it stands behind the offset that was asked for, with two objects a record.
+ * @throws RangeError when a whole batch holds no records of its format
+ */
+export async function readRecords(batches: Buffer): Promise<FetchedRecord[]> {
+  const records: FetchedRecord[] = [];
+  let start = 0;
+  while (start + AT.records <= batches.length) {
+    const end = start + LENGTH_END + batches.readInt32BE(start + AT.length);
+    if (end > batches.length) break;
+    if (end < start + AT.records) throw new RangeError('a fetched batch is shorter than its head');
+    await readBatch(batches.subarray(start, end), records);
+    start = end;
+  }
+  // Of this list alone: a copy, as `slice` makes it, filters as any array does.
+  return Object.defineProperty(records, 'filter', { value: dropHead });
+}
+
+const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
+const decodeOlder: DecodeMessages = require(original);
+
+async function decodeMessages(decoder: FetchDecoder): Promise<readonly unknown[]> {
+  const { buffer, offset } = decoder;
+  const start = offset + 4;
+  const end = start + buffer.readInt32BE(offset);
+  const isOurs = end >= start + AT.records && end <= buffer.length && buffer[start + AT.magic] === MAGIC;
+  // Nothing, less than a batch, or a format of long ago.
+  if (!isOurs) return decodeOlder(decoder);
+  decoder.offset = end;
+  return readRecords(buffer.subarray(start, end));
+}
+
+require.cache[original]!.exports = decodeMessages;
