@@ -31,10 +31,7 @@ export interface ClickHouseGate {
 
 const HTTP_BAD_GATEWAY = 502;
 
-/**
- * Opens a gate of its own for one process. It adds `optimize_on_insert=0` to every insert: the engine would otherwise
- * fold rows of one insert that are equal in the sorting key, and a raw count must not be helped.
- */
+/** Opens a gate of its own for one process. */
 export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<unknown>>();
@@ -95,11 +92,9 @@ interface Passage {
 async function forward({ incoming, outgoing, target, gate }: Passage): Promise<void> {
   const body = await readAll(incoming);
   const token = tokenOf(incoming);
-  const isInsert = token !== null;
-  const watch = isInsert ? gate.watch : {};
+  const watch = token !== null ? gate.watch : {};
   await watch.arrived?.(token ?? '');
-  const path = isInsert ? `${incoming.url}&optimize_on_insert=0` : incoming.url;
-  const answer = await ask(new URL(target), { incoming, path: path ?? '/', body, sent: watch.sent });
+  const answer = await ask(new URL(target), { incoming, body, sent: watch.sent });
   if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
     return;
@@ -110,7 +105,6 @@ async function forward({ incoming, outgoing, target, gate }: Passage): Promise<v
 
 interface Question {
   incoming: IncomingMessage;
-  path: string;
   body: Buffer;
   sent: InsertWatch['sent'] | undefined;
 }
@@ -120,12 +114,19 @@ function ask(
   target: URL,
   question: Question,
 ): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
-  const { incoming, path, body, sent } = question;
+  const { incoming, body, sent } = question;
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };
   return new Promise((resolve, reject) => {
     const { hostname, port } = target;
-    const asking = request({ hostname, port, method: incoming.method, path, headers, agent: false });
+    const asking = request({
+      hostname,
+      port,
+      method: incoming.method,
+      path: incoming.url ?? '/',
+      headers,
+      agent: false,
+    });
     asking.on('error', reject);
     asking.on('response', (response) => {
       const { 'transfer-encoding': _chunked, connection: _kept, ...told } = response.headers;
