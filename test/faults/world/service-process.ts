@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/local';
+import { CHECKOUT, nodeOptionsOf } from '@playline/infra/local';
 import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
@@ -58,11 +58,15 @@ export function endOf(logFile: string): string {
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a');
-  const child = spawn(process.execPath, [join(CHECKOUT, 'services', service, 'src', 'main.ts')], {
-    cwd: CHECKOUT,
-    env: { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1', ...environment, ...ports },
-    stdio: ['ignore', log, log],
-  });
+  const child = spawn(
+    process.execPath,
+    [...nodeOptionsOf(service), join(CHECKOUT, 'services', service, 'src', 'main.ts')],
+    {
+      cwd: CHECKOUT,
+      env: { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1', ...environment, ...ports },
+      stdio: ['ignore', log, log],
+    },
+  );
   closeSync(log);
   running.add(child);
   return child;
