@@ -42,7 +42,7 @@ export interface ServiceStart {
 /** A service gives itself 25 s to drain. */
 const CLOSE_MAX_MS = 28_000;
 /** A process starts in a second on a machine that is idle; this is for one that is not. */
-const READY_MAX_MS = 60_000;
+const READY_MAX_MS = 90_000;
 const LOG_CHARACTERS_MAX = 2_000;
 /** Children that still run when this process ends for whatever reason. */
 const running = new Set<ChildProcess>();
