@@ -4,8 +4,9 @@ export default defineConfig({
   test: {
     include: ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['packages/testkit/src/global-setup.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Twice what `until` waits: its words name what did not come.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // Two cores: more workers only make real stores answer later.
     maxWorkers: 2,
   },

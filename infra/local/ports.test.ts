@@ -58,3 +58,7 @@ test('free ports are different and free', async () => {
   expect(new Set(ports).size).toBe(4);
   for (const port of ports) expect(await isPortFree(port)).toBe(true);
 });
+
+test('free ports are none that a stack or an outgoing connection takes before they are listened on', async () => {
+  for (const port of await freePorts(20)) expect(port).toBeLessThan(20_000);
+});

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createHash, randomInt } from 'node:crypto';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
@@ -9,6 +9,10 @@ const HOST = '127.0.0.1';
 const FIRST_PORT = 20_000;
 const BLOCK_PORTS = 40;
 const BLOCKS = 300;
+/** Single ports are drawn from here to the blocks. */
+const FIRST_DRAWN_PORT = 10_000;
+/** Ports are drawn so often; on a machine that has any left some of them are free. */
+const DRAWS_MAX = 1_000;
 
 /** Holds one port open, so that nobody else takes it. */
 export interface PortGuard {
@@ -38,12 +42,19 @@ export async function isPortFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** That many different ports on loopback, free a moment ago; for a process that is started at once and lives shortly. */
+/**
+ * That many different ports on loopback, free a moment ago. Drawn, so that two who ask at one moment get different ones,
+ * and below all that others take: the blocks of stacks, and the ports that the system hands to outgoing connections.
+ * @throws Error when nearly all are taken
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => listen(0)));
-  const ports = servers.map((server) => (server?.address() as AddressInfo | null)?.port);
-  await Promise.all(servers.map((server) => new Promise((done) => server?.close(done))));
-  return ports.filter((port) => port !== undefined);
+  const ports = new Set<number>();
+  for (let drawn = 0; ports.size < count; drawn++) {
+    if (drawn === DRAWS_MAX) throw new Error(`no ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
+    const port = randomInt(FIRST_DRAWN_PORT, FIRST_PORT);
+    if (await isPortFree(port)) ports.add(port);
+  }
+  return [...ports];
 }
 
 /** `PLAYLINE_KAFKA_PORT` for `kafka`, `PLAYLINE_EVENT_WRITER_ADMIN_PORT` for `event-writer-admin`. */

@@ -31,6 +31,12 @@ export const SERVICES = [
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
 
+/** Options of Node that a service runs with wherever it runs: what is measured or tried of it must be the same process. */
+export function nodeOptionsOf(name: ServiceName): readonly string[] {
+  const service: ServiceEntry | undefined = SERVICES.find((each) => each.name === name);
+  return service?.nodeOptions ?? [];
+}
+
 /** Port names of the given services: one for operation each, one more for those the world talks to. */
 export function portNamesOf(services: readonly ServiceEntry[]): string[] {
   return services.flatMap((service) => [

@@ -5,7 +5,7 @@ import { createKey, refreshKey } from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applyTopics } from '@playline/infra/kafka';
-import { freePorts } from '@playline/infra/local';
+import { freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { type Stores, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { type Client, createClient } from './client.ts';
@@ -54,7 +54,7 @@ export async function startGateway(
   const keys = await mintKeys(stores.redis, `test-${tag}`);
   const place = { environmentId: `test-${tag}-production`, topicPrefix: prefix };
   const [httpPort, adminPort] = await freePorts(2);
-  const gateway = spawn(process.execPath, ['services/gateway/src/main.ts'], {
+  const gateway = spawn(process.execPath, [...nodeOptionsOf('gateway'), 'services/gateway/src/main.ts'], {
     stdio: ['ignore', 'inherit', 'inherit'],
     env: {
       ...process.env,

@@ -21,8 +21,10 @@ describe('a writer that is killed', () => {
 
   it.each(KILL_POINTS.map((point, seed) => [point, seed] as const))(
     '%s leaves every record in the table once (seed %i)',
-    async (_, seed) => {
-      expect((await run.run(planKill(seed))).differences).toEqual([]);
+    async (point, seed) => {
+      // An heir that stands by may take the partitions before the writer comes to the point: it then dies elsewhere.
+      const plan = { ...planKill(seed), passages: 0, standsBy: point === 'at any moment' };
+      expect(await run.run(plan)).toEqual({ differences: [], reached: true });
     },
     SEED_MAX_MS,
   );

@@ -7,8 +7,8 @@ import { listen } from './writer-kafka-gate.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
-/** Some transactions' worth: a replay takes a hundred letters at a time. */
-const LETTERS = 500;
+/** A replay takes a hundred letters at a time: more transactions than all kills together let pass. */
+const LETTERS = 1_000;
 const KILLS = 3;
 const PASSAGES_MAX = 2;
 
@@ -74,7 +74,9 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
     };
     const arrivesLate = random.chance(0.5);
     command.kafka.watch = { of: 'transactions', ...(random.chance(0.5) ? { arrived: hold } : { answered: hold }) };
-    await Promise.race([reached.promise, until('the command has ended', () => command.gone, WAIT_MAX_MS)]);
+    const ended = until('the command has ended', () => command.gone, WAIT_MAX_MS).then(() => false);
+    const isReached = await Promise.race([reached.promise.then(() => true), ended]);
+    assert.ok(isReached, 'the replay has ended before the transaction at whose end it was to be killed');
     await end(command, { arrivesLate, release: released.resolve });
   } finally {
     await command.close();

@@ -19,7 +19,7 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
     const gateway = await startGateway(FUZZ_SETTINGS, stores);
     try {
       console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
-      const report = await runFuzz({ gateway, brokers: stores.kafka, seed, seconds });
+      const report = await runFuzz({ gateway, brokers: stores.kafka, seed, bound: { seconds } });
       console.log(JSON.stringify(report, null, 2));
       const { faults, missing: lost, repeated, unwanted } = report;
       const isSound = faults.length + lost.length + repeated.length + unwanted.length === 0;

@@ -12,7 +12,8 @@ export interface FuzzOptions {
   brokers: readonly string[];
   /** Of the first bodies; each twenty take the next one. */
   seed: number;
-  seconds: number;
+  /** How many seeds, which is the same bodies each time, or how long. */
+  bound: { seeds: number } | { seconds: number };
 }
 
 export interface FuzzReport {
@@ -45,8 +46,8 @@ const FAULTS_MAX = 20;
 /** Enough of a body to see what it is; its seed makes the rest. */
 const SHOWN_CHARACTERS = 3000;
 
-/** Posts generated bodies until the time is over, then compares what was accepted with the log. */
-export async function runFuzz({ gateway, brokers, seed, seconds }: FuzzOptions): Promise<FuzzReport> {
+/** Posts generated bodies up to the bound, then compares what was accepted with the log. */
+export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions): Promise<FuzzReport> {
   const judge = createJudge((await gateway.request('/openapi.json')).body);
   const report: FuzzReport = {
     ...{ seeds: [seed, seed], requests: 0, accepted: 0, rejected: 0, byStatus: {}, faults: [] },
@@ -54,8 +55,9 @@ export async function runFuzz({ gateway, brokers, seed, seconds }: FuzzOptions):
   };
   const [accepted, rejected] = [new Set<string>(), new Set<string>()];
   const startedAt = Date.now();
-  const endAt = startedAt + seconds * 1000;
-  for (let next = seed; Date.now() < endAt; next++) {
+  const goesOn = (next: number) =>
+    'seeds' in bound ? next < seed + bound.seeds : Date.now() < startedAt + bound.seconds * 1000;
+  for (let next = seed; goesOn(next); next++) {
     report.seeds[1] = next + 1;
     for (const body of fc.sample(fuzzBodies(startedAt), { numRuns: BODIES_PER_SEED, seed: next })) {
       const answer = await post(gateway, body.text);

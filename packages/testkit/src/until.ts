@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** Below the deadlines of vitest, whose words would not name what was waited for; long enough for a busy machine. */
+const DEADLINE_MS = 60_000;
+
 /**
  * Waits until `condition` gives a truthy value and returns it.
  * @throws Error with `what` and the last fault when `deadlineMs` passes first
@@ -7,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export async function until<T>(
   what: string,
   condition: () => Promise<T> | T,
-  deadlineMs = 20_000,
+  deadlineMs = DEADLINE_MS,
 ): Promise<NonNullable<T>> {
   const end = Date.now() + deadlineMs;
   let fault: unknown = null;

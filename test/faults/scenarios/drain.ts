@@ -13,30 +13,31 @@ import { countRecords } from './log-growth.ts';
 /** No machine is so slow that a request meets it: what is refused here is refused for another reason. */
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 
-async function bytesInFlight({ adminUrl }: ServiceProcess): Promise<number> {
+/** They must all fit into one deadline of the gateway, with what the drain takes. */
+const HELD_MAX = 3;
+
+/** Batches that a gateway has read since it started, and handed to the broker. */
+async function countRead({ adminUrl }: ServiceProcess): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  return Number(/^gateway_bytes_in_flight(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1] ?? 0);
+  const lines = text.matchAll(/^gateway_batches_total\{[^}]*\} (\S+)$/gm);
+  return [...lines].reduce((total, [, value]) => total + Number(value), 0);
 }
 
-/** Batches that the gateway has taken and the broker has not acknowledged: one by one, so that each is really there. */
-async function holdBatches(trial: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
-  const { random, ledger, key } = trial;
+/** Batches that the gateway has taken and the broker has not acknowledged: each is really there. */
+async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
-  const open: Promise<Attempt>[] = [];
-  for (let count = random.integer(1, 6); count > 0; count--) {
-    const held = await bytesInFlight(gateway);
-    const messages = Array.from({ length: random.integer(1, 20) }, () => createMessage(random));
+  const before = await countRead(gateway);
+  const batches = Array.from({ length: random.integer(1, HELD_MAX) }, () =>
+    Array.from({ length: random.integer(1, 20) }, () => createMessage(random)),
+  );
+  const open = batches.map(async (messages) => {
     const ids = messages.map(({ messageId }) => messageId);
     ledger.send(ids);
-    const answer = post({ url: gateway.url, key, body: JSON.stringify({ messages }), agent });
-    open.push(
-      answer.then((attempt) => {
-        ledger.note(ids, attempt);
-        return attempt;
-      }),
-    );
-    await waitFor('the gateway holds the batch', async () => (await bytesInFlight(gateway)) > held);
-  }
+    const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages }), agent });
+    ledger.note(ids, attempt);
+    return attempt;
+  });
+  await waitFor('the gateway holds the batches', async () => (await countRead(gateway)) === before + batches.length);
   return open;
 }
 

@@ -19,16 +19,36 @@ export interface Outage {
 
 /** How late this machine is: what an idle request and a timer take longer than nothing. */
 interface Lateness {
-  worstMs: number;
+  /** The most so far, a round that has not ended included. */
+  worstMs(): number;
+  /** @throws what ended the rounds, when a request was not answered */
+  end(): void;
 }
 
-async function watchLateness(gateway: ServiceProcess, { isOver }: { isOver: () => boolean }, late: Lateness) {
-  while (!isOver()) {
-    const beganAt = performance.now();
-    await fetch(`${gateway.adminUrl}/livez`).then((answer) => answer.arrayBuffer());
-    await delay(LOOK_EVERY_MS);
-    late.worstMs = Math.max(late.worstMs, performance.now() - beganAt - LOOK_EVERY_MS);
-  }
+function watchLateness({ adminUrl }: ServiceProcess): Lateness {
+  let over = false;
+  const faults: unknown[] = [];
+  let worstMs = 0;
+  let roundBeganAt = performance.now();
+  const lateMs = () => performance.now() - roundBeganAt - LOOK_EVERY_MS;
+  const watch = async () => {
+    while (!over) {
+      roundBeganAt = performance.now();
+      // A connection each: one that was kept may be ended from the other side while this process stands still.
+      const answer = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
+      await answer.arrayBuffer();
+      await delay(LOOK_EVERY_MS);
+      worstMs = Math.max(worstMs, lateMs());
+    }
+  };
+  void watch().catch((error: unknown) => void faults.push(error));
+  return {
+    worstMs: () => Math.max(worstMs, lateMs()),
+    end: () => {
+      over = true;
+      if (faults.length > 0) throw new Error(`the gateway did not answer /livez (${faults})`);
+    },
+  };
 }
 
 /**
@@ -37,18 +57,16 @@ async function watchLateness(gateway: ServiceProcess, { isOver }: { isOver: () =
  */
 export function watchOutage(gateway: ServiceProcess, ledger: Ledger): Outage {
   const beganAt = performance.now();
-  const late: Lateness = { worstMs: 0 };
-  let over = false;
-  const watching = watchLateness(gateway, { isOver: () => over }, late).catch((error) => error as Error);
-  void watching;
+  const late = watchLateness(gateway);
   const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
     check: () => {
-      over = true;
-      checkStatuses(ledger.attempts.filter((attempt) => attempt.beganAt > beganAt));
-      checkFirst(refusals(), { beganAt, lateMs: late.worstMs });
+      const lateMs = late.worstMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
+      late.end();
+      checkStatuses(ledger.attempts.filter((attempt) => attempt.beganAt > beganAt));
+      checkFirst(refusals(), { beganAt, lateMs });
     },
   };
 }

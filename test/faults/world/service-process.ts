@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/local';
+import { CHECKOUT, nodeOptionsOf } from '@playline/infra/local';
 import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
@@ -42,7 +42,7 @@ export interface ServiceStart {
 /** A service gives itself 25 s to drain. */
 const CLOSE_MAX_MS = 28_000;
 /** A process starts in a second on a machine that is idle; this is for one that is not. */
-const READY_MAX_MS = 60_000;
+const READY_MAX_MS = 90_000;
 const LOG_CHARACTERS_MAX = 2_000;
 /** Children that still run when this process ends for whatever reason. */
 const running = new Set<ChildProcess>();
@@ -58,11 +58,15 @@ export function endOf(logFile: string): string {
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a');
-  const child = spawn(process.execPath, [join(CHECKOUT, 'services', service, 'src', 'main.ts')], {
-    cwd: CHECKOUT,
-    env: { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1', ...environment, ...ports },
-    stdio: ['ignore', log, log],
-  });
+  const child = spawn(
+    process.execPath,
+    [...nodeOptionsOf(service), join(CHECKOUT, 'services', service, 'src', 'main.ts')],
+    {
+      cwd: CHECKOUT,
+      env: { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1', ...environment, ...ports },
+      stdio: ['ignore', log, log],
+    },
+  );
   closeSync(log);
   running.add(child);
   return child;

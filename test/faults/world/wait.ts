@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 25;
+/** Long enough for a machine that does much else; one that is not reached costs nothing. */
+const WAIT_MAX_MS = 90_000;
 
 /**
  * Waits until a condition gives a truthy value and returns it. Of its own, because the testkit is for test files alone
@@ -10,7 +12,7 @@ const POLL_MS = 25;
 export async function waitFor<T>(
   what: string,
   condition: () => Promise<T> | T,
-  maxMs = 30_000,
+  maxMs = WAIT_MAX_MS,
 ): Promise<NonNullable<T>> {
   const end = Date.now() + maxMs;
   let fault: unknown = null;

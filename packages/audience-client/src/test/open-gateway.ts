@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { CHECKOUT, freePorts } from '@playline/infra/local';
+import { CHECKOUT, freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 
@@ -70,7 +70,7 @@ async function createKey(project: string, topicPrefix: string): Promise<string> 
 async function openProcess(topicPrefix: string): Promise<{ url: string; close(): Promise<void> }> {
   const stores = testStores();
   const [httpPort, adminPort] = await freePorts(2);
-  const child = spawn(process.execPath, ['services/gateway/src/main.ts'], {
+  const child = spawn(process.execPath, [...nodeOptionsOf('gateway'), 'services/gateway/src/main.ts'], {
     cwd: CHECKOUT,
     stdio: ['ignore', 'inherit', 'inherit'],
     env: {

@@ -80,16 +80,16 @@ export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
 /** What happens before each call that a command makes to Redis; a fault is the end of the command. */
 export interface Fate {
-  beforeCall: ((name: string) => Promise<void> | void) | null;
+  beforeCall: ((name: string, store: keyof RebuildTargets) => Promise<void> | void) | null;
 }
 
 /** A store whose calls meet their fate; it is closed whatever happens. */
-function withFate<S extends object>(store: S, fate: Fate): S {
+function withFate<S extends object>(store: S, fate: Fate, of: keyof RebuildTargets): S {
   const get = (target: S, name: string | symbol) => {
     const member: unknown = Reflect.get(target, name);
     if (typeof member !== 'function' || typeof name !== 'string' || name === 'close') return member;
     return async (...args: unknown[]) => {
-      await fate.beforeCall?.(name);
+      await fate.beforeCall?.(name, of);
       return Reflect.apply(member, target, args);
     };
   };
@@ -102,9 +102,12 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
   type GraphOptions = Parameters<typeof openRedisIdentityGraph>[0];
   const adapters = {
     ...log,
-    openRedisIdentityGraph: async (options: GraphOptions) => withFate(await openRedisIdentityGraph(options), fate),
-    openRedisConsentStore: async (options: { url: string }) => withFate(await openRedisConsentStore(options), fate),
-    openRedisErasureHolds: async (options: { url: string }) => withFate(await openRedisErasureHolds(options), fate),
+    openRedisIdentityGraph: async (options: GraphOptions) =>
+      withFate(await openRedisIdentityGraph(options), fate, 'graph'),
+    openRedisConsentStore: async (options: { url: string }) =>
+      withFate(await openRedisConsentStore(options), fate, 'consents'),
+    openRedisErasureHolds: async (options: { url: string }) =>
+      withFate(await openRedisErasureHolds(options), fate, 'holds'),
   };
   const keys = { name: 'keys', summary: '', help: '', run: async () => EXIT.ok };
   const addresses = createAddresses(config, '/nowhere');
