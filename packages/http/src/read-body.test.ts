@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import type { UseBodyOptions } from './read-body.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
 
 describe('a body', () => {
@@ -181,4 +182,9 @@ describe('a body', () => {
     expect((await fetch(`${url}/v1/items/1`)).status).toBe(200);
     expect(faults).toEqual([]);
   });
+});
+
+it('bytes that are good until a function returns are given to no async one: the compiler refuses it', () => {
+  expectTypeOf<UseBodyOptions<Promise<number>>['use']>().returns.toBeNever();
+  expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
 });

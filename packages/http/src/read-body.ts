@@ -22,9 +22,15 @@ export function readBody(request: IncomingMessage, plan: BodyPlan, options: Read
   return readRaw(request, plan, { ...options, use: (chunks) => decodeBody(join(chunks), plan) });
 }
 
+/** What is there when a function returns: no promise of it. */
+type AtOnce<T> = T extends PromiseLike<unknown> ? never : T;
+
 export interface UseBodyOptions<T> extends ReadBodyOptions {
-  /** Called once with the whole body. Its bytes are good until it returns: other bodies come to stand in their place. */
-  use(body: Buffer): T;
+  /**
+   * Called once with the whole body. Its bytes are good until it returns: other bodies come to stand in their place. So
+   * it cannot be async.
+   */
+  use(body: Buffer): AtOnce<T>;
 }
 
 /**

@@ -120,13 +120,15 @@ describe('the linker', () => {
       toOutgoing(LINKS, toFact({ environmentId: 'a:{b}' })),
       toOutgoing(LINKS, toFact({ toId: ' ' })),
       toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'email', fromId: '' })),
+      toOutgoing(LINKS, toFact({ receivedAt: 2 ** 48 })),
+      toOutgoing(LINKS, toFact({ eventTime: 2 ** 52 })),
       good,
     ]);
-    await until('all are committed', () => bench.committed() === 8);
+    await until('all are committed', () => bench.committed() === 10);
     const reasons = bench.log.records(`${LINKS}.dead`).map(({ headers }) => String(headers.reason));
     expect(reasons.sort()).toEqual([
       ...['blank id', 'blank id', 'no schema id', 'not a record of schema 7', 'not an environment id'],
-      ...['schema 99 is not the one of a link fact', 'unknown identity kind'],
+      ...['schema 99 is not the one of a link fact', 'time out of range', 'time out of range', 'unknown identity kind'],
     ]);
     expect(bench.decisions()).toHaveLength(1);
     await linker.close();

@@ -61,6 +61,21 @@ it('counts letters that nothing has settled and the log still has, whenever it i
   );
 });
 
+it('counts letters of one topic up to its bound, however many partitions they stand in', async () => {
+  const { reader, addLetter } = createLog();
+  for (let letter = 0; letter < 4; letter++) addLetter();
+  const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
+  for (const [openMax, counted] of [
+    [5, 5],
+    [4, 4],
+    [100, 12],
+  ] as const) {
+    const letters = createOpenLetters({ ...reader, bounds }, ['a'], openMax);
+    await letters.refresh();
+    expect(letters.counts().get('a')).toBe(counted);
+  }
+});
+
 it('tells the number with the metrics, and the last one known while the log does not answer', async () => {
   const { log, reader, addLetter } = createLog();
   const metrics = createMetrics('test');

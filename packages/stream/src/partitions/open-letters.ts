@@ -11,6 +11,8 @@ const COLLECT_MAX_MS = 1_000;
 /** Open letters of one topic that are counted: some tens of megabytes. More are an outage, and one more says nothing. */
 const OPEN_MAX = 1_000_000;
 
+const HELP = `Dead letters that are neither replayed nor dropped; those past ${OPEN_MAX} of a topic are not counted`;
+
 interface LetterPartition {
   next: number;
   readonly open: Set<number>;
@@ -29,13 +31,23 @@ function settledOffsetOf({ headers }: StreamRecord): number | null {
   return text === undefined ? null : Number(String(text));
 }
 
-/** @param topics whose dead letters are counted, not the dead-letter topics themselves */
-export function createOpenLetters(log: LogReader, topics: readonly string[]): OpenLetters {
+function openIn(partitions: ReadonlyMap<number, LetterPartition>): number {
+  let count = 0;
+  for (const { open } of partitions.values()) count += open.size;
+  return count;
+}
+
+/**
+ * @param topics whose dead letters are counted, not the dead-letter topics themselves
+ * @param openMax letters of one topic that are counted at most
+ */
+export function createOpenLetters(log: LogReader, topics: readonly string[], openMax = OPEN_MAX): OpenLetters {
   const known = new Map<string, Map<number, LetterPartition>>();
   const readOn = async (topic: string, partitions: Map<number, LetterPartition>) => {
     const deadTopic = deadLetterTopicOf(topic);
     for (const { partition, start, end } of await log.bounds(deadTopic)) {
       const letters = partitions.get(partition) ?? { next: start, open: new Set<number>() };
+      partitions.set(partition, letters);
       // A topic made anew begins again, and its offsets mean other letters.
       if (end < letters.next) {
         letters.open.clear();
@@ -45,11 +57,10 @@ export function createOpenLetters(log: LogReader, topics: readonly string[]): Op
       for await (const record of log.read({ topic: deadTopic, partition, start: Math.max(start, letters.next), end })) {
         const settled = settledOffsetOf(record);
         if (settled !== null) letters.open.delete(settled);
-        else if (letters.open.size < OPEN_MAX) letters.open.add(record.offset);
+        else if (openIn(partitions) < openMax) letters.open.add(record.offset);
         letters.next = record.offset + 1;
       }
       letters.next = Math.max(letters.next, end);
-      partitions.set(partition, letters);
     }
     known.set(topic, partitions);
   };
@@ -57,13 +68,7 @@ export function createOpenLetters(log: LogReader, topics: readonly string[]): Op
     async refresh() {
       for (const topic of topics) await readOn(topic, known.get(topic) ?? new Map());
     },
-    counts: () =>
-      new Map(
-        [...known].map(([topic, partitions]) => [
-          topic,
-          [...partitions.values()].reduce((n, { open }) => n + open.size, 0),
-        ]),
-      ),
+    counts: () => new Map([...known].map(([topic, partitions]) => [topic, openIn(partitions)])),
   };
 }
 
@@ -85,7 +90,7 @@ export function reportOpenLetters(letters: OpenLetters, metrics: Metrics): void 
       });
     return reading;
   };
-  metrics.collectedGauge('stream_dead_letters_open', 'Dead letters that are neither replayed nor dropped', {
+  metrics.collectedGauge('stream_dead_letters_open', HELP, {
     labelNames: ['topic'],
     async collect(gauge) {
       await Promise.race([readOn(), delay(COLLECT_MAX_MS, undefined, { ref: false })]);

@@ -59,8 +59,12 @@ export function createApplyFacts(
         const after = known.get(name)!;
         const end = next < facts.length ? chunk.at(-1)!.offset : through;
         const applying = retryable(graph.apply({ ...source, after, through: end, facts: chunk }, onPart));
-        chunk = prepare(next);
-        await applying;
+        try {
+          chunk = prepare(next);
+        } finally {
+          // Nothing of this batch runs any more when its caller hears that it failed.
+          await applying;
+        }
         known.set(name, Math.max(after, end));
         if (next >= facts.length) return;
       }

@@ -17,6 +17,8 @@ export type SchemaSource = (id: number) => Promise<string | null>;
 
 const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
+/** The graph keeps times in six bytes: up to the year 10,889. */
+const TIME_END_MS = 2 ** 48;
 
 /**
  * Creates the step that reads a record of the link topic. A record that is no link fact is a dead letter; a registry
@@ -57,13 +59,18 @@ function isSameSchema(a: string, b: string): boolean {
   return JSON.stringify(JSON.parse(a)) === JSON.stringify(JSON.parse(b));
 }
 
-/** Avro knows text; which texts are environments, kinds and ids is checked here, before any of them names a key. */
+/** Avro knows text and numbers; which are environments, kinds, ids and times is checked here, before any names a key. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!ENVIRONMENT_ID.test(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   const isFromMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
   if (fact.toId.trim() === '' || isFromMissing) return { kind: 'deadLetter', reason: 'blank id' };
+  if (!isTime(fact.receivedAt) || !isTime(fact.eventTime)) return { kind: 'deadLetter', reason: 'time out of range' };
   return { kind: 'fact', fact };
+}
+
+function isTime(timeMs: number): boolean {
+  return Number.isSafeInteger(timeMs) && timeMs < TIME_END_MS;
 }
 
 function isKind(kind: string): kind is IdentityKind {

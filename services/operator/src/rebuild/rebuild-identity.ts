@@ -16,7 +16,7 @@ export interface RebuiltIdentity {
 /**
  * Restores a Redis that was emptied: fences, graph, consents, holds, and the epoch when all of them are there, because
  * it is the word for it that linkers and gateways wait for. A run that was cut short has minted none, and is repeated.
- * @throws Error when there is an epoch, or of a store
+ * @throws Error when there is an epoch, when the consents logged meanwhile are not back behind it, or of a store
  */
 export async function rebuildIdentity(
   sources: RebuildSources,
@@ -32,9 +32,15 @@ export async function rebuildIdentity(
   // Late, since requests may be made while the graph is read.
   const holds = await restoreHolds(sources, targets);
   const epoch = await graph.mintEpoch();
-  const consents = sum(rebuilt, await restoreLaterConsents(sources, targets, tail));
+  // Behind the epoch: before it a gateway logs changes that it cannot store, up to the last moment.
+  const later = await restoreLaterConsents(sources, targets, tail).catch((cause: unknown) => {
+    throw new Error(`everything is back and in use but ${CONSENTS_LEFT}`, { cause });
+  });
+  const consents = sum(rebuilt, later);
   return { graph: restored, consents, holds, epoch };
 }
+
+const CONSENTS_LEFT = 'the consents logged meanwhile: run npm run consent -- rebuild';
 
 /**
  * An epoch says that everything is there, and linkers work with it: loading over it would undo what they do. Whoever
@@ -42,4 +48,5 @@ export async function rebuildIdentity(
  */
 const IN_USE =
   'the identity graph has an epoch: it is whole and in use, and was left alone. If it was initialised by mistake or ' +
-  'comes from an old copy, empty that database of Redis (FLUSHDB), which stops all consumers, and run npm run rebuild';
+  'comes from an old copy, empty that database of Redis (FLUSHDB), which stops all consumers, and run npm run rebuild; ' +
+  `if a rebuild ended with a fault behind its epoch, it lacks ${CONSENTS_LEFT}`;

@@ -210,6 +210,25 @@ describe('a Redis that was emptied', () => {
     expect(await fixture.targets.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
   });
 
+  it('says that consents are missing when it fails behind the epoch, and how they come back', async () => {
+    await fixture.wipe();
+    const identityKey = randomBytes(16);
+    let isMinted = false;
+    fixture.fate.beforeCall = async (name) => {
+      if (isMinted) throw new Error('killed');
+      if (name === 'mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
+      isMinted = name === 'mintEpoch';
+    };
+    const cut = await fixture.restore('rebuild');
+    fixture.fate.beforeCall = null;
+    expect(cut).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
+    const again = await fixture.restore('rebuild');
+    expect(again).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
+    expect(await fixture.targets.consents.read('test-one', identityKey)).not.toMatchObject({ status: 'none' });
+    expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
+    expect(await fixture.targets.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
+  });
+
   it('is not declared new, and not rebuilt for a group that is not the linkers’', async () => {
     await fixture.wipe();
     const init = await fixture.restore('identity', 'init');

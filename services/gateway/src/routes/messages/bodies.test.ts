@@ -1,4 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { expectEnvelope, message, openGateway, sentMessages } from '../../test/open-gateway.ts';
 
@@ -62,6 +63,20 @@ describe('a body', () => {
     const stored = sentMessages(producer).map(({ anonymousId, properties }) => `${anonymousId} ${properties}`);
     const expected = bodies.flat().map((each) => `${each.anonymousId} ${JSON.stringify(each.properties)}`);
     expect(stored.sort()).toEqual(expected.sort());
+  });
+
+  it('of white space and one message holds the memory of that message while it waits, which is what is counted', async () => {
+    const { post, producer, metrics } = await openGateway();
+    const body = gzipSync(JSON.stringify({ messages: [message()] }).padEnd(LIMIT));
+    producer.mode = 'hold';
+    const answers = Array.from({ length: 12 }, () => post(body, { 'content-encoding': 'gzip' }));
+    await until('all are in flight', () => producer.sent.length === answers.length);
+    const records = producer.sent.flatMap((send) => send.records);
+    const pinned = new Set(records.flatMap(({ key, value }) => [value.buffer, ...(key === null ? [] : [key.buffer])]));
+    expect([...pinned].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThanOrEqual(LIMIT);
+    expect(await metrics()).toMatch(/gateway_bytes_in_flight{service="gateway"} [1-9][0-9]{3}\n/);
+    for (const { done } of producer.sent) done(null);
+    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
   });
 
   it('with one message above 32 KiB loses that message alone, by its bytes as they stand in the body', async () => {

@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import {
+  createScannedBatch,
+  createScannedEncoder,
+  type EncodedRecord,
+  FIELD,
+  ROW_SHIFT,
+  type ScannedBatch,
+} from './index.ts';
+
+const MIB = 1024 * 1024;
+const SLAB_BYTES = MIB / 2;
+const ENVELOPE = { schemaId: 7, environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
+
+/** Pages with a title, at the end of a body of a mebibyte; what stands before them is white space. */
+function pagesWith(title: string, count = 1): ScannedBatch {
+  const batch = createScannedBatch();
+  const [type, text] = [Buffer.from('page'), Buffer.from(title)];
+  const parts = Array.from({ length: count }, () => [type, text]).flat();
+  batch.body = Buffer.concat([Buffer.alloc(MIB - count * (type.length + text.length), ' '), ...parts]);
+  batch.count = count;
+  const put = (message: number, field: number, [start, length]: readonly [number, number]) => {
+    const slot = (message << ROW_SHIFT) + field;
+    batch.starts[slot] = start;
+    batch.ends[slot] = start + length;
+  };
+  for (let message = 0; message < count; message++) {
+    const at = MIB - (count - message) * (type.length + text.length);
+    put(message, FIELD.type, [at, type.length]);
+    put(message, FIELD.pageTitle, [at + type.length, text.length]);
+    if (title.includes('\\')) batch.escaped[message] = 1 << FIELD.pageTitle;
+  }
+  return batch;
+}
+
+const bytesOf = (records: readonly EncodedRecord[]) => records.reduce((sum, { value }) => sum + value.length, 0);
+/** Bytes that cannot be collected while the records are held. */
+const pinnedBy = (records: readonly EncodedRecord[]) =>
+  [...new Set(records.map(({ value }) => value.buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0);
+
+it.each([
+  ['one small message', 'home', 1],
+  ['messages of escapes, which are a sixth as long when stored', '\\u0041'.repeat(1_000), 100],
+  ['messages that fill them', 'x'.repeat(10_000), 100],
+])('records of large bodies of %s hold little more memory than their own bytes', (_, title, count) => {
+  const encode = createScannedEncoder();
+  const records = Array.from({ length: 20 }, () =>
+    encode(pagesWith(title, count), ENVELOPE, () => Buffer.alloc(16)),
+  ).flat();
+  expect(records).toHaveLength(20 * count);
+  expect(pinnedBy(records)).toBeLessThan(2 * bytesOf(records) + SLAB_BYTES + 1);
+});

@@ -1,0 +1,33 @@
+import { createGraphFact } from '@playline/identity';
+import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { expect, it } from 'vitest';
+import { createParts, toFact } from '../test/linking.ts';
+import { createApplyFacts } from './apply-facts.ts';
+
+const SOURCE = { generation: 0, partition: 0 };
+/** More than go to the graph at once. */
+const FACTS = 600;
+
+it('leaves no call of the graph behind when the facts after it cannot be prepared', async () => {
+  const graph = openMemoryIdentityGraph();
+  await graph.mintEpoch();
+  let running = 0;
+  const slow: typeof graph = {
+    ...graph,
+    async apply(block, onPart) {
+      running++;
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      return graph.apply(block, onPart);
+    },
+  };
+  const toGraphFact = createGraphFact(createParts().rules);
+  const { resume, apply } = createApplyFacts(slow, (fact, offset) => {
+    if (offset === FACTS - 1) throw new Error('no key');
+    return toGraphFact(fact, offset);
+  });
+  await resume(SOURCE);
+  const facts = Array.from({ length: FACTS }, (_, offset) => ({ offset, fact: toFact({}) }));
+  await expect(apply(SOURCE, facts, { through: FACTS - 1, onPart: () => {} })).rejects.toThrow('no key');
+  expect(running).toBe(0);
+});
