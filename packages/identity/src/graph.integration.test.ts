@@ -219,6 +219,32 @@ describe.each([
     expect(await rootOf('anonymous:a')).toBeNull();
   });
 
+  it.each([
+    ['somebody new', 'epic:z'],
+    ['one of them', 'anonymous:a'],
+  ] as const)(
+    'keeps those whose root was erased and left out by a rebuild when it is linked anew, to %s',
+    async (_, to) => {
+      await graph.close();
+      graph = await open();
+      const { environmentId } = scenario;
+      const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
+      await graph.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
+      const member = { environmentId, root: root!, linkedAt: NOW + 1 };
+      await graph.load([
+        { ...member, key: a!, kind: 'anonymous' },
+        { ...member, key: b!, kind: 'custom' },
+      ]);
+      await graph.mintEpoch();
+      await alias('steam:r', to, NOW + 2);
+      const everybody = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
+      for (const key of everybody) {
+        expect((await graph.membersOf(environmentId, key)).map((each) => each.key)).toEqual(everybody);
+        expect(await graph.rootOf(environmentId, key)).toEqual(root);
+      }
+    },
+  );
+
   it('does nothing without an epoch, is loaded only without one, and keeps the first epoch minted', async () => {
     await graph.close();
     graph = await open();

@@ -24,6 +24,8 @@ function judge(state: EnvironmentState, question: Question): Verdict {
   const [a, b] = [step.aKey.toString('hex'), step.bKey.toString('hex')];
   if (step.blocked) return refuse('blocked');
   if (isFenced(state, a, fact) || isFenced(state, b, fact)) return refuse('fenced');
+  rejoin(state, a, { kind: step.aKind, linkedAt: fact.receivedAt });
+  rejoin(state, b, { kind: step.bKind, linkedAt: fact.receivedAt });
   const [rootA, rootB] = [state.roots.get(a), state.roots.get(b)];
   if (a === b || (rootA !== undefined && rootA === rootB))
     return { outcome: 'unchanged', reason: '', root: Buffer.from(rootA ?? a, 'hex'), moved: [] };
@@ -35,6 +37,17 @@ function judge(state: EnvironmentState, question: Question): Verdict {
   const reason = refusalOf(sideA, sideB, question);
   if (reason !== null) return refuse(reason);
   return join(state, { root: rootA ?? a, side: sideA }, { root: rootB ?? b, side: sideB });
+}
+
+/**
+ * A rebuild leaves an erased identity out, and others may still have it for their root. Linked again, it belongs to
+ * them: tables call them by its key, and it by its own.
+ */
+function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
+  const left = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
+  if (left === undefined) return;
+  left.set(key, member);
+  state.roots.set(key, key);
 }
 
 function refuse(reason: RefusalReason): Verdict {

@@ -52,6 +52,8 @@ end
 local function judge(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
+  rejoin(env, step.a, step.a_kind, fact)
+  rejoin(env, step.b, step.b_kind, fact)
   local a, b = component_of(env, step.a), component_of(env, step.b)
   if step.a == step.b or (a and a == b) then return 'n', '-', a and a.root or step.a, 0, '' end
   if b then
@@ -101,7 +103,8 @@ local function lacks_others(env, fact)
   local step = fact.steps[1]
   if not step or not step.needs_others then return false end
   local b = component_of(env, step.b)
-  if not b or b == component_of(env, step.a) then return false end
+  if not b then return is_left_root(env, step.b) end
+  if b == component_of(env, step.a) then return false end
   return bit.band(b.kinds, bit.bnot(KIND_BITS.a + KIND_BITS.u + KIND_BITS[step.a_kind])) ~= 0
 end
 

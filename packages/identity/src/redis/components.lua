@@ -74,12 +74,16 @@ local function index_of(env, key)
 end
 
 -- Fences are few: a map with a bit a bucket says where to look.
-local function is_fenced(env, key, fact)
+local function may_have_fence(env, key)
   if not env.fenced then return false end
   local bucket = bucket_of(key)
   local bits = byte(env.fenced, floor(bucket / 8) + 1) or 0
-  if floor(bits / 2 ^ (7 - bucket % 8)) % 2 == 0 then return false end
-  local cutoff = tonumber(call('HGET', env.fences .. bucket, key) or nil)
+  return floor(bits / 2 ^ (7 - bucket % 8)) % 2 == 1
+end
+
+local function is_fenced(env, key, fact)
+  if not may_have_fence(env, key) then return false end
+  local cutoff = tonumber(call('HGET', env.fences .. bucket_of(key), key) or nil)
   return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
 end
 
@@ -113,6 +117,25 @@ local function new_component(key, kind, fact)
     root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true, into = false,
     parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
   }
+end
+
+-- A rebuild leaves an erased identity out, and others may still have it for their root.
+local function is_left_root(env, key)
+  if not may_have_fence(env, key) or component_of(env, key) then return false end
+  local stored = env.stored[key]
+  if stored then return not stored.into end
+  return call('EXISTS', env.members .. key) == 1
+end
+
+-- Linked again, such a root belongs to those who have it for their root: a component of its own would take their place.
+local function rejoin(env, key, kind, fact)
+  if not is_left_root(env, key) then return end
+  local component = env.stored[key] or load_component(env, key)
+  component.parts[#component.parts + 1] = { blob = key .. kind .. fact.received_at_bytes, root = false }
+  component.size = component.size + 1
+  component.kinds = bit.bor(component.kinds, KIND_BITS[kind])
+  component.anonymous_ids = component.anonymous_ids + (kind == 'a' and 1 or 0)
+  env.components[key], env.changed[component] = component, true
 end
 
 -- Everybody of `lost` moves to the root of `kept`. Returns their number and their members.
