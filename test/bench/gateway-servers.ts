@@ -71,6 +71,7 @@ export function peerEnvironment(bench: Bench): Record<string, string> {
     ...bench.environment,
     BENCH_KEY: bench.accessKey,
     BENCH_TOPIC: `${bench.topicPrefix}${TOPICS.messages.name}.dead`,
+    BENCH_LINKS_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}.dead`,
   };
 }
 
