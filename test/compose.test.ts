@@ -1,6 +1,6 @@
 /** No container engine runs here: the file is held against the rules of Compose and against the local stack. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { SERVICES } from '@playline/infra/local';
+import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -57,6 +57,8 @@ const processes = containers.flatMap(([name, container]) => {
 });
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
 const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
+
+const entryOf = (name: string): ServiceEntry | undefined => SERVICES.find((service) => service.name === name);
 
 describe('docker-compose.yml', () => {
   it('uses nothing but what the Compose specification knows', () => {
@@ -145,9 +147,10 @@ describe('docker-compose.yml and the services', () => {
     expect(services.map(({ name }) => name).sort()).toEqual(there.sort());
   });
 
-  it.each(configured)('agree on every setting of $name', async ({ file, container }) => {
+  it.each(configured)('agree on every setting of $name', async ({ name, file, container }) => {
     const schema = await readSettings(file.split('/')[1] ?? '');
-    const unknown = Object.keys(container.environment).filter((variable) => !(variable in schema.shape));
+    const settings = { ...schema.shape, ...entryOf(name)?.environment };
+    const unknown = Object.keys(container.environment).filter((variable) => !(variable in settings));
     expect(unknown, 'settings that the service does not know').toEqual([]);
     expect(() => parseConfig(schema, filled(container.environment))).not.toThrow();
   });
@@ -168,9 +171,10 @@ function filled(environment: Record<string, string>): Record<string, string> {
 }
 
 describe('docker-compose.yml and the local stack', () => {
-  it.each(SERVICES)('start $name with the same options of Node', (service) => {
-    const options = 'nodeOptions' in service ? service.nodeOptions : [];
-    expect(services.find(({ name }) => name === service.name)?.nodeOptions).toEqual(options);
+  it.each(services)('start $name with the same options of Node and of its allocator', (service) => {
+    const { nodeOptions = [], environment = {} } = entryOf(service.name) ?? {};
+    expect(service.nodeOptions).toEqual(nodeOptions);
+    expect(service.container.environment).toMatchObject(environment);
   });
 
   it('run the same services', () => {

@@ -5,6 +5,6 @@ export { findMissingParts, installLine } from './machine.ts';
 export { CHECKOUT, type Places, placesOf } from './places.ts';
 export { claimPorts, freePorts } from './ports.ts';
 export { proveRoundTrip } from './proof.ts';
-export { nodeOptionsOf, SERVICES, type ServiceName } from './services.ts';
+export { nodeOptionsOf, SERVICES, type ServiceEntry, type ServiceName } from './services.ts';
 export { type Stack, type StackOptions, startStack } from './stack.ts';
 export { type KeyPair, readStackFile, type StackFile } from './stack-file.ts';

@@ -57,8 +57,8 @@ const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '1000
 export async function openGateway(bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
-  const { nodeOptions } = SERVICES.find(({ name }) => name === 'gateway') as ServiceEntry;
-  const options = { NODE_OPTIONS: nodeOptions?.join(' ') ?? '' };
+  const entry = SERVICES.find(({ name }) => name === 'gateway') as ServiceEntry;
+  const options = { ...entry.environment, NODE_OPTIONS: entry.nodeOptions?.join(' ') ?? '' };
   const environment = { ...options, ...bench.environment, ...settings, ...ports };
   const server = openProcess('services/gateway/src/main.ts', environment);
   await waitUntilReady(server, adminPort);
