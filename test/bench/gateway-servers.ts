@@ -1,9 +1,8 @@
 import { TOPICS } from '@playline/contracts';
-import { SERVICES, type ServiceEntry } from '../../infra/local/services.ts';
 import type { Bench } from './figure.ts';
 import { findFreePort } from './free-port.ts';
 import { type LoadFigure, measureUnderLoad } from './load.ts';
-import { cpuSecondsOf, type Measured, openProcess, waitFor, waitUntilReady } from './processes.ts';
+import { cpuSecondsOf, type Measured, openProcess, openService, waitFor, waitUntilReady } from './processes.ts';
 
 /** A server of the endpoint that takes messages. */
 export interface Server extends Measured {
@@ -57,10 +56,7 @@ const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '1000
 export async function openGateway(bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
-  const entry = SERVICES.find(({ name }) => name === 'gateway') as ServiceEntry;
-  const options = { ...entry.environment, NODE_OPTIONS: entry.nodeOptions?.join(' ') ?? '' };
-  const environment = { ...options, ...bench.environment, ...settings, ...ports };
-  const server = openProcess('services/gateway/src/main.ts', environment);
+  const server = openService('gateway', { ...bench.environment, ...settings, ...ports });
   await waitUntilReady(server, adminPort);
   return { ...server, port };
 }
@@ -78,7 +74,9 @@ export function peerEnvironment(bench: Bench): Record<string, string> {
 /** A peer below `reference`. */
 export async function openPeer(file: string, bench: Bench): Promise<Server> {
   const port = await findFreePort();
-  const server = openProcess(`test/bench/${file}.ts`, { ...peerEnvironment(bench), HTTP_PORT: String(port) });
+  const server = openProcess(`test/bench/${file}.ts`, {
+    environment: { ...peerEnvironment(bench), HTTP_PORT: String(port) },
+  });
   const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
   await waitFor(`${file} answers`, ready, { measured: server, maxMs: 30_000 });
   return { ...server, port };

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { type ServiceEntry, type ServiceName, serviceOf } from '../../infra/local/services.ts';
 
 /** Ticks a second in /proc: USER_HZ, 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
@@ -61,11 +62,17 @@ const CLOSE_MAX_MS = 30_000;
 /** Enough for the stack of a failure. */
 const OUTPUT_CHARACTERS_MAX = 4_000;
 
-/** Starts a TypeScript file of the repository under this Node; `environment` is all it sees besides PATH. */
-export function openProcess(file: string, environment: Record<string, string>): Measured {
+export interface ProcessOptions {
+  /** All that it sees besides PATH. */
+  environment: Readonly<Record<string, string>>;
+  nodeOptions?: readonly string[];
+}
+
+/** Starts a TypeScript file of the repository under this Node. */
+export function openProcess(file: string, { environment, nodeOptions = [] }: ProcessOptions): Measured {
   const root = fileURLToPath(new URL('../../', import.meta.url));
   const env = { PATH: process.env.PATH ?? '', ...environment };
-  const child = spawn(process.execPath, [file], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [...nodeOptions, file], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   const keep = (chunk: Buffer) => {
     output = (output + chunk).slice(-OUTPUT_CHARACTERS_MAX);
@@ -105,6 +112,15 @@ export async function waitFor(
       );
     await delay(LOOK_EVERY_MS);
   }
+}
+
+/** Starts a service as it is deployed. */
+export function openService(name: ServiceName, settings: Readonly<Record<string, string>>): Measured {
+  const { environment, nodeOptions }: ServiceEntry = serviceOf(name);
+  return openProcess(`services/${name}/src/main.ts`, {
+    environment: { ...environment, ...settings },
+    ...(nodeOptions && { nodeOptions }),
+  });
 }
 
 /** Waits until a service says on its admin listener that it is ready. */

@@ -10,7 +10,7 @@ import { type PreparedRecord, publish } from '../prepared-records.ts';
 import {
   type Measured,
   memoryPeakMibOf,
-  openProcess,
+  openService,
   pidListeningOn,
   waitFor,
   waitUntilReady,
@@ -37,7 +37,7 @@ export const linker: Figure = {
     const adminPort = await findFreePort();
     const group = `${bench.topicPrefix}identity-linker`;
     const settings = { CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort), SESSION_TIMEOUT_MS };
-    const measured = openProcess('services/identity-linker/src/main.ts', { ...bench.environment, ...settings });
+    const measured = openService('identity-linker', { ...bench.environment, ...settings });
     const admin = new Kafka({ clientId: 'bench', brokers: bench.stores.kafka, logLevel: logLevel.NOTHING }).admin();
     await admin.connect();
     try {
