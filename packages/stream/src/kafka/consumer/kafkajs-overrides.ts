@@ -1,6 +1,6 @@
 /**
- * Two of the three places where kafkajs 2.2.4 is changed; the third is record-decoding.ts. They reach into its source,
- * so the version is pinned and each has a contract test that fails when the source it relies on is another.
+ * Two of the places where kafkajs 2.2.4 is changed; record-decoding.ts and response-socket.ts are the others. They reach
+ * into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
  *
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
  *    runs every millisecond: 810 wake-ups a second in an idle process. Here it is armed only when something waits.

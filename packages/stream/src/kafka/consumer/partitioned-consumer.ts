@@ -18,6 +18,7 @@ import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, readOffsets } from './log-ends.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 import './record-decoding.ts';
+import { openResponseSocket } from './response-socket.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -83,6 +84,7 @@ export class PartitionedConsumer implements Consumer {
     this.#kafka = new Kafka({
       clientId: options.clientId ?? options.groupId,
       brokers: [...options.brokers],
+      socketFactory: openResponseSocket,
       logLevel: logLevel.WARN,
       logCreator: createKafkaLogger(options.logger),
       requestTimeout: REQUEST_TIMEOUT_MS,

@@ -1,0 +1,98 @@
+/**
+ * Answers of a broker put together with one copy. kafkajs 2.2.4 keeps each chunk that the socket brings, a buffer of 64
+ * KiB for each, and joins them when an answer is whole: a fifth of the writer's main thread, and as much again to collect.
+ * Here the socket reads into one buffer, again and again, and each answer is copied from there into a buffer of its own.
+ *
+ * `Connection.processData` is the second part: it joins a whole answer with the nothing that the answer before left over,
+ * which would be the same copy again. The version is pinned, and a contract test fails when its source is another.
+ */
+import { createRequire } from 'node:module';
+import { connect, type Socket } from 'node:net';
+import type { ISocketFactoryArgs } from 'kafkajs';
+
+const require = createRequire(import.meta.url);
+
+/** As much as one read can take of a full socket, and little enough to stay in the processor's cache. */
+const READ_BYTES = 256 * 1024;
+/** As kafkajs has it. */
+const KEEP_ALIVE_DELAY_MS = 60_000;
+/** An answer begins with the number of bytes that follow. */
+const SIZE_BYTES = 4;
+/** Sixteen times what is asked for at once: a larger number is no answer of a broker. */
+const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
+
+/** Cuts a stream of bytes into answers, sizes included. */
+export class ResponseReader {
+  readonly #onResponse: (response: Buffer) => void;
+  readonly #size = Buffer.alloc(SIZE_BYTES);
+  #sizeBytes = 0;
+  #response: Buffer | null = null;
+  #filled = 0;
+
+  constructor(onResponse: (response: Buffer) => void) {
+    this.#onResponse = onResponse;
+  }
+
+  /** Takes what came next, and copies it. @throws RangeError when a size cannot be one */
+  push(bytes: Uint8Array): void {
+    let at = 0;
+    while (at < bytes.length) {
+      const part = this.#response ?? this.#size;
+      const filled = this.#response === null ? this.#sizeBytes : this.#filled;
+      const count = Math.min(part.length - filled, bytes.length - at);
+      part.set(bytes.subarray(at, at + count), filled);
+      at += count;
+      if (this.#response === null) this.#sizeBytes += count;
+      else this.#filled += count;
+      if (filled + count === part.length) this.#turn();
+    }
+  }
+
+  /** The size is known: the answer begins. Or the answer is whole. */
+  #turn(): void {
+    if (this.#response === null) {
+      const bytes = this.#size.readInt32BE(0);
+      if (bytes <= 0 || bytes > RESPONSE_BYTES_MAX)
+        throw new RangeError('a broker announces an answer of no such size');
+      this.#response = Buffer.allocUnsafe(SIZE_BYTES + bytes);
+      this.#size.copy(this.#response);
+      this.#filled = SIZE_BYTES;
+      return;
+    }
+    const response = this.#response;
+    this.#response = null;
+    this.#sizeBytes = 0;
+    this.#onResponse(response);
+  }
+}
+
+/** Connects to a broker; the socket's `data` are whole answers. Not for TLS, which no setting of ours asks for. */
+export function openResponseSocket({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket {
+  if (ssl) throw new Error('brokers are reached without TLS');
+  const reader = new ResponseReader((response) => socket.emit('data', response));
+  const take = (count: number, buffer: Uint8Array) => {
+    try {
+      reader.push(buffer.subarray(0, count));
+    } catch (fault) {
+      socket.destroy(fault as Error);
+    }
+    return true;
+  };
+  const socket = connect(
+    { host, port, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback: take } },
+    onConnect,
+  );
+  return socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+}
+
+interface Connection {
+  chunks: Buffer[];
+  processData(bytes: Buffer): void;
+}
+
+const { prototype }: { prototype: Connection } = require('kafkajs/src/network/connection');
+const { processData } = prototype;
+prototype.processData = function (bytes) {
+  if (this.chunks.length === 1 && this.chunks[0]!.length === 0) this.chunks = [];
+  processData.call(this, bytes);
+};
