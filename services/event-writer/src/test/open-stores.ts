@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { freePorts } from '@playline/infra/local';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import { openProducer } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
@@ -103,7 +103,7 @@ function createWriters(environment: Record<string, string>, prefix: string) {
       await Promise.all([...running].map((child) => stop(child, 'SIGKILL')));
     },
     startWriter: async (group: string, settings: Record<string, string> = {}) => {
-      const port = await freePort();
+      const [port] = await freePorts(1);
       const child = spawn(process.execPath, [MAIN], {
         env: {
           PATH: process.env.PATH,
@@ -120,14 +120,4 @@ function createWriters(environment: Record<string, string>, prefix: string) {
       return child;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

@@ -7,6 +7,7 @@ import { createKey, type NewKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics } from '@playline/infra/kafka';
+import { freePorts } from '@playline/infra/local';
 import { readTopic } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
@@ -83,7 +84,7 @@ export async function openProcess(
   environment: Record<string, string> = {},
 ): Promise<GatewayProcess> {
   const stores = testStores();
-  const [httpPort, adminPort] = [await freePort(), await freePort()];
+  const [httpPort, adminPort] = await freePorts(2);
   const child = spawn(process.execPath, [MAIN], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -119,15 +120,6 @@ export async function openProcess(
     return (await ended)[0];
   };
   return { child, url, adminUrl, post, output: () => output, close };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 /** A wire between two processes that can be made to swallow everything, or be cut. */

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePorts } from '@playline/infra/local';
 import { testStores, until } from '@playline/testkit';
 import type { RealStores } from './open-real-stores.ts';
 
@@ -21,7 +22,7 @@ export async function startProcess(
   environment: Record<string, string> = {},
 ): Promise<LinkerProcess> {
   const { kafka, registry, redis } = testStores();
-  const adminPort = await findFreePort();
+  const [adminPort] = await freePorts(1);
   const child = spawn(process.execPath, [MAIN], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
@@ -45,15 +46,6 @@ export async function startProcess(
     return (await ended)[0];
   };
   return { adminUrl, stop };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 /** A wire to a store on this machine that can swallow the store's answers, or be cut. */

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import {
   frameRecord,
   type MessageRecord,
@@ -12,6 +11,7 @@ import {
 } from '@playline/contracts';
 import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { freePorts } from '@playline/infra/local';
 import type { LogReader, OutgoingRecord, StreamRecord } from '@playline/stream';
 import * as log from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
@@ -127,7 +127,7 @@ function createProcesses(environment: Record<string, string>) {
     stop,
     operatorProcess: (...args: string[]) => start([OPERATOR, ...args], {}),
     startWriter: async (settings: Record<string, string> = {}) => {
-      const port = await freePort();
+      const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '50' };
       const child = start([WRITER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}writer`, ...settings });
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
@@ -135,7 +135,7 @@ function createProcesses(environment: Record<string, string>) {
     },
     /** Needs at least REDIS_URL and IDENTITY_PEPPER; resolves when it lives, since without an epoch it is not ready. */
     startLinker: async (settings: Record<string, string>) => {
-      const port = await freePort();
+      const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '6000' };
       const child = start([LINKER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}linker`, ...settings });
       const adminUrl = `http://127.0.0.1:${port}`;
@@ -204,13 +204,3 @@ export async function openLogFixture() {
 }
 
 export type LogFixture = Awaited<ReturnType<typeof openLogFixture>>;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
