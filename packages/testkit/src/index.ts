@@ -3,3 +3,4 @@ export * from './redis-database.ts';
 export * from './stores.ts';
 export { testStackFolder } from './stores-local.ts';
 export * from './until.ts';
+export * from './wire.ts';

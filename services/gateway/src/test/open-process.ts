@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { createKey, type NewKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
@@ -120,55 +119,4 @@ export async function openProcess(
     return (await ended)[0];
   };
   return { child, url, adminUrl, post, output: () => output, close };
-}
-
-/** A wire between two processes that can be made to swallow everything, or be cut. */
-export interface Wire {
-  readonly port: number;
-  mode: 'open' | 'hangs' | 'cut';
-  close(): Promise<void>;
-}
-
-/** @param target port on this machine */
-export async function openWire(target: number): Promise<Wire> {
-  const sockets = new Set<Socket>();
-  let mode: Wire['mode'] = 'open';
-  const server = createServer((near) => {
-    if (mode === 'cut') return near.destroy();
-    const far = new (near.constructor as typeof Socket)().connect(target, '127.0.0.1');
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(from);
-      from.on('data', (chunk) => mode === 'open' && to.write(chunk));
-      from.on('error', () => {});
-      from.on('close', () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-    }
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const cutAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
-  return {
-    port: typeof address === 'object' && address !== null ? address.port : 0,
-    get mode() {
-      return mode;
-    },
-    set mode(next) {
-      // What was swallowed cannot be made good: a hanging connection ends with the hanging.
-      if (next !== 'hangs') cutAll();
-      mode = next;
-    },
-    close: async () => {
-      cutAll();
-      server.close();
-      await once(server, 'close');
-    },
-  };
 }
