@@ -4,12 +4,11 @@ import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
 import * as log from '@playline/stream/kafka';
-import { type Stores, until } from '@playline/testkit';
+import { messageRecordOf, type Stores, until } from '@playline/testkit';
 import { createAddresses } from '../../services/operator/src/addresses.ts';
 import { runCommand } from '../../services/operator/src/app.ts';
 import { createLogCommands } from '../../services/operator/src/commands/log-commands.ts';
 import { configSchema } from '../../services/operator/src/config.ts';
-import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
 /** Topics and a database of their own in real stores, writers behind gates, and the count of what they stored. */
@@ -89,7 +88,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     async publishMessages(environmentId, count, changes = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);
-        const run = Array.from({ length: size }, () => messageOf('rig', { environmentId, ...changes }));
+        const run = Array.from({ length: size }, () => messageRecordOf('rig', { environmentId, ...changes }));
         await publish(run.map((message) => toRecord(message)));
       }
     },

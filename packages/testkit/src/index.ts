@@ -1,3 +1,4 @@
+export * from './message-record.ts';
 export * from './messages.ts';
 export * from './redis-database.ts';
 export * from './stores.ts';

@@ -1,14 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  frameRecord,
-  type MessageRecord,
-  messageRecordCodec,
-  type RecordCodec,
-  TOPICS,
-  ZERO_KEY,
-} from '@playline/contracts';
+import { frameRecord, type MessageRecord, messageRecordCodec, type RecordCodec, TOPICS } from '@playline/contracts';
 import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
@@ -25,32 +18,6 @@ const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
 /** A process starts in a second, or in half a minute where eight others want the same two cores. */
 const START_MS = 50_000;
-const NOW_MS = 1_790_000_000_000;
-const TEXTS = (
-  'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
-  'libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage ' +
-  'properties traits traceId'
-).split(' ');
-
-export function messageOf(eventName: string, changes: Partial<MessageRecord> = {}): MessageRecord {
-  return {
-    ...Object.fromEntries(TEXTS.map((field) => [field, field])),
-    environmentId: 'test-log',
-    type: 'track',
-    eventName,
-    eventTime: NOW_MS,
-    receivedAt: NOW_MS,
-    messageId: randomBytes(16),
-    identityKey: ZERO_KEY,
-    anonymousKey: ZERO_KEY,
-    userKey: ZERO_KEY,
-    fromKey: ZERO_KEY,
-    toKey: ZERO_KEY,
-    test: false,
-    screenDensity: null,
-    ...changes,
-  } as unknown as MessageRecord;
-}
 
 export interface Answer {
   readonly code: number;
