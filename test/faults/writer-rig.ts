@@ -1,10 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { frameRecord, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
 import * as log from '@playline/stream/kafka';
-import { messageRecordOf, type Stores, until } from '@playline/testkit';
+import { messageRecordOf, openOwnStores, type Stores, until } from '@playline/testkit';
 import { createAddresses } from '../../services/operator/src/addresses.ts';
 import { runCommand } from '../../services/operator/src/app.ts';
 import { createLogCommands } from '../../services/operator/src/commands/log-commands.ts';
@@ -114,14 +111,11 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
 
 /** Topics, tables and clients of one rig. */
 async function openBase(stores: Stores, options: WriterRigOptions) {
-  const name = randomBytes(6).toString('hex');
-  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
-  const target = { brokers: stores.kafka, registry: stores.registry, prefix };
-  const applied = await applyTopics({ ...target, partitions: options.partitions });
-  await applySql({ ...stores.clickhouse, database });
+  const { partitions, sessionTimeoutMs } = options;
+  const own = await openOwnStores({ stores, partitions });
+  const { prefix, database, query } = own;
   const producer = await log.openProducer({ brokers: stores.kafka, clientId: 'test' });
   await until('the producer is ready', () => producer.ready());
-  const query = createQuery(stores, database);
   // Merges would fold a doubled row away before it is counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
@@ -129,12 +123,15 @@ async function openBase(stores: Stores, options: WriterRigOptions) {
   return {
     ...{ prefix, database, messages, group, producer, query },
     reader: log.openLogReader({ brokers: stores.kafka, clientId: 'test' }),
-    schemaId: applied.schemas.find(({ subject }) => subject === `${messages}-value`)!.id,
-    environment: environmentOf(stores, { prefix, database, group, ...options }),
-    drop: async () => {
-      await query(`DROP DATABASE ${database} SYNC`);
-      await dropTopics(target);
+    schemaId: own.schemaIdOf(messages),
+    environment: {
+      ...own.environment,
+      LOG_LEVEL: 'fatal',
+      CONSUMER_GROUP: group,
+      SESSION_TIMEOUT_MS: String(sessionTimeoutMs),
+      BLOCK_AGE_MAX_MS: '50',
     },
+    drop: own.close,
   };
 }
 
@@ -149,36 +146,6 @@ function createProcesses(stores: Stores, environment: Record<string, string>) {
       return started;
     },
     closeAll: async () => void (await Promise.all([...processes].map((each) => each.close()))),
-  };
-}
-
-function environmentOf(
-  stores: Stores,
-  own: { prefix: string; database: string; group: string; sessionTimeoutMs: number },
-): Record<string, string> {
-  return {
-    LOG_LEVEL: 'fatal',
-    KAFKA_BROKERS: stores.kafka.join(','),
-    SCHEMA_REGISTRY_URL: stores.registry,
-    CLICKHOUSE_URL: stores.clickhouse.url,
-    CLICKHOUSE_USER: stores.clickhouse.user,
-    CLICKHOUSE_PASSWORD: stores.clickhouse.password,
-    CLICKHOUSE_DATABASE: own.database,
-    TOPIC_PREFIX: own.prefix,
-    CONSUMER_GROUP: own.group,
-    SESSION_TIMEOUT_MS: String(own.sessionTimeoutMs),
-    BLOCK_AGE_MAX_MS: '50',
-  };
-}
-
-function createQuery(stores: Stores, database: string): WriterRig['query'] {
-  const { url, user, password } = stores.clickhouse;
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  return async (body) => {
-    const answer = await fetch(url, { method: 'POST', headers, body });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    return text.trim();
   };
 }
 

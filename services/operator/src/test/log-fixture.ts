@@ -1,13 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { frameRecord, type MessageRecord, messageRecordCodec, type RecordCodec, TOPICS } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
 import type { LogReader, OutgoingRecord, StreamRecord } from '@playline/stream';
 import * as log from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { openOwnStores, testStores, until } from '@playline/testkit';
 import { createAddresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { createLogCommands } from '../commands/log-commands.ts';
@@ -23,39 +20,6 @@ export interface Answer {
   readonly code: number;
   readonly lines: string[];
   readonly json: unknown;
-}
-
-async function openTopics() {
-  const stores = testStores();
-  const name = randomBytes(6).toString('hex');
-  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
-  const target = { brokers: stores.kafka, registry: stores.registry, prefix };
-  const applied = await applyTopics({ ...target, partitions: 2 });
-  await applySql({ ...stores.clickhouse, database });
-  const environment = {
-    LOG_LEVEL: 'silent',
-    KAFKA_BROKERS: stores.kafka.join(','),
-    SCHEMA_REGISTRY_URL: stores.registry,
-    CLICKHOUSE_URL: stores.clickhouse.url,
-    CLICKHOUSE_USER: stores.clickhouse.user,
-    CLICKHOUSE_PASSWORD: stores.clickhouse.password,
-    CLICKHOUSE_DATABASE: database,
-    TOPIC_PREFIX: prefix,
-  };
-  const query = async (text: string) => {
-    const { url, user, password } = stores.clickhouse;
-    const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-    const answer = await fetch(url, { method: 'POST', headers, body: text });
-    if (!answer.ok) throw new Error(await answer.text());
-    return (await answer.text()).trim();
-  };
-  const schemaIdOf = (topic: string) =>
-    applied.schemas.find(({ subject }) => subject === `${prefix}${topic}-value`)!.id;
-  const drop = async () => {
-    await query(`DROP DATABASE ${database} SYNC`);
-    await dropTopics(target);
-  };
-  return { stores, prefix, environment, query, schemaIdOf, drop };
 }
 
 /** Commands as they are, on the stores of a test. */
@@ -124,10 +88,13 @@ function createIsCaughtUp(reader: LogReader, prefix: string) {
 
 /** Topics and a database of their own in the real stores, a writer for them, and the operator's commands. */
 export async function openLogFixture() {
-  const { stores, prefix, environment, query, schemaIdOf, drop } = await openTopics();
-  const producer = await log.openProducer({ brokers: stores.kafka, clientId: 'test' });
+  const brokers = testStores().kafka;
+  const own = await openOwnStores();
+  const { prefix, query, schemaIdOf } = own;
+  const environment = { ...own.environment, LOG_LEVEL: 'silent' };
+  const producer = await log.openProducer({ brokers, clientId: 'test' });
   await until('the producer is ready', () => producer.ready());
-  const reader: LogReader = log.openLogReader({ brokers: stores.kafka, clientId: 'test' });
+  const reader: LogReader = log.openLogReader({ brokers, clientId: 'test' });
   const processes = createProcesses(environment);
   const group = `${prefix}writer`;
   const publish = (records: readonly OutgoingRecord[]) =>
@@ -137,14 +104,14 @@ export async function openLogFixture() {
   const toRecord = <R>(topic: string, codec: RecordCodec<R>, record: R): OutgoingRecord => ({
     topic: prefix + topic,
     key: null,
-    value: frameRecord(schemaIdOf(topic), codec.encode(record)),
+    value: frameRecord(schemaIdOf(prefix + topic), codec.encode(record)),
   });
   const isCaughtUp = createIsCaughtUp(reader, prefix);
   return {
     ...processes,
     prefix,
     environment,
-    brokers: stores.kafka,
+    brokers,
     group,
     producer,
     query,
@@ -165,7 +132,7 @@ export async function openLogFixture() {
     close: async () => {
       await processes.killAll();
       await Promise.all([producer.close(), reader.close()]);
-      await drop();
+      await own.close();
     },
   };
 }
