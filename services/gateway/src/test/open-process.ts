@@ -5,12 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { createKey, type NewKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
-import { applyTopics } from '@playline/infra/kafka';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
 import { readTopic } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { Kafka, logLevel } from 'kafkajs';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
 /** Inside the time of a test; a busy machine has taken more than 20 s to start a process. */
@@ -32,11 +31,11 @@ export async function openRealStores(): Promise<RealStores> {
   const stores = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const topicPrefix = `${tag}.`;
-  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix });
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix };
+  await applyTopics(topics);
   const store = await openRedisKeyStore({ url: stores.redis });
   const owner: NewKey = { projectId: tag, environmentId: tag, environment: 'production', kind: 'publishable' };
   const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
-  const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
   return {
     topicPrefix,
     store,
@@ -52,18 +51,9 @@ export async function openRealStores(): Promise<RealStores> {
       const redis = new Redis(stores.redis);
       await redis.del(...hashes, `k:environment:${tag}`, `k:project:${tag}`);
       redis.disconnect();
-      await deleteTopics(kafka, topicPrefix, stores.registry);
+      await dropTopics(topics);
     },
   };
-}
-
-async function deleteTopics(kafka: Kafka, topicPrefix: string, registry: string): Promise<void> {
-  const admin = kafka.admin();
-  await admin.connect();
-  const topics = (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix));
-  await admin.deleteTopics({ topics });
-  await admin.disconnect();
-  for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
 }
 
 /** A gateway as its own process. */
