@@ -85,7 +85,11 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     },
     startWriter: (settings = {}, file = EVENT_WRITER) => start(file, settings),
     async caughtUp(deadlineMs = CAUGHT_UP_MAX_MS) {
-      await until('the writers have all of the topic', () => log.isCaughtUp(base.messages, group), deadlineMs);
+      await until(
+        'the writers have all of the topic',
+        async () => (await log.lag(base.messages, group)) === 0,
+        deadlineMs,
+      );
     },
     differences: () => differencesOf(rig),
     totals: async () => ({

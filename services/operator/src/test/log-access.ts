@@ -10,8 +10,8 @@ export interface LogAccess {
   publish(records: readonly OutgoingRecord[]): Promise<void>;
   /** Everything of a topic that is not undone. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Whether a group has committed all that a topic holds. */
-  isCaughtUp(topic: string, group: string): Promise<boolean>;
+  /** Records of a topic that a group has not committed. */
+  lag(topic: string, group: string): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -32,10 +32,10 @@ export async function openLogAccess(brokers: readonly string[]): Promise<LogAcce
         for await (const record of reader.read({ topic, ...bounds })) records.push(record);
       return records;
     },
-    async isCaughtUp(topic, group) {
+    async lag(topic, group) {
       const committed = await reader.committed(group, topic);
       const bounds = await reader.bounds(topic);
-      return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
+      return bounds.reduce((sum, { partition, end }) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
     },
     close: async () => void (await Promise.all([producer.close(), reader.close()])),
   };

@@ -66,7 +66,7 @@ export async function openLogFixture() {
     key: null,
     value: frameRecord(schemaIdOf(prefix + topic), codec.encode(record)),
   });
-  const isCaughtUp = (topic: string, consumers: string) => log.isCaughtUp(prefix + topic, consumers);
+  const isCaughtUp = async (topic: string, consumers: string) => (await log.lag(prefix + topic, consumers)) === 0;
   return {
     ...processes,
     prefix,
