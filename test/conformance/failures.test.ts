@@ -4,10 +4,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics } from '@playline/infra/kafka';
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openWire, type Wire } from '../../services/gateway/src/test/open-process.ts';
 import {
   type Answer,
   type Client,

@@ -4,10 +4,9 @@ import { promisify } from 'node:util';
 import { createKey, refreshKey } from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
-import { applyTopics } from '@playline/infra/kafka';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { type Stores, testStores, until } from '@playline/testkit';
-import { Kafka, logLevel } from 'kafkajs';
 import { type Client, createClient } from './client.ts';
 
 /** The setting that the gateway under test runs with; key texts are made with it. */
@@ -49,7 +48,8 @@ export async function startGateway(
 ): Promise<Client & ConformanceGateway> {
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
-  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
+  await applyTopics(topics);
   await initIdentity(stores.redis);
   const keys = await mintKeys(stores.redis, `test-${tag}`);
   const place = { environmentId: `test-${tag}-production`, topicPrefix: prefix };
@@ -77,7 +77,7 @@ export async function startGateway(
   const close = async () => {
     gateway.kill('SIGTERM');
     await ended;
-    await deleteTopics(prefix, stores);
+    await dropTopics(topics);
   };
   const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
   await until('the gateway is ready', isReady, READY_MAX_MS).catch(async (fault) => {
@@ -119,20 +119,4 @@ async function mintOtherKeys(context: Parameters<typeof createKey>[0], projectId
 async function initIdentity(redisUrl: string): Promise<void> {
   const env = { ...process.env, REDIS_URL: redisUrl };
   await promisify(execFile)(process.execPath, ['services/operator/src/main.ts', 'identity', 'init'], { env });
-}
-
-/** Deletes the topics whose names begin so, and what the registry knows of them. */
-async function deleteTopics(
-  prefix: string,
-  { kafka: brokers, registry }: Pick<Stores, 'kafka' | 'registry'>,
-): Promise<void> {
-  const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin();
-  await admin.connect();
-  try {
-    const topics = (await admin.listTopics()).filter((name) => name.startsWith(prefix));
-    await admin.deleteTopics({ topics });
-    for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
-  } finally {
-    await admin.disconnect();
-  }
 }

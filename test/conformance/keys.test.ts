@@ -4,9 +4,8 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { createKey, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openWire, type Wire } from '../../services/gateway/src/test/open-process.ts';
 import { type Client, DATA_PATH, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 

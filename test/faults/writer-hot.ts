@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { until } from '@playline/testkit';
+import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
-import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import type { WriterRig } from './writer-rig.ts';
 
@@ -24,7 +23,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<v
   const writer = await rig.startWriter({ BLOCK_ROWS_MAX: '50' });
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
-    await rig.publish([rig.toRecord(messageOf('hot', { environmentId }), hotKey)]);
+    await rig.publish([rig.toRecord(messageRecordOf('hot', { environmentId }), hotKey)]);
     const hot = await partitionOfRecord(rig, hotKey);
     const released = Promise.withResolvers<void>();
     const isHot = (token: string) => token.startsWith(`${rig.messages}|${hot}|`);
@@ -32,7 +31,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<v
     for (let call = 0; call < CALLS; call++) {
       const run = Array.from({ length: CALL_RECORDS }, () => {
         const key = random.chance(HOT_SHARE) ? hotKey : keyOf(environmentId, random.hex(8));
-        return rig.toRecord(messageOf('hot', { environmentId }), key);
+        return rig.toRecord(messageRecordOf('hot', { environmentId }), key);
       });
       await rig.publish(run);
       await until('the others keep up', async () => (await lagOfOthers(rig, hot)) === 0, WAIT_MAX_MS);

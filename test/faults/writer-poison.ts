@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
-import { until } from '@playline/testkit';
+import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
-import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
 import type { WriterRig } from './writer-rig.ts';
 
@@ -14,7 +13,7 @@ const FRAME_BYTES = 5;
 
 /** Bytes that are no record: no frame, a record that breaks off (reading it throws), a frame of an unknown schema. */
 function toPoison(rig: WriterRig, random: Random): Buffer {
-  const { value } = rig.toRecord(messageOf('poison'));
+  const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
   const brokenOff = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
   const unknown = Buffer.from(value);
@@ -60,7 +59,7 @@ const poisonIn = (records: readonly StreamRecord[], poison: ReadonlySet<string>)
 function createRun(rig: WriterRig, { random, poison }: { random: Random; poison: Set<string> }): OutgoingRecord[] {
   return Array.from({ length: RUN_RECORDS }, (): OutgoingRecord => {
     const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
-    const record = rig.toRecord(messageOf('rig'), key);
+    const record = rig.toRecord(messageRecordOf('rig'), key);
     if (!random.chance(POISON_SHARE)) return record;
     const value = toPoison(rig, random);
     poison.add(hexOf(value));

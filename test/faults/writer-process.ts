@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePorts } from '@playline/infra/local';
 import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
-import { closeServer, type KafkaGate, listen, openKafkaGate } from './writer-kafka-gate.ts';
+import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';
 
 /** A service as a process of its own that reaches Kafka and ClickHouse through gates of its own. */
 export interface GatedProcess {
@@ -42,10 +42,10 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ASK_MAX_MS = 2_000;
 
 export async function startGatedProcess(options: GatedProcessOptions): Promise<GatedProcess> {
-  const [kafka, clickhouse, adminPort] = await Promise.all([
+  const [kafka, clickhouse, [adminPort]] = await Promise.all([
     openKafkaGate(options.brokers),
     openClickHouseGate(options.clickhouse),
-    freePort(),
+    freePorts(1),
   ]);
   const child = spawn(process.execPath, [options.file, ...(options.args ?? [])], {
     cwd: ROOT,
@@ -90,11 +90,4 @@ async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<nu
   const exit = once(child, 'exit');
   child.kill(signal);
   return (await exit)[0] as number | null;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await closeServer(server);
-  return port;
 }

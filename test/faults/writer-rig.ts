@@ -1,15 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import { frameRecord, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
-import * as log from '@playline/stream/kafka';
-import { type Stores, until } from '@playline/testkit';
-import { createAddresses } from '../../services/operator/src/addresses.ts';
-import { runCommand } from '../../services/operator/src/app.ts';
-import { createLogCommands } from '../../services/operator/src/commands/log-commands.ts';
-import { configSchema } from '../../services/operator/src/config.ts';
-import { messageOf } from '../../services/operator/src/test/log-fixture.ts';
+import { messageRecordOf, openOwnStores, type Stores, until } from '@playline/testkit';
+import { openLogAccess } from '../../services/operator/src/test/log-access.ts';
+import { createOperate } from '../../services/operator/src/test/operate.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
 /** Topics and a database of their own in real stores, writers behind gates, and the count of what they stored. */
@@ -71,32 +64,32 @@ export interface WriterRigOptions {
 
 export async function openWriterRig(stores: Stores, options: WriterRigOptions): Promise<WriterRig> {
   const base = await openBase(stores, options);
-  const { prefix, query, producer, reader, group } = base;
+  const { prefix, query, log, group } = base;
+  const { producer, reader, publish, read } = log;
   const { start, closeAll } = createProcesses(stores, base.environment);
-  const publish: WriterRig['publish'] = (records) =>
-    new Promise((resolve, reject) => {
-      producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-    });
   const toRecord: WriterRig['toRecord'] = (message, key = null) => {
     const value = frameRecord(base.schemaId, messageRecordCodec.encode(message));
     return { topic: base.messages, key, value };
   };
   const rig: WriterRig = {
-    ...{ stores, prefix, group, producer, reader, query, publish, toRecord },
+    ...{ stores, prefix, group, producer, reader, query, publish, read, toRecord },
     messages: base.messages,
     database: base.database,
     environment: base.environment,
     async publishMessages(environmentId, count, changes = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);
-        const run = Array.from({ length: size }, () => messageOf('rig', { environmentId, ...changes }));
+        const run = Array.from({ length: size }, () => messageRecordOf('rig', { environmentId, ...changes }));
         await publish(run.map((message) => toRecord(message)));
       }
     },
     startWriter: (settings = {}, file = EVENT_WRITER) => start(file, settings),
-    read: (topic) => readTopic(reader, topic),
     async caughtUp(deadlineMs = CAUGHT_UP_MAX_MS) {
-      await until('the writers have all of the topic', () => hasCaughtUp(rig), deadlineMs);
+      await until(
+        'the writers have all of the topic',
+        async () => (await log.lag(base.messages, group)) === 0,
+        deadlineMs,
+      );
     },
     differences: () => differencesOf(rig),
     totals: async () => ({
@@ -106,7 +99,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     operate: createOperate(base.environment, prefix),
     async close() {
       await closeAll();
-      await Promise.all([producer.close(), reader.close()]);
+      await log.close();
       await base.drop();
     },
   };
@@ -115,27 +108,25 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
 
 /** Topics, tables and clients of one rig. */
 async function openBase(stores: Stores, options: WriterRigOptions) {
-  const name = randomBytes(6).toString('hex');
-  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
-  const target = { brokers: stores.kafka, registry: stores.registry, prefix };
-  const applied = await applyTopics({ ...target, partitions: options.partitions });
-  await applySql({ ...stores.clickhouse, database });
-  const producer = await log.openProducer({ brokers: stores.kafka, clientId: 'test' });
-  await until('the producer is ready', () => producer.ready());
-  const query = createQuery(stores, database);
+  const { partitions, sessionTimeoutMs } = options;
+  const own = await openOwnStores({ stores, partitions });
+  const { prefix, database, query } = own;
+  const log = await openLogAccess(stores.kafka);
   // Merges would fold a doubled row away before it is counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
   const group = `${prefix}writer`;
   return {
-    ...{ prefix, database, messages, group, producer, query },
-    reader: log.openLogReader({ brokers: stores.kafka, clientId: 'test' }),
-    schemaId: applied.schemas.find(({ subject }) => subject === `${messages}-value`)!.id,
-    environment: environmentOf(stores, { prefix, database, group, ...options }),
-    drop: async () => {
-      await query(`DROP DATABASE ${database} SYNC`);
-      await dropTopics(target);
+    ...{ prefix, database, messages, group, query, log },
+    schemaId: own.schemaIdOf(messages),
+    environment: {
+      ...own.environment,
+      LOG_LEVEL: 'fatal',
+      CONSUMER_GROUP: group,
+      SESSION_TIMEOUT_MS: String(sessionTimeoutMs),
+      BLOCK_AGE_MAX_MS: '50',
     },
+    drop: own.close,
   };
 }
 
@@ -151,65 +142,6 @@ function createProcesses(stores: Stores, environment: Record<string, string>) {
     },
     closeAll: async () => void (await Promise.all([...processes].map((each) => each.close()))),
   };
-}
-
-function environmentOf(
-  stores: Stores,
-  own: { prefix: string; database: string; group: string; sessionTimeoutMs: number },
-): Record<string, string> {
-  return {
-    LOG_LEVEL: 'fatal',
-    KAFKA_BROKERS: stores.kafka.join(','),
-    SCHEMA_REGISTRY_URL: stores.registry,
-    CLICKHOUSE_URL: stores.clickhouse.url,
-    CLICKHOUSE_USER: stores.clickhouse.user,
-    CLICKHOUSE_PASSWORD: stores.clickhouse.password,
-    CLICKHOUSE_DATABASE: own.database,
-    TOPIC_PREFIX: own.prefix,
-    CONSUMER_GROUP: own.group,
-    SESSION_TIMEOUT_MS: String(own.sessionTimeoutMs),
-    BLOCK_AGE_MAX_MS: '50',
-  };
-}
-
-function createQuery(stores: Stores, database: string): WriterRig['query'] {
-  const { url, user, password } = stores.clickhouse;
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  return async (body) => {
-    const answer = await fetch(url, { method: 'POST', headers, body });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    return text.trim();
-  };
-}
-
-/** Commands of the operator as they are, on the rig's stores. */
-function createOperate(environment: Record<string, string>, prefix: string): WriterRig['operate'] {
-  const addresses = createAddresses(configSchema.parse(environment), '/nowhere');
-  return async (...args) => {
-    const lines: string[] = [];
-    const { signal } = new AbortController();
-    const commands = createLogCommands(log, { addresses, topicPrefix: prefix, stop: signal });
-    const code = await runCommand(commands, args, {
-      result: (line) => void lines.push(line),
-      progress: () => {},
-      isInteractive: false,
-    });
-    return { code, lines };
-  };
-}
-
-async function readTopic(reader: LogReader, topic: string): Promise<StreamRecord[]> {
-  const records: StreamRecord[] = [];
-  for (const bounds of await reader.bounds(topic))
-    for await (const record of reader.read({ topic, ...bounds })) records.push(record);
-  return records;
-}
-
-async function hasCaughtUp({ reader, group, messages }: WriterRig): Promise<boolean> {
-  const committed = await reader.committed(group, messages);
-  const bounds = await reader.bounds(messages);
-  return bounds.every(({ partition, end }) => end === 0 || (committed.get(partition) ?? 0) >= end);
 }
 
 /** The set of (partition, offset) that is stored must be the set that was published, each once. */

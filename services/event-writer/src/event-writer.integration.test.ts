@@ -6,39 +6,16 @@ import {
   type MessageRecord,
   messageRecordCodec,
   TOPICS,
-  ZERO_KEY,
 } from '@playline/contracts';
 import type { Consumer } from '@playline/stream';
 import { openRecordConsumer } from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { messageRecordOf, testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const NOW_MS = 1_790_000_000_000;
 
-const TEXTS = (
-  'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
-  'libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage ' +
-  'properties traits traceId'
-).split(' ');
-
-const message = (environmentId: string, eventName: string): MessageRecord =>
-  ({
-    ...Object.fromEntries(TEXTS.map((field) => [field, field])),
-    environmentId,
-    type: 'track',
-    eventName,
-    eventTime: NOW_MS,
-    receivedAt: NOW_MS,
-    messageId: randomBytes(16),
-    identityKey: ZERO_KEY,
-    anonymousKey: ZERO_KEY,
-    userKey: ZERO_KEY,
-    fromKey: ZERO_KEY,
-    toKey: ZERO_KEY,
-    test: false,
-    screenDensity: null,
-  }) as unknown as MessageRecord;
+const message = (environmentId: string, eventName: string) => messageRecordOf(eventName, { environmentId });
 
 const decisionOf = (a: Buffer, b: Buffer): IdentityDecisionRecord => ({
   environmentId: 'test-flow',

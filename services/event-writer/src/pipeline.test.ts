@@ -4,7 +4,6 @@ import {
   frameRecord,
   type IdentityDecisionRecord,
   identityDecisionCodec,
-  type MessageRecord,
   messageRecordCodec,
   type RejectionRecord,
   rejectionCodec,
@@ -15,6 +14,7 @@ import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
 import { RetryableFault, type StreamRecord } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
+import { messageRecordOf } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import type { Fences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
@@ -38,22 +38,13 @@ const SCHEMAS = [
 const { signal } = new AbortController();
 const TEN_MINUTES_MS = 600_000;
 
-const TEXTS =
-  'type eventName anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage properties traits traceId';
-
 const messageValue = () => {
-  const record = {
-    ...Object.fromEntries(TEXTS.split(' ').map((name) => [name, ''])),
-    ...Object.fromEntries(
-      ['messageId', 'anonymousKey', 'userKey', 'fromKey', 'toKey'].map((n) => [n, Buffer.alloc(16)]),
-    ),
+  const record = messageRecordOf('', {
     environmentId: 'demo',
     identityKey: OWNER,
     eventTime: 1_000,
     receivedAt: 2_000,
-    test: false,
-    screenDensity: null,
-  } as unknown as MessageRecord;
+  });
   return frameRecord(MESSAGES_ID, messageRecordCodec.encode(record));
 };
 const decision: IdentityDecisionRecord = {

@@ -4,11 +4,11 @@ import { consentCodec, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playlin
 import { createIdentityKeyer, type IdentityGraph } from '@playline/identity';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { readTopic } from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { erase, getConsent, putConsent, wanted } from './test/audience-calls.ts';
-import { type GatewayProcess, openProcess, openRealStores, openWire, type RealStores } from './test/open-process.ts';
+import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
 const pepper = randomBytes(32);
 const keyOf = createIdentityKeyer(pepper);

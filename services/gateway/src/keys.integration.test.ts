@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 import { createKeyText } from '@playline/access-keys';
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { KEY_HEADER, MESSAGES, message } from './test/open-gateway.ts';
-import { type GatewayProcess, openProcess, openWire } from './test/open-process.ts';
+import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
 let stores: KeyStores;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import type { IdentityLinkRecord } from '@playline/contracts';
 import { createIdentityKeyer } from '@playline/identity';
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type LinkerProcess, openWire, startProcess, type Wire } from './test/linker-process.ts';
+import { type LinkerProcess, startProcess } from './test/linker-process.ts';
 import { stepOf, toFact, toText } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
 

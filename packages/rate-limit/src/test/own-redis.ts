@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { freePorts } from '@playline/infra/local';
 import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
@@ -14,7 +14,7 @@ export interface OwnRedis {
 }
 
 export async function openOwnRedis(): Promise<OwnRedis> {
-  const port = await freePort();
+  const [port] = await freePorts(1);
   const url = `redis://127.0.0.1:${port}`;
   let child: ChildProcess;
   const start = async () => {
@@ -53,13 +53,4 @@ async function answers(url: string): Promise<boolean> {
   } finally {
     redis.disconnect();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

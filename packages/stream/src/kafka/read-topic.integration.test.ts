@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../test/producer-contract.ts';
 import { openProducer } from './producer/open-producer.ts';
 import { readTopic } from './read-topic.ts';
 import { type KafkaFixture, openKafkaFixture } from './test/kafka-fixture.ts';
@@ -12,9 +13,7 @@ afterAll(() => kafka.close());
 async function write(topic: string, texts: readonly string[]): Promise<void> {
   const producer = await openProducer({ brokers: kafka.brokers, clientId: 'test' });
   const records = texts.map((text) => ({ topic, key: Buffer.from(text.slice(0, 1)), value: Buffer.from(text) }));
-  await new Promise<void>((resolve, reject) => {
-    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-  });
+  await send(producer, records);
   await producer.close();
 }
 

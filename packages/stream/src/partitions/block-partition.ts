@@ -7,6 +7,7 @@ import { Epoch, EpochOver } from './epoch.ts';
 import { type Intent, parseIntent, toMetadata } from './intent.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
 import { WriteWatch } from './write-watch.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
@@ -36,6 +37,7 @@ export interface BlockPartitionOptions extends Reports {
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
   readonly #epoch = new Epoch();
+  readonly #tenure: Tenure;
   readonly #watch = new WriteWatch();
   /** Cut blocks in the order of the log; the first is being written. */
   readonly #queue: Block[] = [];
@@ -52,7 +54,9 @@ export class BlockPartition implements PartitionWorker {
 
   constructor(options: BlockPartitionOptions) {
     this.#options = options;
-    const { committed, metadata } = options.log;
+    const { log, metrics, logger } = options;
+    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    const { committed, metadata } = log;
     this.#next = committed;
     this.#done = committed;
     try {
@@ -276,24 +280,12 @@ export class BlockPartition implements PartitionWorker {
     log.resume();
   }
 
-  async #commit(offset: number, metadata: string) {
-    const { log, metrics } = this.#options;
-    const commit = () => log.commit(offset, metadata);
-    await this.#epoch.retry(commit, (fault) => {
-      if (fault instanceof Fenced) return false;
-      metrics.retry(log.topic, 'commit');
-      return true;
-    });
+  #commit(offset: number, metadata: string): Promise<void> {
+    return commitOffset(this.#tenure, offset, metadata);
   }
 
-  /** A fault that does not pass: this partition stands, loudly, and the others go on. */
   #stop(error: unknown) {
-    const { log, logger, metrics } = this.#options;
-    const { topic, partition } = log;
     this.#healthy = false;
-    metrics.stopped(topic, 1);
-    this.#epoch.signal.addEventListener('abort', () => metrics.stopped(topic, -1), { once: true });
-    logger?.error({ error, topic, partition, offset: this.#done }, 'the partition has stopped');
-    log.pause();
+    stopPartition(this.#tenure, this.#done, error);
   }
 }

@@ -3,6 +3,7 @@ import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecor
 import { Epoch, EpochOver } from './epoch.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
 
 /** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
@@ -18,6 +19,7 @@ export interface RecordPartitionOptions extends Reports {
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
   readonly #epoch = new Epoch();
+  readonly #tenure: Tenure;
   #queue: StreamRecord[] = [];
   #next: number;
   #done: number;
@@ -32,7 +34,8 @@ export class RecordPartition implements PartitionWorker {
 
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
-    const { log, handler } = options;
+    const { log, handler, metrics, logger } = options;
+    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -157,15 +160,10 @@ export class RecordPartition implements PartitionWorker {
 
   /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
   async #commit(position: BatchPosition) {
-    const { log, handler, metrics } = this.#options;
+    const { handler } = this.#options;
     if (position.end <= this.#committed) return;
     const metadata = handler.commitMetadata?.(position) ?? '';
-    const commit = () => log.commit(position.end, metadata);
-    await this.#epoch.retry(commit, (fault) => {
-      if (fault instanceof Fenced) return false;
-      metrics.retry(log.topic, 'commit');
-      return true;
-    });
+    await commitOffset(this.#tenure, position.end, metadata);
     this.#committed = position.end;
   }
 
@@ -176,12 +174,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   #stop(error: unknown) {
-    const { log, logger, metrics } = this.#options;
-    const { topic, partition } = log;
     this.#healthy = false;
-    metrics.stopped(topic, 1);
-    this.#epoch.signal.addEventListener('abort', () => metrics.stopped(topic, -1), { once: true });
-    logger?.error({ error, topic, partition, offset: this.#done }, 'the partition has stopped');
-    log.pause();
+    stopPartition(this.#tenure, this.#done, error);
   }
 }

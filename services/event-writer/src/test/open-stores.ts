@@ -1,12 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { freePorts } from '@playline/infra/local';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import { openProducer } from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { openOwnStores, testStores, until } from '@playline/testkit';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
@@ -31,27 +28,14 @@ export interface RealStores {
 
 /** @param topics without their prefix: what `publish` is given */
 export async function openRealStores(topics: readonly string[]): Promise<RealStores> {
-  const stores = testStores();
-  const name = randomBytes(6).toString('hex');
-  const prefix = `test-${name}.`;
-  const database = `playline_test_${name}`;
-  const { url, user, password } = stores.clickhouse;
-  const target = { brokers: stores.kafka, registry: stores.registry, prefix };
-  const applied = await applyTopics({ ...target, partitions: 2 });
-  await applySql({ ...stores.clickhouse, database });
+  const own = await openOwnStores();
+  const { prefix, query, schemaIdOf } = own;
   const names = topics.map((topic) => prefix + topic);
-  const producer = await openProducer({ brokers: stores.kafka, clientId: 'test', topics: names });
+  const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: names });
   await until('the producer is ready', () => producer.ready());
-  const query = createQuery(database);
   const environment = {
+    ...own.environment,
     LOG_LEVEL: 'warn',
-    KAFKA_BROKERS: stores.kafka.join(','),
-    SCHEMA_REGISTRY_URL: stores.registry,
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USER: user,
-    CLICKHOUSE_PASSWORD: password,
-    CLICKHOUSE_DATABASE: database,
-    TOPIC_PREFIX: prefix,
     SESSION_TIMEOUT_MS: '2000',
     BLOCK_AGE_MAX_MS: '50',
   };
@@ -61,7 +45,7 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
     producer,
     ...writers,
     query,
-    schemaIdOf: (topic) => applied.schemas.find(({ subject }) => subject === `${topic}-value`)!.id,
+    schemaIdOf,
     publish: (records) =>
       new Promise((resolve, reject) => {
         producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
@@ -69,19 +53,8 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
     rowsOf: async (text) => parseLines(await query(`${text} FORMAT JSONEachRow`)),
     close: async () => {
       await producer.close();
-      await query(`DROP DATABASE ${database} SYNC`);
-      await dropTopics(target);
+      await own.close();
     },
-  };
-}
-
-function createQuery(database: string): RealStores['query'] {
-  const { url, user, password } = testStores().clickhouse;
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  return async (body) => {
-    const answer = await fetch(url, { method: 'POST', headers, body });
-    if (!answer.ok) throw new Error(await answer.text());
-    return answer.text();
   };
 }
 
@@ -103,7 +76,7 @@ function createWriters(environment: Record<string, string>, prefix: string) {
       await Promise.all([...running].map((child) => stop(child, 'SIGKILL')));
     },
     startWriter: async (group: string, settings: Record<string, string> = {}) => {
-      const port = await freePort();
+      const [port] = await freePorts(1);
       const child = spawn(process.execPath, [MAIN], {
         env: {
           PATH: process.env.PATH,
@@ -120,14 +93,4 @@ function createWriters(environment: Record<string, string>, prefix: string) {
       return child;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

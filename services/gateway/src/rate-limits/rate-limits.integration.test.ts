@@ -1,14 +1,7 @@
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { message } from '../test/open-gateway.ts';
-import {
-  type GatewayProcess,
-  openProcess,
-  openRealStores,
-  openWire,
-  type RealStores,
-  type Wire,
-} from '../test/open-process.ts';
+import { type GatewayProcess, openProcess, openRealStores, type RealStores } from '../test/open-process.ts';
 
 let stores: RealStores;
 let wire: Wire | undefined;

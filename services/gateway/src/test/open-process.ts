@@ -1,16 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { createKey, type NewKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
-import { applyTopics } from '@playline/infra/kafka';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { freePorts } from '@playline/infra/local';
 import { readTopic } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { Kafka, logLevel } from 'kafkajs';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
 /** Inside the time of a test; a busy machine has taken more than 20 s to start a process. */
@@ -32,11 +31,11 @@ export async function openRealStores(): Promise<RealStores> {
   const stores = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const topicPrefix = `${tag}.`;
-  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix });
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix };
+  await applyTopics(topics);
   const store = await openRedisKeyStore({ url: stores.redis });
   const owner: NewKey = { projectId: tag, environmentId: tag, environment: 'production', kind: 'publishable' };
   const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
-  const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
   return {
     topicPrefix,
     store,
@@ -52,18 +51,9 @@ export async function openRealStores(): Promise<RealStores> {
       const redis = new Redis(stores.redis);
       await redis.del(...hashes, `k:environment:${tag}`, `k:project:${tag}`);
       redis.disconnect();
-      await deleteTopics(kafka, topicPrefix, stores.registry);
+      await dropTopics(topics);
     },
   };
-}
-
-async function deleteTopics(kafka: Kafka, topicPrefix: string, registry: string): Promise<void> {
-  const admin = kafka.admin();
-  await admin.connect();
-  const topics = (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix));
-  await admin.deleteTopics({ topics });
-  await admin.disconnect();
-  for (const topic of topics) await fetch(`${registry}/subjects/${topic}-value`, { method: 'DELETE' });
 }
 
 /** A gateway as its own process. */
@@ -83,7 +73,7 @@ export async function openProcess(
   environment: Record<string, string> = {},
 ): Promise<GatewayProcess> {
   const stores = testStores();
-  const [httpPort, adminPort] = [await freePort(), await freePort()];
+  const [httpPort, adminPort] = await freePorts(2);
   const child = spawn(process.execPath, [MAIN], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -119,64 +109,4 @@ export async function openProcess(
     return (await ended)[0];
   };
   return { child, url, adminUrl, post, output: () => output, close };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-/** A wire between two processes that can be made to swallow everything, or be cut. */
-export interface Wire {
-  readonly port: number;
-  mode: 'open' | 'hangs' | 'cut';
-  close(): Promise<void>;
-}
-
-/** @param target port on this machine */
-export async function openWire(target: number): Promise<Wire> {
-  const sockets = new Set<Socket>();
-  let mode: Wire['mode'] = 'open';
-  const server = createServer((near) => {
-    if (mode === 'cut') return near.destroy();
-    const far = new (near.constructor as typeof Socket)().connect(target, '127.0.0.1');
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(from);
-      from.on('data', (chunk) => mode === 'open' && to.write(chunk));
-      from.on('error', () => {});
-      from.on('close', () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-    }
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const cutAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
-  return {
-    port: typeof address === 'object' && address !== null ? address.port : 0,
-    get mode() {
-      return mode;
-    },
-    set mode(next) {
-      // What was swallowed cannot be made good: a hanging connection ends with the hanging.
-      if (next !== 'hangs') cutAll();
-      mode = next;
-    },
-    close: async () => {
-      cutAll();
-      server.close();
-      await once(server, 'close');
-    },
-  };
 }

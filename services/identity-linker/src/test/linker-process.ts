@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePorts } from '@playline/infra/local';
 import { testStores, until } from '@playline/testkit';
 import type { RealStores } from './open-real-stores.ts';
 
@@ -21,7 +21,7 @@ export async function startProcess(
   environment: Record<string, string> = {},
 ): Promise<LinkerProcess> {
   const { kafka, registry, redis } = testStores();
-  const adminPort = await findFreePort();
+  const [adminPort] = await freePorts(1);
   const child = spawn(process.execPath, [MAIN], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
@@ -45,59 +45,4 @@ export async function startProcess(
     return (await ended)[0];
   };
   return { adminUrl, stop };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-/** A wire to a store on this machine that can swallow the store's answers, or be cut. */
-export interface Wire {
-  readonly port: number;
-  mode: 'open' | 'mute' | 'cut';
-  close(): Promise<void>;
-}
-
-/** @param target port on this machine */
-export async function openWire(target: number): Promise<Wire> {
-  const sockets = new Set<Socket>();
-  let mode: Wire['mode'] = 'open';
-  const server = createServer((near) => {
-    if (mode === 'cut') return near.destroy();
-    const far = connect(target, '127.0.0.1');
-    for (const socket of [near, far]) {
-      sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        near.destroy();
-        far.destroy();
-        sockets.delete(socket);
-      });
-    }
-    near.on('data', (bytes) => far.write(bytes));
-    far.on('data', (bytes) => mode === 'open' && near.write(bytes));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  return {
-    port: typeof address === 'object' && address !== null ? address.port : 0,
-    get mode() {
-      return mode;
-    },
-    set mode(next) {
-      mode = next;
-      if (next === 'cut') for (const socket of sockets) socket.destroy();
-    },
-    async close() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-      await once(server, 'close');
-    },
-  };
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type IdentityLinkRecord, TOPICS } from '@playline/contracts';
 import type { IdentityGraph } from '@playline/identity';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
-import { applyTopics } from '@playline/infra/kafka';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
@@ -31,7 +31,8 @@ export async function openRealStores(): Promise<RealStores> {
   const [linkTopic, decisionTopic] = [TOPICS.identityLinks, TOPICS.identityDecisions].map(
     ({ name }) => topicPrefix + name,
   );
-  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix });
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix };
+  await applyTopics(topics);
   const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
   await admin.connect();
@@ -59,10 +60,8 @@ export async function openRealStores(): Promise<RealStores> {
     async close() {
       await Promise.all([producer.close(), graph.close(), deleteKeys(redis, tag)]);
       redis.disconnect();
-      await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix)) });
       await admin.disconnect();
-      for (const topic of [linkTopic, decisionTopic])
-        await fetch(`${stores.registry}/subjects/${topic}-value`, { method: 'DELETE' });
+      await dropTopics(topics);
     },
   };
 }

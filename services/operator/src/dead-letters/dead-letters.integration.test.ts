@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { sendDeadLetters } from '@playline/stream';
 import { openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
-import { until } from '@playline/testkit';
+import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LogFixture, messageOf, openLogFixture } from '../test/log-fixture.ts';
+import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
 import { REPLAYED_FROM } from './letters.ts';
 import { settleLetters } from './settle.ts';
 
@@ -61,7 +61,7 @@ describe('a message that could not be read', () => {
     const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
     const registry = await startEmptyRegistry();
     const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
-    await publish([toMessage(messageOf('poison')), toMessage(messageOf('poison too'))]);
+    await publish([toMessage(messageRecordOf('poison')), toMessage(messageRecordOf('poison too'))]);
     await until('the dead letters', async () => (await fixture.read(`${MESSAGES}.dead`)).length === 2);
     await stop(broken, 'SIGTERM');
     registry.close();

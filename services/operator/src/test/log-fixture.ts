@@ -1,111 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import {
-  frameRecord,
-  type MessageRecord,
-  messageRecordCodec,
-  type RecordCodec,
-  TOPICS,
-  ZERO_KEY,
-} from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import type { LogReader, OutgoingRecord, StreamRecord } from '@playline/stream';
-import * as log from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
-import { createAddresses } from '../addresses.ts';
-import { runCommand } from '../app.ts';
-import { createLogCommands } from '../commands/log-commands.ts';
-import { configSchema } from '../config.ts';
+import { frameRecord, type MessageRecord, messageRecordCodec, type RecordCodec, TOPICS } from '@playline/contracts';
+import { freePorts } from '@playline/infra/local';
+import type { OutgoingRecord } from '@playline/stream';
+import { openOwnStores, testStores, until } from '@playline/testkit';
+import { openLogAccess } from './log-access.ts';
+import { createOperate } from './operate.ts';
 
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
 const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).pathname;
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
 /** A process starts in a second, or in half a minute where eight others want the same two cores. */
 const START_MS = 50_000;
-const NOW_MS = 1_790_000_000_000;
-const TEXTS = (
-  'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
-  'libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage ' +
-  'properties traits traceId'
-).split(' ');
-
-export function messageOf(eventName: string, changes: Partial<MessageRecord> = {}): MessageRecord {
-  return {
-    ...Object.fromEntries(TEXTS.map((field) => [field, field])),
-    environmentId: 'test-log',
-    type: 'track',
-    eventName,
-    eventTime: NOW_MS,
-    receivedAt: NOW_MS,
-    messageId: randomBytes(16),
-    identityKey: ZERO_KEY,
-    anonymousKey: ZERO_KEY,
-    userKey: ZERO_KEY,
-    fromKey: ZERO_KEY,
-    toKey: ZERO_KEY,
-    test: false,
-    screenDensity: null,
-    ...changes,
-  } as unknown as MessageRecord;
-}
-
-export interface Answer {
-  readonly code: number;
-  readonly lines: string[];
-  readonly json: unknown;
-}
-
-async function openTopics() {
-  const stores = testStores();
-  const name = randomBytes(6).toString('hex');
-  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
-  const target = { brokers: stores.kafka, registry: stores.registry, prefix };
-  const applied = await applyTopics({ ...target, partitions: 2 });
-  await applySql({ ...stores.clickhouse, database });
-  const environment = {
-    LOG_LEVEL: 'silent',
-    KAFKA_BROKERS: stores.kafka.join(','),
-    SCHEMA_REGISTRY_URL: stores.registry,
-    CLICKHOUSE_URL: stores.clickhouse.url,
-    CLICKHOUSE_USER: stores.clickhouse.user,
-    CLICKHOUSE_PASSWORD: stores.clickhouse.password,
-    CLICKHOUSE_DATABASE: database,
-    TOPIC_PREFIX: prefix,
-  };
-  const query = async (text: string) => {
-    const { url, user, password } = stores.clickhouse;
-    const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-    const answer = await fetch(url, { method: 'POST', headers, body: text });
-    if (!answer.ok) throw new Error(await answer.text());
-    return (await answer.text()).trim();
-  };
-  const schemaIdOf = (topic: string) =>
-    applied.schemas.find(({ subject }) => subject === `${prefix}${topic}-value`)!.id;
-  const drop = async () => {
-    await query(`DROP DATABASE ${database} SYNC`);
-    await dropTopics(target);
-  };
-  return { stores, prefix, environment, query, schemaIdOf, drop };
-}
-
-/** Commands as they are, on the stores of a test. */
-function createOperate(environment: Record<string, string>, prefix: string) {
-  const addresses = createAddresses(configSchema.parse(environment), '/nowhere');
-  return async (...args: string[]): Promise<Answer> => {
-    const lines: string[] = [];
-    const { signal } = new AbortController();
-    const commands = createLogCommands(log, { addresses, topicPrefix: prefix, stop: signal });
-    const code = await runCommand(commands, args, {
-      result: (line) => void lines.push(line),
-      progress: () => {},
-      isInteractive: false,
-    });
-    return { code, lines, json: args.includes('--json') ? JSON.parse(lines[0] ?? 'null') : null };
-  };
-}
 
 function createProcesses(environment: Record<string, string>) {
   const running = new Set<ChildProcess>();
@@ -127,7 +33,7 @@ function createProcesses(environment: Record<string, string>) {
     stop,
     operatorProcess: (...args: string[]) => start([OPERATOR, ...args], {}),
     startWriter: async (settings: Record<string, string> = {}) => {
-      const port = await freePort();
+      const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '50' };
       const child = start([WRITER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}writer`, ...settings });
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
@@ -135,7 +41,7 @@ function createProcesses(environment: Record<string, string>) {
     },
     /** Needs at least REDIS_URL and IDENTITY_PEPPER; resolves when it lives, since without an epoch it is not ready. */
     startLinker: async (settings: Record<string, string>) => {
-      const port = await freePort();
+      const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '6000' };
       const child = start([LINKER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}linker`, ...settings });
       const adminUrl = `http://127.0.0.1:${port}`;
@@ -146,71 +52,44 @@ function createProcesses(environment: Record<string, string>) {
   };
 }
 
-/** Creates the question whether a group has committed all that a topic holds. */
-function createIsCaughtUp(reader: LogReader, prefix: string) {
-  return async (topic: string, consumers: string): Promise<boolean> => {
-    const committed = await reader.committed(consumers, prefix + topic);
-    const bounds = await reader.bounds(prefix + topic);
-    return bounds.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
-  };
-}
-
 /** Topics and a database of their own in the real stores, a writer for them, and the operator's commands. */
 export async function openLogFixture() {
-  const { stores, prefix, environment, query, schemaIdOf, drop } = await openTopics();
-  const producer = await log.openProducer({ brokers: stores.kafka, clientId: 'test' });
-  await until('the producer is ready', () => producer.ready());
-  const reader: LogReader = log.openLogReader({ brokers: stores.kafka, clientId: 'test' });
+  const brokers = testStores().kafka;
+  const own = await openOwnStores();
+  const { prefix, query, schemaIdOf } = own;
+  const environment = { ...own.environment, LOG_LEVEL: 'silent' };
+  const log = await openLogAccess(brokers);
   const processes = createProcesses(environment);
   const group = `${prefix}writer`;
-  const publish = (records: readonly OutgoingRecord[]) =>
-    new Promise<void>((resolve, reject) => {
-      producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-    });
   const toRecord = <R>(topic: string, codec: RecordCodec<R>, record: R): OutgoingRecord => ({
     topic: prefix + topic,
     key: null,
-    value: frameRecord(schemaIdOf(topic), codec.encode(record)),
+    value: frameRecord(schemaIdOf(prefix + topic), codec.encode(record)),
   });
-  const isCaughtUp = createIsCaughtUp(reader, prefix);
+  const isCaughtUp = async (topic: string, consumers: string) => (await log.lag(prefix + topic, consumers)) === 0;
   return {
     ...processes,
     prefix,
     environment,
-    brokers: stores.kafka,
+    brokers,
     group,
-    producer,
+    producer: log.producer,
     query,
-    publish,
+    publish: log.publish,
     toRecord,
     toMessage: (record: MessageRecord) => toRecord(TOPICS.messages.name, messageRecordCodec, record),
     operate: createOperate(environment, prefix),
     /** Everything of a topic that is not undone. */
-    read: async (topic: string): Promise<StreamRecord[]> => {
-      const records: StreamRecord[] = [];
-      for (const bounds of await reader.bounds(prefix + topic))
-        for await (const record of reader.read({ topic: prefix + topic, ...bounds })) records.push(record);
-      return records;
-    },
+    read: (topic: string) => log.read(prefix + topic),
     isCaughtUp,
     /** Resolves when the writer has committed all that a topic holds. */
     caughtUp: (topic: string) => until(`the writer has all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();
-      await Promise.all([producer.close(), reader.close()]);
-      await drop();
+      await log.close();
+      await own.close();
     },
   };
 }
 
 export type LogFixture = Awaited<ReturnType<typeof openLogFixture>>;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { consentCodec, type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
+import { messageRecordOf } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type LogFixture, messageOf, openLogFixture } from '../test/log-fixture.ts';
+import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
 import type { PartitionReport, VerifyReport } from './report.ts';
 
 let fixture: LogFixture;
@@ -39,12 +40,12 @@ const consent = {
 beforeAll(async () => {
   fixture = await openLogFixture();
   const { publish, toMessage, toRecord, prefix, startWriter, caughtUp, query } = fixture;
-  const messages = Array.from({ length: 300 }, (_, index) => messageOf(`event ${index}`));
-  const strange = messageOf(`it's "strange" \\ ${'$$'} レベル`, { environmentId: 'test-log' });
+  const messages = Array.from({ length: 300 }, (_, index) => messageRecordOf(`event ${index}`));
+  const strange = messageRecordOf(`it's "strange" \\ ${'$$'} レベル`, { environmentId: 'test-log' });
   const poison = { topic: prefix + TOPICS.messages.name, key: null, value: Buffer.from('no frame') };
   await publish(messages.map(toMessage));
   await publish([poison, ...messages.slice(0, 20).map(toMessage), toMessage(strange), poison, toMessage(strange)]);
-  await publish([toMessage(messageOf('of an erased person', { userKey: erased }))]);
+  await publish([toMessage(messageRecordOf('of an erased person', { userKey: erased }))]);
   const link = toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, decision);
   await publish([link]);
   await publish([link]);

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { type Stores, testStores } from './stores.ts';
+
+/** Every topic with its schema, and a database with every table, under names of their own in real stores. */
+export interface OwnStores {
+  /** Before the name of every topic. */
+  readonly prefix: string;
+  readonly database: string;
+  /** Where services and commands find all this: addresses, names and passwords, and nothing else. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Id of the schema registered for a topic; `topic` with its prefix. */
+  schemaIdOf(topic: string): number;
+  /** Asks the database. @throws Error with the words of ClickHouse */
+  query(sql: string): Promise<string>;
+  /** Drops topics, schemas and database. */
+  close(): Promise<void>;
+}
+
+export interface OwnStoresOptions {
+  readonly stores?: Stores;
+  /** Of every topic. */
+  readonly partitions?: number;
+}
+
+export async function openOwnStores({
+  stores = testStores(),
+  partitions = 2,
+}: OwnStoresOptions = {}): Promise<OwnStores> {
+  const name = randomBytes(6).toString('hex');
+  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
+  const { url, user, password } = stores.clickhouse;
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
+  const { schemas } = await applyTopics({ ...topics, partitions });
+  await applySql({ url, user, password, database });
+  const query = createQuery(stores, database);
+  return {
+    prefix,
+    database,
+    environment: {
+      KAFKA_BROKERS: stores.kafka.join(','),
+      SCHEMA_REGISTRY_URL: stores.registry,
+      CLICKHOUSE_URL: url,
+      CLICKHOUSE_USER: user,
+      CLICKHOUSE_PASSWORD: password,
+      CLICKHOUSE_DATABASE: database,
+      TOPIC_PREFIX: prefix,
+    },
+    schemaIdOf: (topic) => schemas.find(({ subject }) => subject === `${topic}-value`)!.id,
+    query,
+    close: async () => {
+      await query(`DROP DATABASE ${database} SYNC`);
+      await dropTopics(topics);
+    },
+  };
+}
+
+function createQuery({ clickhouse: { url, user, password } }: Stores, database: string): OwnStores['query'] {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
+  return async (body) => {
+    const answer = await fetch(url, { method: 'POST', headers, body });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(text);
+    return text.trim();
+  };
+}

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+/**
+ * - open: everything passes
+ * - hangs: connections are taken, and what comes is swallowed in both directions
+ * - mute: what clients send reaches the store, and what the store says is swallowed
+ * - cut: connections are ended, those that stand and those that come
+ */
+export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
+
+/** A wire between a process and a store on this machine. */
+export interface Wire {
+  /** Where the process connects. */
+  readonly port: number;
+  mode: WireMode;
+  close(): Promise<void>;
+}
+
+/** @param target port on this machine */
+export async function openWire(target: number): Promise<Wire> {
+  const sockets = new Set<Socket>();
+  let mode: WireMode = 'open';
+  const server = createServer((near) => {
+    if (mode === 'cut') return near.destroy();
+    const far = connect(target, '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        near.destroy();
+        far.destroy();
+        sockets.delete(socket);
+      });
+    }
+    near.on('data', (bytes) => mode !== 'hangs' && far.write(bytes));
+    far.on('data', (bytes) => mode === 'open' && near.write(bytes));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cutAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    get mode() {
+      return mode;
+    },
+    set mode(next) {
+      // What was swallowed cannot be made good: a connection that hung or was mute ends with that.
+      if (next === 'open' || next === 'cut') cutAll();
+      mode = next;
+    },
+    close: async () => {
+      cutAll();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
+import { openLogReader, openProducer } from '@playline/stream/kafka';
+import { until } from '@playline/testkit';
+
+/** A log as a test writes and reads it; topics with their prefix. */
+export interface LogAccess {
+  readonly producer: Producer;
+  readonly reader: LogReader;
+  /** Resolves when every record is acknowledged. */
+  publish(records: readonly OutgoingRecord[]): Promise<void>;
+  /** Everything of a topic that is not undone. */
+  read(topic: string): Promise<StreamRecord[]>;
+  /** Records of a topic that a group has not committed. */
+  lag(topic: string, group: string): Promise<number>;
+  close(): Promise<void>;
+}
+
+export async function openLogAccess(brokers: readonly string[]): Promise<LogAccess> {
+  const producer = await openProducer({ brokers, clientId: 'test' });
+  await until('the producer is ready', () => producer.ready());
+  const reader = openLogReader({ brokers, clientId: 'test' });
+  return {
+    producer,
+    reader,
+    publish: (records) =>
+      new Promise((resolve, reject) => {
+        producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+      }),
+    async read(topic) {
+      const records: StreamRecord[] = [];
+      for (const bounds of await reader.bounds(topic))
+        for await (const record of reader.read({ topic, ...bounds })) records.push(record);
+      return records;
+    },
+    async lag(topic, group) {
+      const committed = await reader.committed(group, topic);
+      const bounds = await reader.bounds(topic);
+      return bounds.reduce((sum, { partition, end }) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
+    },
+    close: async () => void (await Promise.all([producer.close(), reader.close()])),
+  };
+}
