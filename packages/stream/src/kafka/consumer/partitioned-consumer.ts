@@ -24,9 +24,13 @@ import { openResponseSocket } from './response-socket.ts';
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
 /** With every partition paused the fetch loop, and so the heartbeat, sleeps this long. */
 const FETCH_WAIT_MS = 150;
-/** Two blocks of 8 MB a partition at most are worth fetching ahead; more is only memory. */
-const PARTITION_FETCH_BYTES_MAX = 4 * 1024 * 1024;
-const FETCH_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Records of one answer are read before the first is handed over: of small answers they are garbage that dies young.
+ * Measured on the writer, four runs each in turn: 1 and 4 MiB take 4.1 µs of CPU a record and 340 MiB, 4 and 16 MiB 4.8
+ * and 390. A batch that is larger comes all the same.
+ */
+const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
+const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
 /** A member that lost its brokers goes on trying; a broker that comes back after an hour must find it. */
