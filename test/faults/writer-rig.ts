@@ -33,6 +33,8 @@ export interface WriterRig {
   query(sql: string): Promise<string>;
   /** Everything of a topic that is not undone. */
   read(topic: string): Promise<StreamRecord[]>;
+  /** Records of the topic of messages that the group has not committed. */
+  lag(): Promise<number>;
   /** Resolves when the group has committed all that the topic of messages holds. */
   caughtUp(deadlineMs?: number): Promise<void>;
   /** What is wrong with the raw rows of `events`, compared with the log; empty when every record is one row. */
@@ -95,8 +97,9 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     },
     startWriter: (settings = {}, file = EVENT_WRITER) => start(file, settings),
     read: (topic) => readTopic(reader, topic),
+    lag: () => lagOf(rig),
     async caughtUp(deadlineMs = CAUGHT_UP_MAX_MS) {
-      await until('the writers have all of the topic', () => hasCaughtUp(rig), deadlineMs);
+      await until('the writers have all of the topic', async () => (await lagOf(rig)) === 0, deadlineMs);
     },
     differences: () => differencesOf(rig),
     totals: async () => ({
@@ -206,10 +209,10 @@ async function readTopic(reader: LogReader, topic: string): Promise<StreamRecord
   return records;
 }
 
-async function hasCaughtUp({ reader, group, messages }: WriterRig): Promise<boolean> {
+async function lagOf({ reader, group, messages }: WriterRig): Promise<number> {
   const committed = await reader.committed(group, messages);
   const bounds = await reader.bounds(messages);
-  return bounds.every(({ partition, end }) => end === 0 || (committed.get(partition) ?? 0) >= end);
+  return bounds.reduce((sum, { partition, end }) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
 }
 
 /** The set of (partition, offset) that is stored must be the set that was published, each once. */
