@@ -15,17 +15,17 @@ when a fault struck in none of its seeds.
   --seeds 20        seeds for each fault
   --first-seed 1    the first of them; FAULT_SEED=n is short for --first-seed n --seeds 1
   --fault 1         only this fault, by its number
+  --tried memory    only what has these words in its line of the table
   --minutes 60      begins no further seed after this time
   --away-minutes .1 how long ClickHouse stays away in fault 5; 5 for the long run
   --without-intents kills writers that name no block (fault 3): a control, which must fail`;
 
-const KNOWN_FAULTS = new Set([...SCENARIOS.map(({ fault }) => fault), ...WRITER_FAULTS]);
 const RESULTS = new URL('./results/', import.meta.url);
 
 interface Options {
   seeds: number;
   firstSeed: number;
-  fault: number | null;
+  isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean;
   minutes: number;
   awayMs: number;
   withoutIntents: boolean;
@@ -38,6 +38,7 @@ function parseOptions(args: string[]): Options {
       seeds: { type: 'string', default: '20' },
       'first-seed': { type: 'string', default: '1' },
       fault: { type: 'string' },
+      tried: { type: 'string', default: '' },
       minutes: { type: 'string', default: '60' },
       'away-minutes': { type: 'string', default: '0.1' },
       'without-intents': { type: 'boolean', default: false },
@@ -47,13 +48,14 @@ function parseOptions(args: string[]): Options {
   const options = {
     seeds: given === undefined ? Number(values.seeds) : 1,
     firstSeed: Number(given ?? values['first-seed']),
-    fault: values.fault === undefined ? null : Number(values.fault),
+    isChosen: ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
+      (values.fault === undefined || fault === Number(values.fault)) && tried.includes(values.tried),
     minutes: Number(values.minutes),
     awayMs: Number(values['away-minutes']) * 60_000,
     withoutIntents: values['without-intents'],
   };
   const isSound = options.seeds >= 1 && Number.isSafeInteger(options.firstSeed) && options.minutes > 0;
-  if (!isSound || (options.fault !== null && !KNOWN_FAULTS.has(options.fault))) throw new Error(HELP);
+  if (!isSound || ![...SCENARIOS, ...WRITER_FAULTS].some(options.isChosen)) throw new Error(HELP);
   return options;
 }
 
@@ -78,14 +80,14 @@ function createTrial(world: World, scenario: Scenario, seeds: number): Pick<Writ
 const say = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
 /** Round by round, so that a run that is cut short has tried every fault. */
-async function run({ seeds, firstSeed, fault, minutes, ...options }: Options): Promise<Row[]> {
+async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options): Promise<Row[]> {
   const world = await openWorld((line) => console.error(line));
   // Ended from outside: the stores are processes of this one and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void world.close().finally(() => process.exit(1)));
-  const chosen = SCENARIOS.filter((scenario) => fault === null || scenario.fault === fault);
-  const writers = createWriterTrials(world.stack.file, { fault, seeds, ...options });
-  const trials = [...chosen.map((scenario) => createTrial(world, scenario, seeds)), ...writers];
+  const scenarios = SCENARIOS.filter(isChosen);
+  const writers = createWriterTrials(world.stack.file, { isChosen, seeds, ...options });
+  const trials = [...scenarios.map((scenario) => createTrial(world, scenario, seeds)), ...writers];
   const rows = trials.map(({ row }) => row);
   // From when the stores stand: they may have to be fetched first.
   const end = Date.now() + minutes * 60_000;

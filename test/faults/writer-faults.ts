@@ -105,7 +105,7 @@ const FAULTS: readonly WriterFault[] = [
   },
 ];
 
-export const WRITER_FAULTS: readonly number[] = FAULTS.map(({ fault }) => fault);
+export const WRITER_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
 
 /** A fault of the writer, to be tried seed by seed. */
 export interface WriterTrial {
@@ -115,13 +115,12 @@ export interface WriterTrial {
   close(): Promise<void>;
 }
 
-/** @param fault only this one; null means all */
+/** @param isChosen which of `WRITER_FAULTS` */
 export function createWriterTrials(
   stores: Stores,
-  { fault, ...options }: WriterFaultOptions & { fault: number | null },
+  { isChosen, ...options }: WriterFaultOptions & { isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean },
 ): WriterTrial[] {
-  const chosen = FAULTS.filter((each) => fault === null || each.fault === fault);
-  return chosen.map((each) => createTrial(each, stores, options));
+  return FAULTS.filter(isChosen).map((each) => createTrial(each, stores, options));
 }
 
 interface OpenedRig {
