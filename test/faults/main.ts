@@ -66,8 +66,7 @@ function createTrial(world: World, scenario: Scenario, seeds: number): Pick<Writ
     try {
       const end = await runTrial(world, scenario, seed);
       await verify(world);
-      addSeed(row, seed, end);
-      return null;
+      return addSeed(row, seed, end);
     } catch (error) {
       addFailure(row, seed, error);
       await world.renew();
@@ -96,8 +95,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
       for (const { row, trySeed } of trials) {
         if (Date.now() > end) return rows;
         say(`fault ${row.fault}, seed ${seed}: ${row.tried}`);
-        const broken = await trySeed(seed);
-        if (broken !== null) say(broken);
+        say(await trySeed(seed));
       }
     }
   } finally {

@@ -110,8 +110,8 @@ export const WRITER_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
 /** A fault of the writer, to be tried seed by seed. */
 export interface WriterTrial {
   readonly row: Row;
-  /** Tries a seed, and notes in the row how it ended. @returns what went wrong; null when nothing did */
-  trySeed(seed: number): Promise<string | null>;
+  /** Tries a seed, and notes in the row how it ended. @returns what it came to, or what went wrong */
+  trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -149,9 +149,10 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
       const reached = await run(seed);
       const { records, rows } = await rig.totals();
       const sent = records - seen.records;
-      addSeed(row, seed, { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows });
+      const words = addSeed(row, seed, { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows });
       Object.assign(seen, { records, rows });
       if (fault.isAlone === true) await close();
+      return words;
     } catch (error) {
       // What a failed seed left behind would fail the next one, too.
       await close();
@@ -160,8 +161,7 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
   };
   const trySeed = async (seed: number) => {
     try {
-      await run(seed);
-      return null;
+      return await run(seed);
     } catch (error) {
       addFailure(row, seed, error);
       const words = error instanceof Error ? (error.stack ?? error.message) : String(error);

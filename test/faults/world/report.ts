@@ -48,11 +48,12 @@ export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, asked:
   return { fault, tried, asked, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
-/** Notes a seed that ended as promised: done when the fault struck, else not reached. */
-export function addSeed(row: Row, seed: number, end: SeedEnd): void {
+/** Notes a seed that ended as promised: done when the fault struck, else not reached. @returns what it came to, in words */
+export function addSeed(row: Row, seed: number, end: SeedEnd): string {
+  const words = toWords(end.reached);
   if (!hasStruck(end.reached)) {
-    row.notReached.push({ seed, words: toWords(end.reached) });
-    return;
+    row.notReached.push({ seed, words });
+    return `not reached: ${words}`;
   }
   row.done += 1;
   row.reached = addReached(row.reached, end.reached);
@@ -60,6 +61,7 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): void {
   row.acknowledged += end.acknowledged;
   row.published += end.published;
   row.rows += end.rows;
+  return `done: ${words}`;
 }
 
 /** Notes that a seed did not end as promised, and what was lost or doubled, where that was counted. */
