@@ -41,8 +41,10 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   const publish = async (runs: number) => {
     for (let run = 0; run < runs; run++) await rig.publish(createRun(rig, { random, poison }));
   };
-  const runsBefore = random.integer(1, RUNS - 1);
+  const runsBefore = random.integer(RUNS / 2, RUNS - 1);
   await publish(runsBefore);
+  // In the midst of its work, neither before its first block nor behind its last one.
+  await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
   await first.kill();
   const left = await rig.lag();
   await publish(RUNS - runsBefore);
@@ -58,7 +60,11 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   assert.equal(stored, `${expected}\t${expected}`);
   await second.stop();
   await Promise.all([first.close(), second.close()]);
-  return { 'records unreadable': unreadable, 'records left by the killed writer': left };
+  return {
+    'records unreadable': unreadable,
+    'committed before the kill': runsBefore * RUN_RECORDS - left,
+    'left by the killed writer': left,
+  };
 }
 
 const recordsOf = (rig: WriterRig) => rig.read(rig.messages);
