@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { CHECKOUT } from '@playline/infra/local';
 import { Redis } from 'ioredis';
@@ -12,6 +13,9 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 import type { World } from './world/world.ts';
+
+/** Redis stays away for up to this long behind the linker's first attempt. */
+const FURTHER_MAX_MS = 2_000;
 
 const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);
 
@@ -44,6 +48,7 @@ export const redisAwayFromLinker: Scenario = {
     await traffic.flows(random.integer(5, 15));
     await world.wires.redis.set(random.pick(['refuse', 'freeze'] as const));
     const beganAt = performance.now();
+    const before = await retriesOf(linker);
     await waitFor('the linker is not ready', async () => !(await linker.isReady()));
     await traffic.flows(10);
     await persons.identify('during');
@@ -51,6 +56,8 @@ export const redisAwayFromLinker: Scenario = {
     const waiting = await waitFor('links wait', async () =>
       Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
     );
+    const repeated = await waitFor('the linker has tried', async () => Math.max(0, (await retriesOf(linker)) - before));
+    await delay(random.integer(0, FURTHER_MAX_MS));
     const awayMs = performance.now() - beganAt;
     await world.wires.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
@@ -58,7 +65,7 @@ export const redisAwayFromLinker: Scenario = {
     await traffic.close();
     await persons.assertWhole(['before'], 3);
     await persons.assertWhole(['during'], 2);
-    return { 'link facts waited': waiting, 'Redis away s': toSeconds(awayMs) };
+    return { 'link facts waited': waiting, 'attempts repeated': repeated, 'Redis away s': toSeconds(awayMs) };
   },
 };
 

@@ -14,6 +14,9 @@ import { countRecords } from './log-growth.ts';
 /** No machine is so slow that a request meets it: what is refused here is refused for another reason. */
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 
+/** So many that at any moment one of them has a batch in flight at the gateway that goes. */
+const CLIENTS = 12;
+
 /** They must all fit into one deadline of the gateway, with what the drain takes. */
 const HELD_MAX = 3;
 
@@ -84,7 +87,7 @@ export const drainUnderLoad: Scenario = {
     const before = await countRecords(world);
     const stays = await trial.start('gateway', PATIENT);
     const goes = await trial.start('gateway', PATIENT);
-    const traffic = trial.openTraffic([stays, goes], { restMaxMs: 5 });
+    const traffic = trial.openTraffic([stays, goes], { clients: CLIENTS, restMaxMs: 5 });
     await traffic.flows(random.integer(10, 60));
     await delay(random.integer(0, 50));
     goes.signal('SIGTERM');
