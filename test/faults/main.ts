@@ -87,6 +87,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
   const scenarios = SCENARIOS.filter(isChosen);
   const writers = createWriterTrials(world.stack.file, { isChosen, seeds, ...options });
   const trials = [...scenarios.map((scenario) => createTrial(world, scenario, seeds)), ...writers];
+  trials.sort((one, other) => one.row.fault - other.row.fault);
   const rows = trials.map(({ row }) => row);
   // From when the stores stand: they may have to be fetched first.
   const end = Date.now() + minutes * 60_000;
