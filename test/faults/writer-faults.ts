@@ -27,7 +27,7 @@ export interface WriterFaultOptions {
   readonly seeds: number;
   /** How long the engine stays away. */
   readonly awayMs: number;
-  /** Kills writers without intents instead: every seed but those that kill before the intent should fail. */
+  /** Kills writers without intents instead: seeds that kill between an insert and its commit should fail. */
   readonly withoutIntents: boolean;
 }
 
