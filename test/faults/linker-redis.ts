@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { CHECKOUT } from '@playline/infra/local';
 import { Redis } from 'ioredis';
 import { createPersons, type Persons } from './linker-persons.ts';
 import { endsOf, settle } from './world/end-check.ts';
+import { metricsOf, sumOf } from './world/metrics.ts';
+import { toSeconds } from './world/reached.ts';
 import type { ServiceProcess } from './world/service-process.ts';
 import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 import type { World } from './world/world.ts';
+
+/** Redis stays away for up to this long behind the linker's first attempt. */
+const FURTHER_MAX_MS = 2_000;
 
 const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);
 
@@ -41,17 +47,25 @@ export const redisAwayFromLinker: Scenario = {
     await persons.identify('before');
     await traffic.flows(random.integer(5, 15));
     await world.wires.redis.set(random.pick(['refuse', 'freeze'] as const));
+    const beganAt = performance.now();
+    const before = await retriesOf(linker);
     await waitFor('the linker is not ready', async () => !(await linker.isReady()));
     await traffic.flows(10);
     await persons.identify('during');
     await persons.alias('before');
-    await waitFor('links wait', async () => (await loggedFacts(world)) > (await committedFacts(world)));
+    const waiting = await waitFor('links wait', async () =>
+      Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
+    );
+    const repeated = await waitFor('the linker has tried', async () => Math.max(0, (await retriesOf(linker)) - before));
+    await delay(random.integer(0, FURTHER_MAX_MS));
+    const awayMs = performance.now() - beganAt;
     await world.wires.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
     await traffic.flows(5);
     await traffic.close();
     await persons.assertWhole(['before'], 3);
     await persons.assertWhole(['during'], 2);
+    return { 'link facts waited': waiting, 'attempts repeated': repeated, 'Redis away s': toSeconds(awayMs) };
   },
 };
 
@@ -91,8 +105,8 @@ const rebuild = (world: World) =>
     ...['--writer-group', world.groupOf('event-writer')],
   ]);
 
-/** Link facts that come while the graph is empty: none may be decided. */
-async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<void> {
+/** Link facts that come while the graph is empty: none may be decided. @returns how often the linker refused them */
+async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<number> {
   const { world } = trial;
   const linker = linkerOf(trial);
   await waitFor('the linker is not ready', async () => !(await linker.isReady()));
@@ -101,17 +115,16 @@ async function expectRefusal(trial: Trial, persons: Persons, names: readonly str
   const retried = await retriesOf(linker);
   for (const name of names) await persons.alias(name);
   await persons.identify('empty');
-  await waitFor('the linker has tried', async () => (await retriesOf(linker)) > retried);
+  const refused = await waitFor('the linker has tried', async () => Math.max(0, (await retriesOf(linker)) - retried));
   assert.equal(await committedFacts(world), committed, 'facts committed while the graph was empty');
   assert.equal(await loggedDecisions(world), decisions, 'decisions made while the graph was empty');
   assert.equal(await linker.isReady(), false, 'a linker without a graph is not ready');
+  return refused;
 }
 
 /** Attempts at link facts that a linker has repeated since it started. */
-async function retriesOf({ adminUrl }: ServiceProcess): Promise<number> {
-  const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  const lines = text.matchAll(/^stream_retries_total\{[^}]*step="batch"[^}]*\} (\S+)$/gm);
-  return sum([...lines].map(([, value]) => Number(value)));
+async function retriesOf(linker: ServiceProcess): Promise<number> {
+  return sumOf(await metricsOf(linker), 'stream_retries_total', 'step="batch"');
 }
 
 export const redisWiped: Scenario = {
@@ -133,11 +146,12 @@ export const redisWiped: Scenario = {
     await wipeRedis(world);
     // The keys were in the same Redis; theirs is another rebuild.
     key = await world.deployment.addEnvironment(environmentId);
-    await expectRefusal(trial, persons, names);
+    const refused = await expectRefusal(trial, persons, names);
     await rebuild(world);
     await waitFor('the linker goes on', () => linkerOf(trial).isReady());
     // An emptied graph would have put the account and the player together, and left the visitor behind.
     await persons.assertWhole(names, 3);
     await persons.assertWhole(['empty'], 2);
+    return { wipes: 1, 'attempts refused': refused, 'persons restored': names.length };
   },
 };

@@ -1,9 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ask } from './world/clickhouse.ts';
-import type { Scenario } from './world/trial.ts';
+import { metricsOf, sumOf } from './world/metrics.ts';
+import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
 const ENGINE_MAX_MS = 90_000;
+
+/** Inserts that the writers of the crew have repeated since they started. */
+async function countRepeated({ crew }: Trial): Promise<number> {
+  const writers = crew.filter(({ service }) => service === 'event-writer');
+  const texts = await Promise.all(writers.map(metricsOf));
+  return texts.reduce((sum, text) => sum + sumOf(text, 'stream_retries_total', 'step="write"'), 0);
+}
 
 export const engineKilled: Scenario = {
   fault: 5,
@@ -16,7 +24,9 @@ export const engineKilled: Scenario = {
     // Kept with the table: an engine that comes back would merge again, and fold what was written twice.
     await ask(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
     const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
-    for (let kill = random.integer(1, 2); kill > 0; kill--) {
+    const before = await countRepeated(trial);
+    const kills = random.integer(1, 2);
+    for (let kill = 0; kill < kills; kill++) {
       await traffic.flows(random.integer(10, 30));
       await delay(random.integer(0, 300));
       const pid = await world.storePid('clickhouse');
@@ -29,5 +39,6 @@ export const engineKilled: Scenario = {
     await traffic.close();
     await ask(engine, 'ALTER TABLE events RESET SETTING max_bytes_to_merge_at_max_space_in_pool');
     await ask(engine, 'SYSTEM STOP MERGES events');
+    return { kills, 'inserts repeated': (await countRepeated(trial)) - before };
   },
 };

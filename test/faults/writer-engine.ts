@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { sumOf } from './world/metrics.ts';
+import { type Reached, toSeconds } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
@@ -10,51 +12,51 @@ const MESSAGES = 300;
 /** The engine's number for it. */
 const TOO_MANY_PARTS = 252;
 
-/** What the writer has counted so far under a name and a label. */
-async function countOf(writer: GatedProcess, name: string, label: string): Promise<number> {
-  const lines = (await writer.metrics())
-    .split('\n')
-    .filter((line) => line.startsWith(`${name}{`) && line.includes(label));
-  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
-}
+const retriesOf = async (writer: GatedProcess) => sumOf(await writer.metrics(), 'stream_retries_total', 'step="write"');
 
-const retriesOf = (writer: GatedProcess) => countOf(writer, 'stream_retries_total', 'step="write"');
-
-async function withWriter(rig: WriterRig, work: (writer: GatedProcess) => Promise<void>): Promise<void> {
+async function withWriter(rig: WriterRig, work: (writer: GatedProcess) => Promise<Reached>): Promise<Reached> {
   const writer = await rig.startWriter({ BLOCK_ROWS_MAX: '40' });
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
-    await work(writer);
+    const reached = await work(writer);
     await assertExact(rig);
     assert.equal(writer.gone, false, 'the writer lives through it');
     await until('the writer is ready again', () => writer.isReady(), WAIT_MAX_MS);
     await writer.stop();
+    return reached;
   } finally {
     await writer.close();
   }
 }
 
 /** The engine is away for a while under traffic: nothing is dropped, the writer says that it is not ready. */
-export async function takeEngineAway(rig: WriterRig, { seed, forMs }: { seed: number; forMs: number }): Promise<void> {
+export async function takeEngineAway(
+  rig: WriterRig,
+  { seed, forMs }: { seed: number; forMs: number },
+): Promise<Reached> {
   const random = createRandom(seed);
   const publish = () => rig.publishMessages(`test-engine-${seed}`, MESSAGES);
-  await withWriter(rig, async (writer) => {
+  return await withWriter(rig, async (writer) => {
     await publish();
     await delay(random.integer(0, 200));
+    const beganAt = performance.now();
     writer.clickhouse.down = true;
     const back = delay(forMs);
     await publish();
     await until('a block is tried again', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await back;
+    const repeated = await retriesOf(writer);
     writer.clickhouse.down = false;
+    const awayMs = performance.now() - beganAt;
     await publish();
+    return { 'inserts repeated': repeated, 'engine away s': toSeconds(awayMs) };
   });
 }
 
 /** The engine itself refuses inserts, since merges do not keep up: the same blocks are written once they do. */
-export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<void> {
-  await withWriter(rig, async (writer) => {
+export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
+  return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
     await rig.caughtUp(WAIT_MAX_MS);
     let refused = 0;
@@ -68,17 +70,18 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
     try {
       await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
       await until('the engine has refused', () => refused > 2, WAIT_MAX_MS);
-      assert.equal(await countOf(writer, 'stream_partitions_stopped', ''), 0, 'no partition has stopped');
+      assert.equal(sumOf(await writer.metrics(), 'stream_partitions_stopped'), 0, 'no partition has stopped');
     } finally {
       await rig.query('ALTER TABLE events RESET SETTING parts_to_delay_insert, parts_to_throw_insert');
     }
+    return { 'inserts refused': refused };
   });
 }
 
 /** Inserts that succeeded are answered by a connection that breaks off: the writer repeats them under their token. */
-export async function loseAnswers(rig: WriterRig, seed: number): Promise<void> {
+export async function loseAnswers(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
-  await withWriter(rig, async (writer) => {
+  return await withWriter(rig, async (writer) => {
     let lost = 0;
     writer.clickhouse.watch = {
       answered: (code) => {
@@ -90,5 +93,6 @@ export async function loseAnswers(rig: WriterRig, seed: number): Promise<void> {
     await rig.publishMessages(`test-answers-${seed}`, MESSAGES);
     await rig.caughtUp(WAIT_MAX_MS);
     assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} answers were lost`);
+    return { 'answers lost': lost };
   });
 }

@@ -1,5 +1,6 @@
 import type { Stores } from '@playline/testkit';
-import { addFailure, createRow, type Row } from './world/report.ts';
+import type { Reached } from './world/reached.ts';
+import { addFailure, addSeed, createRow, type Row } from './world/report.ts';
 import { fillEngineWithParts, loseAnswers, takeEngineAway } from './writer-engine.ts';
 import { assertExact, assertSame } from './writer-exact.ts';
 import { freezeWriter } from './writer-freeze.ts';
@@ -17,14 +18,16 @@ interface WriterFault {
   readonly partitions: number;
   /** Each seed begins with empty topics: it counts everything there is. */
   readonly isAlone?: boolean;
-  /** @returns what one seed does; it throws when the end is not as promised */
-  open(rig: WriterRig, options: WriterFaultOptions): (seed: number) => Promise<void>;
+  /** @returns what one seed does, and comes to; it throws when the end is not as promised */
+  open(rig: WriterRig, options: WriterFaultOptions): (seed: number) => Promise<Reached>;
 }
 
 export interface WriterFaultOptions {
+  /** Seeds that will be tried. */
+  readonly seeds: number;
   /** How long the engine stays away. */
   readonly awayMs: number;
-  /** Kills writers without intents instead: every seed but those that kill before the intent should fail. */
+  /** Kills writers without intents instead: seeds that kill between an insert and its commit should fail. */
   readonly withoutIntents: boolean;
 }
 
@@ -39,8 +42,11 @@ const FAULTS: readonly WriterFault[] = [
     open: (rig, { withoutIntents }) => {
       const kills = createKillRun(rig, withoutIntents ? WRITER_WITHOUT_INTENTS : undefined);
       return async (seed) => {
-        assertSame((await kills.run(planKill(seed))).differences);
+        const plan = planKill(seed);
+        const { differences, reached } = await kills.run(plan);
+        assertSame(differences);
         await assertExact(rig);
+        return { [`killed ${plan.point}`]: Number(reached) };
       };
     },
   },
@@ -99,44 +105,33 @@ const FAULTS: readonly WriterFault[] = [
   },
 ];
 
-export const WRITER_FAULTS: readonly number[] = FAULTS.map(({ fault }) => fault);
+export const WRITER_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
 
-/** Faults of the writer, to be tried seed by seed. */
-export interface WriterTrials {
-  /** One row for each. */
-  readonly rows: readonly Row[];
-  /** Tries a seed with each of them. */
-  trySeed(seed: number, say: (line: string) => void): Promise<void>;
+/** A fault of the writer, to be tried seed by seed. */
+export interface WriterTrial {
+  readonly row: Row;
+  /** Tries a seed, and notes in the row how it ended. @returns what it came to, or what went wrong */
+  trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
 }
 
-/** @param fault only this one; null means all */
-export function openWriterTrials(
+/** @param isChosen which of `WRITER_FAULTS` */
+export function createWriterTrials(
   stores: Stores,
-  { fault, ...options }: WriterFaultOptions & { fault: number | null },
-): WriterTrials {
-  const trials = FAULTS.filter((each) => fault === null || each.fault === fault).map((each) =>
-    createTrial(each, stores, options),
-  );
-  return {
-    rows: trials.map(({ row }) => row),
-    async trySeed(seed, say) {
-      for (const { row, run } of trials) {
-        say(`fault ${row.fault}, seed ${seed}: ${row.tried}`);
-        await run(seed).catch((error: Error) => {
-          addFailure(row, seed, error);
-          say(`fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${error.stack ?? error.message}`);
-        });
-      }
-    },
-    close: async () => void (await Promise.all(trials.map(({ close }) => close()))),
-  };
+  { isChosen, ...options }: WriterFaultOptions & { isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean },
+): WriterTrial[] {
+  return FAULTS.filter(isChosen).map((each) => createTrial(each, stores, options));
 }
 
-function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOptions) {
-  const row = createRow(fault);
-  let opened: { rig: WriterRig; run: (seed: number) => Promise<void>; seen: { records: number; rows: number } } | null;
-  opened = null;
+interface OpenedRig {
+  readonly rig: WriterRig;
+  readonly run: (seed: number) => Promise<Reached>;
+  readonly seen: { records: number; rows: number };
+}
+
+function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOptions): WriterTrial {
+  const row = createRow(fault, options.seeds);
+  let opened: OpenedRig | null = null;
   const open = async () => {
     const { partitions } = fault;
     const rig = await openWriterRig(stores, { partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
@@ -151,20 +146,27 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
   const run = async (seed: number) => {
     const { rig, run, seen } = opened ?? (await open());
     try {
-      await run(seed);
+      const reached = await run(seed);
       const { records, rows } = await rig.totals();
-      row.seeds++;
-      row.sent += records - seen.records;
-      row.acknowledged += records - seen.records;
-      row.published += records - seen.records;
-      row.rows += rows - seen.rows;
+      const sent = records - seen.records;
+      const words = addSeed(row, seed, { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows });
       Object.assign(seen, { records, rows });
       if (fault.isAlone === true) await close();
+      return words;
     } catch (error) {
       // What a failed seed left behind would fail the next one, too.
       await close();
       throw error;
     }
   };
-  return { row, run, close };
+  const trySeed = async (seed: number) => {
+    try {
+      return await run(seed);
+    } catch (error) {
+      addFailure(row, seed, error);
+      const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${words}`;
+    }
+  };
+  return { row, trySeed, close };
 }

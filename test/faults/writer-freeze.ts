@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import type { Reached } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import { KILL_POINTS, setTrap } from './writer-kill-points.ts';
 import type { WriterRig } from './writer-rig.ts';
@@ -13,8 +14,9 @@ const REACH_MAX_MS = 5_000;
 /**
  * Freezes a writer past its session at a point or at any moment; another takes over and finishes; the first wakes up with
  * a request under way, or the answer to it, and goes on beside the other.
+ * @returns 0 for the point when the writer was frozen before it came there
  */
-export async function freezeWriter(rig: WriterRig, seed: number): Promise<void> {
+export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const point = KILL_POINTS[seed % KILL_POINTS.length]!;
   const rows = () => ({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
@@ -24,7 +26,10 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<void> 
   const trap = setTrap(one, { point, passages: random.integer(0, 2), breaksOff: false });
   await publish();
   const frozenAfterMs = point === 'at any moment' ? random.integer(0, MOMENT_MAX_MS) : REACH_MAX_MS;
-  await Promise.race([trap.reached, delay(frozenAfterMs)]);
+  const isAtPoint = await Promise.race([
+    trap.reached.then(() => true),
+    delay(frozenAfterMs, point === 'at any moment'),
+  ]);
   one.signal('SIGSTOP');
   await publish();
   // Only a takeover gets here: what the frozen one holds is nobody else's before.
@@ -40,4 +45,5 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<void> 
   await assertExact(rig);
   await Promise.all([one.stop(), other.stop()]);
   await Promise.all([one.close(), other.close()]);
+  return { [`frozen ${point}`]: Number(isAtPoint) };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import type { Reached } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import type { WriterRig } from './writer-rig.ts';
 
@@ -16,7 +17,7 @@ const keyOf = (environmentId: string, identity: string) =>
  * One identity is half of the traffic, and the partition it falls on cannot keep up: its inserts stand still. The other
  * partitions are stored to their ends meanwhile, all by the same process; then the hot one is, too.
  */
-export async function overloadPartition(rig: WriterRig, seed: number): Promise<void> {
+export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-hot-${seed}`;
   const hotKey = keyOf(environmentId, 'hot');
@@ -36,10 +37,15 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<v
       await rig.publish(run);
       await until('the others keep up', async () => (await lagOfOthers(rig, hot)) === 0, WAIT_MAX_MS);
     }
-    assert.ok((await lagOf(rig, hot)) > CALL_RECORDS, 'the hot partition stands still');
+    const waiting = await lagOf(rig, hot);
+    assert.ok(waiting > CALL_RECORDS, 'the hot partition stands still');
     released.resolve();
     await assertExact(rig);
     await writer.stop();
+    return {
+      'records waiting on the hot partition': waiting,
+      'records stored beside it': CALLS * CALL_RECORDS + 1 - waiting,
+    };
   } finally {
     await writer.close();
   }

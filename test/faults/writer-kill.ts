@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
 import { WAIT_MAX_MS } from './writer-exact.ts';
-import { KILL_POINTS, type KillPoint, setTrap } from './writer-kill-points.ts';
+import { KILL_POINTS, type KillPoint, setTrap, type Trap } from './writer-kill-points.ts';
 import type { GatedProcess } from './writer-process.ts';
 import { type Difference, EVENT_WRITER, type WriterRig } from './writer-rig.ts';
 
@@ -20,7 +20,7 @@ export interface KillPlan {
   readonly messages: number;
   /** Of the writer and its heir: with blocks cut alike even a writer without intents would look exact. */
   readonly blockRowsMax: readonly [number, number];
-  /** When the writer is killed at any moment: so long after the first message. */
+  /** When the writer is killed at any moment: so long after the first message. Messages come until then. */
   readonly momentMs: number;
 }
 
@@ -51,7 +51,7 @@ export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KIL
 export interface KillResult {
   /** What is stored and should not be, or is missing; empty when every record is one row. */
   readonly differences: Difference[];
-  /** Whether the writer was killed at the point, and not after it had finished without passing it. */
+  /** Whether the writer was killed at the point or, at any moment, with work left; false when it had finished before. */
   readonly reached: boolean;
 }
 
@@ -72,9 +72,11 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER): KillRun {
       let heir = plan.standsBy ? await start(heirRowsMax) : null;
       if (heir !== null) await whenReady('the heir is ready', heir);
       const trap = setTrap(victim, plan);
-      await rig.publishMessages(`test-kill-${plan.seed}`, plan.messages);
-      const reached = await isReached(rig, { ...plan, trap });
-      await victim.kill();
+      const publish = () => rig.publishMessages(`test-kill-${plan.seed}`, plan.messages);
+      const isMoment = plan.point === 'at any moment';
+      const reached = isMoment
+        ? await killAtMoment(rig, { victim, publish, momentMs: plan.momentMs })
+        : await killAtPoint(rig, { victim, publish, trap });
       if (!plan.arrivesLate) trap.release();
       heir ??= await start(heirRowsMax);
       writer = heir;
@@ -89,15 +91,34 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER): KillRun {
   };
 }
 
-/** False when the writers have finished first: an heir that waits may have taken the partition where the point was. */
-async function isReached(rig: WriterRig, { trap, point, momentMs }: KillPlan & { trap: { reached: Promise<void> } }) {
-  if (point === 'at any moment') {
-    await delay(momentMs);
-    return true;
-  }
+interface Killing {
+  readonly victim: GatedProcess;
+  publish(): Promise<void>;
+}
+
+/** Messages come until the kill, so that the writer is in the midst of some block. @returns whether work was left */
+async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing & { momentMs: number }) {
+  // Looked at twice: at once there may be nothing new yet, and later an heir that stands by may have done it all.
+  const leftAtOnce = delay(momentMs)
+    .then(() => victim.kill())
+    .then(() => rig.lag());
+  do await publish();
+  while (!victim.gone);
+  const leftBehind = await rig.lag();
+  return (await leftAtOnce) + leftBehind > 0;
+}
+
+/**
+ * @returns false when the writers have finished first: an heir that waits may have taken the partition where the point
+ * was
+ */
+async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing & { trap: Trap }) {
+  await publish();
   const caughtUp = rig.caughtUp(WAIT_MAX_MS).then(
     () => false,
     () => false,
   );
-  return await Promise.race([trap.reached.then(() => true), caughtUp]);
+  const isReached = await Promise.race([trap.reached.then(() => true), caughtUp]);
+  await victim.kill();
+  return isReached;
 }

@@ -8,7 +8,7 @@ const SESSION_TIMEOUT_MS = 2_000;
 const SEED_MAX_MS = 400_000;
 
 /** A rig of its own: what was poisoned by one test is no row of the next. */
-async function onRig(work: (rig: WriterRig) => Promise<void>): Promise<void> {
+async function onRig(work: (rig: WriterRig) => Promise<unknown>): Promise<void> {
   const rig = await openWriterRig(testStores(), { partitions: 2, sessionTimeoutMs: SESSION_TIMEOUT_MS });
   try {
     await work(rig);

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import type { Reached } from './world/reached.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
 import type { WriterRig } from './writer-rig.ts';
 
@@ -29,26 +30,40 @@ const originOf = ({ headers }: StreamRecord) =>
  * Mixes records that cannot be read among others, and kills the writer on the way: each of them is kept as it was, the
  * others are stored once each, and the group's commits never go back.
  */
-export async function poisonWriter(rig: WriterRig, seed: number): Promise<void> {
+export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
   const commits = watchCommits(rig);
   const first = await start();
   await until('the writer is ready', () => first.isReady(), WAIT_MAX_MS);
   const poison = new Set<string>();
-  for (let run = 0; run < RUNS; run++) await rig.publish(createRun(rig, { random, poison }));
-  await delay(random.integer(0, 300));
+  const publish = async (runs: number) => {
+    for (let run = 0; run < runs; run++) await rig.publish(createRun(rig, { random, poison }));
+  };
+  const runsBefore = random.integer(RUNS / 2, RUNS - 1);
+  await publish(runsBefore);
+  // In the midst of its work, neither before its first block nor behind its last one.
+  await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
   await first.kill();
+  const left = await rig.lag();
+  await publish(RUNS - runsBefore);
   const second = await start();
   await rig.caughtUp(WAIT_MAX_MS);
   assert.deepEqual(await commits.stop(), [], 'commits that went back');
   await assertLetters(rig, poison);
   await assertVerified(rig);
   const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
-  const expected = (await recordsOf(rig)).length - poisonIn(await recordsOf(rig), poison);
+  const records = await recordsOf(rig);
+  const unreadable = poisonIn(records, poison);
+  const expected = records.length - unreadable;
   assert.equal(stored, `${expected}\t${expected}`);
   await second.stop();
   await Promise.all([first.close(), second.close()]);
+  return {
+    'records unreadable': unreadable,
+    'committed before the kill': runsBefore * RUN_RECORDS - left,
+    'left by the killed writer': left,
+  };
 }
 
 const recordsOf = (rig: WriterRig) => rig.read(rig.messages);

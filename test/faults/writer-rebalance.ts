@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { type Reached, tally } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
@@ -11,7 +12,7 @@ const MESSAGES = 120;
 const INSERT_MAX_MS = 250;
 
 /** Writers join, leave in peace and are killed while inserts of others and their own are on their way. */
-export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<void> {
+export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const members: GatedProcess[] = [];
   const join = async () => {
@@ -25,15 +26,24 @@ export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<vo
   const isInserting = ({ clickhouse }: GatedProcess) => clickhouse.inFlight > 0;
   const first = await join();
   await until('the first writer is ready', () => first.isReady(), WAIT_MAX_MS);
+  const changes: string[] = [];
   for (let change = 0; change < CHANGES; change++) {
     await rig.publishMessages(`test-rebalance-${seed}`, MESSAGES);
     await inFlight();
-    const joiner = members.length < 2 || random.chance(0.5) ? await join() : null;
-    if (joiner === null) await leave(members.splice(random.integer(0, members.length - 1), 1)[0]!, random.chance(0.5));
-    else await until('a writer has joined', () => joiner.isReady(), WAIT_MAX_MS);
+    if (members.length < 2 || random.chance(0.5)) {
+      const joiner = await join();
+      await until('a writer has joined', () => joiner.isReady(), WAIT_MAX_MS);
+      changes.push('joined');
+    } else {
+      const [leaving] = members.splice(random.integer(0, members.length - 1), 1);
+      const isKilled = random.chance(0.5);
+      await leave(leaving!, isKilled);
+      changes.push(isKilled ? 'SIGKILL' : 'SIGTERM');
+    }
   }
   await assertExact(rig);
   for (const member of members) await leave(member, false);
+  return tally(changes);
 }
 
 async function leave(member: GatedProcess, isKilled: boolean): Promise<void> {

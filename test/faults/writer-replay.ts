@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { until } from '@playline/testkit';
 import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import type { Reached } from './world/reached.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
 import { listen } from './writer-kafka-gate.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
@@ -17,7 +18,7 @@ const PASSAGES_MAX = 2;
  * again and again, at the end of a transaction: before the brokers know of it, or before the command knows that they
  * do. Each message is stored once.
  */
-export async function replayLetters(rig: WriterRig, seed: number): Promise<void> {
+export async function replayLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;
   await makeLetters(rig, environmentId);
@@ -34,6 +35,7 @@ export async function replayLetters(rig: WriterRig, seed: number): Promise<void>
     assert.equal(Number(await count('count()')), LETTERS);
     await assertVerified(rig);
     await writer.stop();
+    return { 'letters replayed': LETTERS, 'kills at the end of a transaction': KILLS };
   } finally {
     await writer.close();
   }

@@ -26,6 +26,8 @@ export interface WriterRig {
   query(sql: string): Promise<string>;
   /** Everything of a topic that is not undone. */
   read(topic: string): Promise<StreamRecord[]>;
+  /** Records of the topic of messages that the group has not committed. */
+  lag(): Promise<number>;
   /** Resolves when the group has committed all that the topic of messages holds. */
   caughtUp(deadlineMs?: number): Promise<void>;
   /** What is wrong with the raw rows of `events`, compared with the log; empty when every record is one row. */
@@ -84,6 +86,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
       }
     },
     startWriter: (settings = {}, file = EVENT_WRITER) => start(file, settings),
+    lag: () => log.lag(base.messages, group),
     async caughtUp(deadlineMs = CAUGHT_UP_MAX_MS) {
       await until(
         'the writers have all of the topic',

@@ -19,13 +19,13 @@ describe('writers of one group', () => {
 
   it.each([0, 3])(
     'leave every record once when one is frozen past its session, replaced and woken (seed %i)',
-    (seed) => freezeWriter(rig, seed),
+    async (seed) => void (await freezeWriter(rig, seed)),
     SEED_MAX_MS,
   );
 
   it.each([1, 2])(
     'leave every record once when they come, go and die while inserts are on their way (seed %i)',
-    (seed) => rebalanceWriters(rig, seed),
+    async (seed) => void (await rebalanceWriters(rig, seed)),
     SEED_MAX_MS,
   );
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { type Attempt, post } from '../world/post.ts';
+import { type Reached, tally } from '../world/reached.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
-import { createHostileBodies, type HostileBody } from './hostile-bodies.ts';
+import { createHostileBodies, createMixedBodies, type HostileBody } from './hostile-bodies.ts';
 
 /** Several of the worst at once. */
 const AT_ONCE = 4;
@@ -38,20 +39,30 @@ async function send(trial: Trial, url: string, hostile: HostileBody): Promise<vo
   if (stored.length > 0) ledger.note(stored, attempt);
 }
 
+/** Sends bodies among good traffic, several at once. @returns how many were answered, and as what */
+async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
+  const gateway = await trial.start('gateway');
+  const traffic = trial.openTraffic([gateway]);
+  await traffic.flows(5);
+  for (let sent = 0; sent < bodies.length; sent += AT_ONCE)
+    await Promise.all(bodies.slice(sent, sent + AT_ONCE).map((body) => send(trial, gateway.url, body)));
+  await traffic.flows(5);
+  await traffic.close();
+  assert.ok(gateway.isAlive, 'the gateway must not exit');
+  assert.ok(await gateway.isReady(), 'the gateway is ready all the same');
+  return tally(bodies.map(({ status }) => `bodies answered ${status}`));
+}
+
 export const hostileBodies: Scenario = {
   fault: 13,
   title: 'bodies that mean harm are answered in the envelope, and the good ones around them are stored',
-  tried: 'twenty hostile bodies among good traffic; one bad among 100, twins',
-  run: async (trial) => {
-    const gateway = await trial.start('gateway');
-    const traffic = trial.openTraffic([gateway]);
-    await traffic.flows(5);
-    const bodies = createHostileBodies(trial.random);
-    while (bodies.length > 0)
-      await Promise.all(bodies.splice(0, AT_ONCE).map((body) => send(trial, gateway.url, body)));
-    await traffic.flows(5);
-    await traffic.close();
-    assert.ok(gateway.isAlive, 'the gateway must not exit');
-    assert.ok(await gateway.isReady(), 'the gateway is ready all the same');
-  },
+  tried: 'hostile bodies among good traffic',
+  run: (trial) => sendAll(trial, createHostileBodies(trial.random)),
+};
+
+export const oneBadAmongMany: Scenario = {
+  fault: 14,
+  title: 'of a hundred messages with a bad one 99 are stored, and of two with one id none',
+  tried: 'one bad message among 100, two with one id, among good traffic',
+  run: (trial) => sendAll(trial, createMixedBodies(trial.random)),
 };

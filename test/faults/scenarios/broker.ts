@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { post } from '../world/post.ts';
+import type { Reached } from '../world/reached.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -40,12 +41,13 @@ export const brokerAbsent: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await outage.refused();
     await delay(random.integer(0, FURTHER_MAX_MS));
-    outage.check();
+    const reached = outage.check();
     assert.equal(ledger.acknowledged.size, 0, 'nothing is acknowledged without a broker');
     await world.wires.kafka.set('open');
     await traffic.flows(10);
     await expectRecovery(gateway);
     await traffic.close();
+    return reached;
   },
 };
 
@@ -58,18 +60,20 @@ export const brokerStopped: Scenario = {
     const { gateway, traffic } = await openLoadedGateway(trial);
     const broker = await world.storePid('kafka');
     process.kill(broker, 'SIGSTOP');
+    let reached: Reached;
     try {
       await waitFor('the broker is stopped', () => isStopped(broker));
       const outage = watchOutage(gateway, ledger);
       await outage.refused();
       await delay(random.integer(0, FURTHER_MAX_MS));
-      outage.check();
+      reached = outage.check();
     } finally {
       process.kill(broker, 'SIGCONT');
     }
     await traffic.flows(10);
     await expectRecovery(gateway);
     await traffic.close();
+    return reached;
   },
 };
 
@@ -87,10 +91,11 @@ export const brokerKilled: Scenario = {
     await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);
     const outage = watchOutage(gateway, ledger);
     await outage.refused();
-    outage.check();
+    const reached = { kills: 1, ...outage.check() };
     await world.wires.kafka.set('open');
     await traffic.flows(10);
     await expectRecovery(gateway);
     await traffic.close();
+    return reached;
   },
 };

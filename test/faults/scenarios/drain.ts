@@ -4,6 +4,7 @@ import { Agent } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMessage } from '../world/messages.ts';
+import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
@@ -13,15 +14,14 @@ import { countRecords } from './log-growth.ts';
 /** No machine is so slow that a request meets it: what is refused here is refused for another reason. */
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 
+/** So many that at any moment one of them has a batch in flight at the gateway that goes. */
+const CLIENTS = 12;
+
 /** They must all fit into one deadline of the gateway, with what the drain takes. */
 const HELD_MAX = 3;
 
 /** Batches that a gateway has read since it started, and handed to the broker. */
-async function countRead({ adminUrl }: ServiceProcess): Promise<number> {
-  const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  const lines = text.matchAll(/^gateway_batches_total\{[^}]*\} (\S+)$/gm);
-  return [...lines].reduce((total, [, value]) => total + Number(value), 0);
-}
+const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'gateway_batches_total');
 
 /** Batches that the gateway has taken and the broker has not acknowledged: each is really there. */
 async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
@@ -74,6 +74,7 @@ export const drainWithHeldAnswers: Scenario = {
     for (const { status, connection } of await Promise.all(open))
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
     assert.equal(await gateway.exited, 0, 'exit code of the gateway');
+    return { 'batches in flight at SIGTERM': open.length };
   },
 };
 
@@ -86,7 +87,7 @@ export const drainUnderLoad: Scenario = {
     const before = await countRecords(world);
     const stays = await trial.start('gateway', PATIENT);
     const goes = await trial.start('gateway', PATIENT);
-    const traffic = trial.openTraffic([stays, goes], { restMaxMs: 5 });
+    const traffic = trial.openTraffic([stays, goes], { clients: CLIENTS, restMaxMs: 5 });
     await traffic.flows(random.integer(10, 60));
     await delay(random.integer(0, 50));
     goes.signal('SIGTERM');
@@ -97,5 +98,8 @@ export const drainUnderLoad: Scenario = {
     assert.deepEqual(refused, [], 'a gateway that drains refuses by its port, never by a status');
     // Nothing else could have made a client resend what was stored: a copy would be a batch published and not answered.
     assert.equal((await countRecords(world)) - before, ledger.sent.size, 'records, and messages that were sent');
+    // Only a gateway that drains ends a connection behind an answer.
+    const drained = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');
+    return { 'answers of the draining gateway': drained.length };
   },
 };

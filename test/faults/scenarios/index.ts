@@ -2,7 +2,7 @@ import { redisAwayFromLinker, redisWiped } from '../linker-redis.ts';
 import type { Scenario } from '../world/trial.ts';
 import { engineKilled } from '../writer-engine-killed.ts';
 import { oldEventKept } from '../writer-old-event.ts';
-import { hostileBodies } from './bodies.ts';
+import { hostileBodies, oneBadAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
 import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
 import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
@@ -20,6 +20,7 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   drainWithHeldAnswers,
   drainUnderLoad,
   hostileBodies,
+  oneBadAmongMany,
   partitionsMove,
   brokerKilled,
 ];

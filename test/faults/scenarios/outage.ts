@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../world/ledger.ts';
 import type { Attempt } from '../world/post.ts';
+import { type Reached, toSeconds } from '../world/reached.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import { waitFor } from '../world/wait.ts';
 
@@ -13,8 +14,12 @@ const LOOK_EVERY_MS = 100;
 export interface Outage {
   /** Resolves when a request has been refused. */
   refused(): Promise<void>;
-  /** Call it before the broker may answer again. @throws AssertionError when the gateway did not behave */
-  check(): void;
+  /**
+   * Call it before the broker may answer again.
+   * @returns how many requests were refused, when the first was, and for how long there was no broker
+   * @throws AssertionError when the gateway did not behave
+   */
+  check(): Reached;
 }
 
 /** How late this machine is: what an idle request and a timer take longer than nothing. */
@@ -66,7 +71,13 @@ export function watchOutage(gateway: ServiceProcess, ledger: Ledger): Outage {
       assert.ok(gateway.isAlive, 'the gateway must not exit');
       late.end();
       checkStatuses(ledger.attempts.filter((attempt) => attempt.beganAt > beganAt));
-      checkFirst(refusals(), { beganAt, lateMs });
+      const firstMs = checkFirst(refusals(), { beganAt, lateMs });
+      const awayMs = performance.now() - beganAt;
+      return {
+        'requests refused': refusals().length,
+        'first refusal ms': firstMs,
+        'broker away s': toSeconds(awayMs),
+      };
     },
   };
 }
@@ -77,9 +88,10 @@ function checkStatuses(attempts: readonly Attempt[]): void {
   assert.ok(known, `while no broker could acknowledge, requests were answered ${statuses}`);
 }
 
-function checkFirst(refusals: readonly Attempt[], { beganAt, lateMs }: { beganAt: number; lateMs: number }): void {
+function checkFirst(refusals: readonly Attempt[], { beganAt, lateMs }: { beganAt: number; lateMs: number }): number {
   const first = Math.min(...refusals.map(({ endedAt }) => endedAt));
   const tookMs = Math.round(first - beganAt);
   const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
   assert.ok(tookMs <= allowedMs, `the first refusal came after ${tookMs} ms; ${allowedMs} are allowed here`);
+  return tookMs;
 }

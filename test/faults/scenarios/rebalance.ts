@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { tally } from '../world/reached.ts';
 import type { ServiceName, ServiceProcess } from '../world/service-process.ts';
 import type { Scenario } from '../world/trial.ts';
 
@@ -16,22 +17,31 @@ export const partitionsMove: Scenario = {
     const gateways = [await trial.start('gateway'), await trial.start('gateway')];
     const running = [...trial.crew];
     const traffic = trial.openTraffic(gateways, { restMaxMs: 15 });
+    const moves: string[] = [];
     const leave = async (leaving: ServiceProcess) => {
       running.splice(running.indexOf(leaving), 1);
-      leaving.signal(random.pick(['SIGTERM', 'SIGKILL'] as const));
+      const signal = random.pick(['SIGTERM', 'SIGKILL'] as const);
+      moves.push(signal);
+      leaving.signal(signal);
       // It may still drain while the next one comes: that is how deployments go.
       if (random.chance(0.5)) await leaving.exited;
     };
-    for (let moves = random.integer(3, 5); moves > 0; moves--) {
+    for (let move = random.integer(3, 5); move > 0; move--) {
       await traffic.flows(random.integer(5, 25));
       await delay(random.integer(0, 400));
       const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
       const own = running.filter((child) => child.service === service);
       const joins = own.length <= PROCESSES_MIN || (own.length < PROCESSES_MAX && random.chance(0.5));
-      if (joins) running.push(await trial.launch(service));
-      else await leave(random.pick(own));
+      if (!joins) await leave(random.pick(own));
+      else {
+        moves.push('joined');
+        running.push(await trial.launch(service));
+      }
     }
+    // Who came late is a member, too, before the traffic ends: every move has moved partitions under load.
+    await Promise.all(running.map((child) => child.whenReady()));
     await traffic.flows(10);
     await traffic.close();
+    return tally(moves);
   },
 };

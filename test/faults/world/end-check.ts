@@ -2,18 +2,12 @@ import assert from 'node:assert/strict';
 import { allTopics, TOPICS } from '@playline/contracts';
 import { rowsOf } from './clickhouse.ts';
 import type { Ledger } from './ledger.ts';
-import { BrokenPromise } from './report.ts';
+import { BrokenPromise, type SeedEnd } from './report.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
 
-/** What a trial found in the end. */
-export interface EndState {
-  readonly sent: number;
-  readonly acknowledged: number;
-  /** Records of messages that the gateways published: those sent again count again. */
-  readonly published: number;
-  readonly rows: number;
-}
+/** What a trial found in the end. Of `published`, what was sent again counts again. */
+export type EndState = Omit<SeedEnd, 'reached'>;
 
 /** A writer that was killed is missed after its session; a store that was killed must be up again first. */
 const SETTLE_MAX_MS = 90_000;

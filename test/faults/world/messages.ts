@@ -11,16 +11,19 @@ const PERSONS = 40;
 const IDENTIFY_SHARE = 0.1;
 const ALIAS_SHARE = 0.05;
 const NOBODY_SHARE = 0.1;
-/** Filled up to about what clients send on average. */
-const FILL_CHARACTERS = 500;
+/** At most; half of it is about what clients send on average. */
+const FILL_CHARACTERS = 1_000;
 
 export function uuidOf(random: Random): string {
   const digits = random.hex(32);
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-a${digits.slice(17, 20)}-${digits.slice(20)}`;
 }
 
-/** A message of somebody, or of nobody: mostly events, now and then a fact that links two identities. */
-export function createMessage(random: Random): Message {
+/**
+ * A message of somebody, or of nobody: mostly events, now and then a fact that links two identities.
+ * @param fillMax characters with which an event is filled at most
+ */
+export function createMessage(random: Random, fillMax = FILL_CHARACTERS): Message {
   const person = random.integer(1, PERSONS);
   const base = {
     messageId: uuidOf(random),
@@ -36,6 +39,6 @@ export function createMessage(random: Random): Message {
     return { ...base, type: 'alias', ...from, toId: user.userId, toType: user.identityType };
   }
   const owner = random.chance(NOBODY_SHARE) ? {} : random.chance(0.5) ? { anonymousId } : user;
-  const properties = { level: random.integer(1, 99), fill: 'x'.repeat(random.integer(0, 2 * FILL_CHARACTERS)) };
+  const properties = { level: random.integer(1, 99), fill: 'x'.repeat(random.integer(0, fillMax)) };
   return { ...base, ...owner, type: 'track', eventName: random.pick(['level_started', 'level_ended']), properties };
 }

@@ -1,17 +1,34 @@
+import { addReached, hasStruck, type Reached, toWords } from './reached.ts';
+
+/** One seed and why it is not counted among those that are done. */
+interface Exception {
+  readonly seed: number;
+  readonly words: string;
+}
+
 /** What was found with one fault. */
 export interface Row {
   readonly fault: number;
   readonly tried: string;
-  /** Seeds that ended as promised. */
-  seeds: number;
+  /** Seeds that were to be tried. */
+  readonly asked: number;
+  /** Seeds in which the fault struck and that ended as promised. All numbers below but the last two are theirs. */
+  done: number;
+  reached: Reached;
   sent: number;
   acknowledged: number;
   published: number;
   rows: number;
+  /** Of seeds that failed. */
   lost: number;
   doubled: number;
-  readonly failures: { seed: number; words: string }[];
+  /** Seeds that ended as promised, but the fault did not strike: they say nothing. */
+  readonly notReached: Exception[];
+  readonly failures: Exception[];
 }
+
+/** What one seed came to in the end. */
+export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
 /** What must never be: what was acknowledged and is not stored, and what is stored twice. */
 export class BrokenPromise extends Error {
@@ -26,9 +43,25 @@ export class BrokenPromise extends Error {
 }
 
 /** A row before the first seed. */
-export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>): Row {
-  const counts = { seeds: 0, sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
-  return { fault, tried, ...counts, failures: [] };
+export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, asked: number): Row {
+  const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
+  return { fault, tried, asked, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
+}
+
+/** Notes a seed that ended as promised: done when the fault struck, else not reached. @returns what it came to, in words */
+export function addSeed(row: Row, seed: number, end: SeedEnd): string {
+  const words = toWords(end.reached);
+  if (!hasStruck(end.reached)) {
+    row.notReached.push({ seed, words });
+    return `not reached: ${words}`;
+  }
+  row.done += 1;
+  row.reached = addReached(row.reached, end.reached);
+  row.sent += end.sent;
+  row.acknowledged += end.acknowledged;
+  row.published += end.published;
+  row.rows += end.rows;
+  return `done: ${words}`;
 }
 
 /** Notes that a seed did not end as promised, and what was lost or doubled, where that was counted. */
@@ -40,18 +73,39 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
   row.doubled += broken.doubled;
 }
 
+const begunOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;
+
+/** True when a seed failed, or when the fault was tried and struck in no seed. */
+export function hasFailed(row: Row): boolean {
+  return row.failures.length > 0 || (row.done === 0 && begunOf(row) > 0);
+}
+
+/** A line that warns when seeds were not begun; null when all were. */
+export function toWarning(rows: readonly Row[], minutes: number): string | null {
+  const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
+  const [begun, asked] = [sum(begunOf), sum((row) => row.asked)];
+  if (begun === asked) return null;
+  const never = rows.filter((row) => begunOf(row) === 0).length;
+  const words = never === 0 ? '' : `; ${never} of ${rows.length} lines of the table were not tried at all`;
+  return `WARNING: --minutes ${minutes} cut this run short: ${begun} of ${asked} seeds were begun${words}`;
+}
+
+const named = (exceptions: readonly Exception[]) =>
+  exceptions.length === 0 ? '0' : `${exceptions.length} (seeds ${exceptions.map(({ seed }) => seed).join(' ')})`;
+
 const COLUMNS: readonly [string, (row: Row) => string | number][] = [
   ['fault', ({ fault }) => fault],
-  ['what was tried', ({ tried }) => tried],
-  ['seeds', ({ seeds }) => seeds],
+  ['tried', ({ tried }) => tried],
+  ['seeds done/asked', ({ done, asked }) => `${done}/${asked}`],
+  ['reached', ({ reached }) => toWords(reached)],
   ['sent', ({ sent }) => sent],
   ['acknowledged', ({ acknowledged }) => acknowledged],
-  ['records', ({ published }) => published],
+  ['published', ({ published }) => published],
   ['rows', ({ rows }) => rows],
   ['lost', ({ lost }) => lost],
   ['doubled', ({ doubled }) => doubled],
-  ['failed', ({ failures }) => failures.length],
-  ['failed seeds', ({ failures }) => failures.map(({ seed }) => seed).join(' ')],
+  ['not reached', ({ notReached }) => named(notReached)],
+  ['failed', ({ failures }) => named(failures)],
 ];
 
 /** A table in Markdown. */

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT, nodeOptionsOf } from '@playline/infra/local';
+import { CHECKOUT } from '@playline/infra/local';
+import { type ServiceEntry, serviceOf } from '../../../infra/local/services.ts';
 import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
@@ -58,12 +59,15 @@ export function endOf(logFile: string): string {
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a');
+  // As the stack runs it, allocator and all: what is tried must be the same process.
+  const entry: ServiceEntry = serviceOf(service);
+  const own = { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
   const child = spawn(
     process.execPath,
-    [...nodeOptionsOf(service), join(CHECKOUT, 'services', service, 'src', 'main.ts')],
+    [...(entry.nodeOptions ?? []), join(CHECKOUT, 'services', service, 'src', 'main.ts')],
     {
       cwd: CHECKOUT,
-      env: { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1', ...environment, ...ports },
+      env: { ...own, ...entry.environment, ...environment, ...ports },
       stdio: ['ignore', log, log],
     },
   );

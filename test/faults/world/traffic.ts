@@ -16,6 +16,8 @@ export interface TrafficOptions {
   /** Clients that send at the same time, one batch after another. */
   clients?: number;
   batchMax?: number;
+  /** Characters with which an event is filled at most. */
+  fillMax?: number;
   /** A client rests up to this long between two batches. */
   restMaxMs?: number;
 }
@@ -64,9 +66,9 @@ class RunningTraffic implements Traffic {
   }
 
   async #run(random: Random): Promise<void> {
-    const { batchMax = 12, restMaxMs = 60 } = this.#options;
+    const { batchMax = 12, restMaxMs = 60, fillMax } = this.#options;
     while (!this.#stopping) {
-      const messages = Array.from({ length: random.integer(1, batchMax) }, () => createMessage(random));
+      const messages = Array.from({ length: random.integer(1, batchMax) }, () => createMessage(random, fillMax));
       await this.#deliver(messages, random);
       await delay(random.integer(0, restMaxMs));
     }

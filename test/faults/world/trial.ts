@@ -1,8 +1,10 @@
 import { TOPICS } from '@playline/contracts';
 import { createRandom, type Random } from '../../../services/operator/src/simulate/random.ts';
 import { ask } from './clickhouse.ts';
-import { checkEnd, type EndState, endsOf } from './end-check.ts';
+import { checkEnd, endsOf } from './end-check.ts';
 import { createLedger, type Ledger } from './ledger.ts';
+import type { Reached } from './reached.ts';
+import type { SeedEnd } from './report.ts';
 import type { ServiceName, ServiceProcess } from './service-process.ts';
 import { openTraffic, type Traffic, type TrafficOptions } from './traffic.ts';
 import type { Crew, World } from './world.ts';
@@ -37,8 +39,11 @@ export interface Scenario {
   readonly tried: string;
   /** Processes of the consuming services beside it; one each unless it says otherwise. */
   readonly crew?: Crew;
-  /** Does it. Mends what it cut, ends its traffic, and leaves the end check to the caller. */
-  run(trial: Trial): Promise<void>;
+  /**
+   * Does it. Mends what it cut, ends its traffic, and leaves the end check to the caller.
+   * @returns what it came to: a count of 0 says that the fault did not strike
+   */
+  run(trial: Trial): Promise<Reached>;
 }
 
 const CREW: Crew = { linkers: 1, writers: 1 };
@@ -50,19 +55,19 @@ let trials = 0;
  * Runs a scenario with a seed and checks the end state.
  * @throws Error naming the seed; the world's deployment is then in doubt, see `World.renew`
  */
-export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<EndState> {
+export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Merges fold copies; without them the raw rows can be counted against the log.
     await ask(world.deployment.engine, 'SYSTEM STOP MERGES events');
-    await scenario.run(trial);
+    const reached = await scenario.run(trial);
     await world.wires.mend();
     await world.setCrew(CREW);
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from });
     await ask(world.deployment.engine, 'SYSTEM START MERGES events');
-    return end;
+    return { ...end, reached };
   } catch (error) {
     const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
     throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${words}`, { cause: error });
