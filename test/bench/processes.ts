@@ -41,11 +41,22 @@ export function pidListeningOn(port: number): number | null {
 }
 
 function hasSocket(pid: string, inode: string): boolean {
+  return descriptorsOf(pid).some((name) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`) === `socket:[${inode}]`;
+    } catch {
+      // Closed meanwhile.
+      return false;
+    }
+  });
+}
+
+function descriptorsOf(pid: string): string[] {
   try {
-    return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`);
+    return readdirSync(`/proc/${pid}/fd`);
   } catch {
     // It ended meanwhile, or it is another user's.
-    return false;
+    return [];
   }
 }
 

@@ -49,8 +49,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     schemas,
     checkFences: createCheckFences(fences),
     writeRows: createWriteRows({ store, metrics: writerMetrics }),
-    // A buffer doubles until a block fits, and a block ends with the record that passes its limit.
-    pool: createBufferPool(4 * blockBytesMax),
+    pool: createBufferPool(blockBytesMax),
   };
   const steps = new Map<string, BlockStep>([
     [topicPrefix + TOPICS.messages.name, createMessageBlocks(parts)],

@@ -6,18 +6,24 @@ export interface BufferPool {
   give(buffer: RowBuffer): void;
 }
 
-/** First size of a buffer; it doubles until a block fits. */
-const FIRST_BYTES = 256 * 1024;
-/** One filled, one written and two waiting for each of a few busy partitions; more than that is a burst. */
-const KEPT_MAX = 16;
+/** A block ends with the row that passes its limit: room for one of the largest message's size, twice. */
+const LAST_ROW_BYTES = 64 * 1024;
+/** One written, two waiting and one filled for each of six busy partitions; more than that is a burst. */
+const KEPT_MAX = 24;
+/** A buffer that grew further is not kept: one record in millions makes it. */
+const KEPT_GROWTH_MAX = 4;
 
-/** @param keptBytesMax a larger buffer is not kept: one record in millions makes it */
-export function createBufferPool(keptBytesMax: number): BufferPool {
+/**
+ * Buffers have room for a whole block from the start. What is not written to takes no memory, and a buffer that grows
+ * into its block by doubling has copied all of it once by then.
+ * @param blockBytesMax limit of a block's rows
+ */
+export function createBufferPool(blockBytesMax: number): BufferPool {
   const free: RowBuffer[] = [];
   return {
-    take: () => free.pop() ?? new RowBuffer(FIRST_BYTES),
+    take: () => free.pop() ?? new RowBuffer(blockBytesMax + LAST_ROW_BYTES),
     give(buffer) {
-      if (free.length >= KEPT_MAX || buffer.bytes.length > keptBytesMax) return;
+      if (free.length >= KEPT_MAX || buffer.bytes.length > KEPT_GROWTH_MAX * blockBytesMax) return;
       buffer.clear();
       free.push(buffer);
     },
