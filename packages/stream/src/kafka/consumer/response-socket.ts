@@ -18,7 +18,7 @@ const READ_BYTES = 256 * 1024;
 const KEEP_ALIVE_DELAY_MS = 60_000;
 /** An answer begins with the number of bytes that follow. */
 const SIZE_BYTES = 4;
-/** Sixteen times what is asked for at once: a larger number is no answer of a broker. */
+/** Sixty-four times what one fetch asks for: a larger number is no answer of a broker. */
 const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Cuts a stream of bytes into answers, sizes included. */
