@@ -1,7 +1,7 @@
 import type { Logger, Metrics } from '@playline/runtime';
 import { BlockPartition } from '../partitions/block-partition.ts';
 import type { WhenExpired } from '../partitions/guarded-partition.ts';
-import { parseMetadata } from '../partitions/intent.ts';
+import { parseRead } from '../partitions/intent.ts';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
 import { RecordPartition } from '../partitions/record-partition.ts';
@@ -61,8 +61,7 @@ function decide(
 ): void {
   const name = `${topic}/${partition}`;
   const { offset: committed, metadata } = offsets.get(name) ?? { offset: 0, metadata: '' };
-  const { intent, mark } = parseMetadata(metadata, committed);
-  const answers = { committed, mark: intent?.mark ?? mark };
+  const answers = { committed, mark: parseRead(committed, metadata).mark };
   decisions.set(name, { from, answers, decidedAtMs: Date.now(), replaced: [] });
 }
 

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from '@playline/runtime';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../partitions/guarded-partition.ts';
-import { parseMetadata } from '../partitions/intent.ts';
+import { parseRead } from '../partitions/intent.ts';
 import { judgeLog } from '../partitions/log-finding.ts';
 import { Fenced, type LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
@@ -106,8 +106,7 @@ export class MemoryConsumer implements Consumer {
         this.#schedule();
       },
     };
-    const { intent, mark } = parseMetadata(metadata, committed);
-    const read = { committed, end: intent?.end ?? committed, mark: intent?.mark ?? mark };
+    const read = parseRead(committed, metadata);
     const found = read.mark === null ? null : topics.batchAt(topic, partition, read.mark.base);
     return { log, finding: judgeLog(read, { start, end, found }) };
   }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseMetadata, toMetadata } from './intent.ts';
+import { parseRead, toMetadata } from './intent.ts';
 import type { Finding } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
@@ -163,9 +163,8 @@ export class GuardedPartition {
     const { topic, partition, committed, metadata } = log;
     while (!standing.signal.aborted) {
       try {
-        const note = parseMetadata(metadata, committed);
         const decision = await readDecision();
-        if (decision !== null && isAnswer(decision, { committed, mark: note.intent?.mark ?? note.mark })) {
+        if (decision !== null && isAnswer(decision, parseRead(committed, metadata))) {
           const { from, decidedAtMs } = decision;
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
           if (standing.signal.aborted) return;

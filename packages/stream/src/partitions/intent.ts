@@ -76,6 +76,19 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
+/** How far a group has read, as far as its commit tells; one in a format of nobody's tells nothing of the log. */
+export function parseRead(
+  committed: number,
+  metadata: string | null,
+): { committed: number; end: number; mark: LogMark | null } {
+  try {
+    const { intent, mark } = parseMetadata(metadata, committed);
+    return { committed, end: intent?.end ?? committed, mark: intent?.mark ?? mark };
+  } catch {
+    return { committed, end: committed, mark: null };
+  }
+}
+
 /**
  * Milliseconds since an intent was named, by two clocks that may differ or have been set. A time in the future says
  * nothing: the intent counts as one of long ago, which a store treats with care.

@@ -36,3 +36,25 @@ export function judgeLog(
   if (found === null || found.base > read.mark.base) return { kind: 'unproven' };
   return isSameMark(found, read.mark) ? { kind: 'intact' } : { kind: 'exchanged', end };
 }
+
+/** A finding in words, for whoever is woken by it. */
+export function toFindingText(finding: Finding, committed: number): string {
+  switch (finding.kind) {
+    case 'intact':
+      return 'the log is the one that was read';
+    case 'unproven':
+      return 'nothing can be compared: retention took the batch that was read last, or an older release committed';
+    case 'shortened':
+      return `the log ends at ${finding.end}, before what was read of it (committed: ${committed}): it has lost its end`;
+    case 'exchanged':
+      return (
+        `in front of the committed offset ${committed} stands another record than the one that was read ` +
+        `(the log ends at ${finding.end}): it lost its end and has grown again, or was exchanged`
+      );
+    case 'expired':
+      return (
+        `the log begins at ${finding.start}, behind the committed offset ${committed}: ` +
+        'retention took records that nobody had read'
+      );
+  }
+}

@@ -1,5 +1,5 @@
 import { Epoch } from './epoch.ts';
-import type { Finding } from './log-finding.ts';
+import { type Finding, toFindingText } from './log-finding.ts';
 import type { LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { stopPartition } from './tenure.ts';
@@ -9,25 +9,15 @@ export class LogReplaced extends Error {
   override readonly name = 'LogReplaced';
 }
 
-const WHAT_HAPPENED: { [Kind in Finding['kind']]?: (finding: never, committed: number) => string } = {
-  shortened: ({ end }: { end: number }, committed) =>
-    `the log ends at ${end}, before what was read of it (committed: ${committed}): it has lost its end`,
-  exchanged: ({ end }: { end: number }, committed) =>
-    `in front of the committed offset ${committed} stands another record than the one that was read (end of the log: ${end}): the log lost its end and has grown again, or was exchanged`,
-  expired: ({ start }: { start: number }, committed) =>
-    `the log begins at ${start}, behind the committed offset ${committed}: retention took records that nobody had read`,
-};
-
 /** What happened, and the one command that decides, in a sentence for whoever is woken by it. */
 export function toRefusal(
   at: { topic: string; partition: number; committed: number; groupId: string },
   finding: Finding,
 ): LogReplaced {
   const { topic, partition, committed, groupId } = at;
-  const tell = WHAT_HAPPENED[finding.kind] as ((finding: Finding, committed: number) => string) | undefined;
   const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
   return new LogReplaced(
-    `${topic}/${partition}: ${tell?.(finding, committed) ?? finding.kind}. Nothing is read until somebody decides: ${command}`,
+    `${topic}/${partition}: ${toFindingText(finding, committed)}. Nothing is read until somebody decides: ${command}`,
   );
 }
 

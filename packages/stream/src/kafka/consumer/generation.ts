@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ExaminedPartition } from '../../partitions/guarded-partition.ts';
-import { parseMetadata } from '../../partitions/intent.ts';
+import { parseRead } from '../../partitions/intent.ts';
 import { type Finding, judgeLog } from '../../partitions/log-finding.ts';
-import type { LogMark } from '../../partitions/log-mark.ts';
 import { Fenced, type LogPartition } from '../../partitions/log-partition.ts';
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
@@ -48,18 +47,8 @@ function createLogPartition(group: ConsumerGroup, view: LogView, at: Committed):
   };
 }
 
-/** What was read by the group, as far as the commit tells. Metadata of another format is the worker's to refuse. */
-function parseRead({ committed, metadata }: Committed): { committed: number; end: number; mark: LogMark | null } {
-  try {
-    const { intent, mark } = parseMetadata(metadata, committed);
-    return { committed, end: intent?.end ?? committed, mark: intent?.mark ?? mark };
-  } catch {
-    return { committed, end: committed, mark: null };
-  }
-}
-
 async function judge(log: LogPartition, end: number): Promise<Finding> {
-  const read = parseRead(log);
+  const read = parseRead(log.committed, log.metadata);
   const { start } = log;
   const isThere = read.mark !== null && read.mark.base >= start && read.end <= end && read.committed >= start;
   const found = isThere ? await log.batchAt(read.mark!.base) : null;
