@@ -9,7 +9,14 @@ import {
   parseDecision,
   toDecisionMetadata,
 } from '../../partitions/offset-decision.ts';
-import { askFetch, connect, type LogReaderOptions, openAdmin, openLeader, openLogReader } from './open-log-reader.ts';
+import {
+  askFetch,
+  connect,
+  connectToLeader,
+  type LogReaderOptions,
+  openAdmin,
+  openLogReader,
+} from './open-log-reader.ts';
 
 /** One batch comes whole, however little is asked for. */
 const ONE_BATCH_BYTES = 1;
@@ -53,7 +60,7 @@ async function readDecisions(admin: Admin, groupId: string): Promise<Map<string,
 type Place = { readonly topic: string; readonly partition: number };
 
 async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & { offset: number }) {
-  const { topicId, connection } = await openLeader(admin, { topic, partition });
+  const { topicId, connection } = await connectToLeader(admin, { topic, partition });
   const wanted = {
     ...{ partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES },
     ...{ currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH },
@@ -71,7 +78,7 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
 
 /** The end of what the leaders up to an epoch appended; null when the leader does not know. */
 async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpoch: number): Promise<number | null> {
-  const { connection } = await openLeader(admin, { topic, partition });
+  const { connection } = await connectToLeader(admin, { topic, partition });
   const asked = { partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch };
   const answer = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions: [asked] }]);
   const end = Number(answer.topics[0]?.partitions[0]?.endOffset ?? -1);
@@ -111,11 +118,6 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
         }
       }
       return partitions;
-    },
-    async decisions(groupId, topic) {
-      const all = [...(await readDecisions(admin, groupId))];
-      const own = all.filter(([name]) => name.startsWith(`${topic}/`));
-      return new Map(own.map(([name, decision]) => [Number(name.slice(topic.length + 1)), decision]));
     },
     async decide(groupId, { topic, partition }, decision) {
       const group = decisionGroupOf(groupId);
