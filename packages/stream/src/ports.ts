@@ -99,11 +99,6 @@ export class RetryableFault extends Error {
   override readonly name = 'RetryableFault';
 }
 
-/** The schema registry answered, and has no schema of this id: waiting would not help. */
-export class UnknownSchemaFault extends Error {
-  override readonly name = 'UnknownSchemaFault';
-}
-
 /** What a service hands to a block consumer. */
 export interface BlockSink {
   /** Version of the transform: part of the intent and of every token; raised when the same record gives other rows. */

@@ -22,7 +22,7 @@ const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 
 await runService(logger, async (use) => {
-  const { topics, subjects } = topicNamesOf(config.TOPIC_PREFIX);
+  const { topics, schemas: written } = topicNamesOf(config.TOPIC_PREFIX);
   const producer = await use('producer', () =>
     openProducer({ brokers: config.KAFKA_BROKERS, clientId: 'gateway', topics, logger }),
   );
@@ -32,7 +32,7 @@ await runService(logger, async (use) => {
   const limiter = await use('rate limiter', () => openSharedLimiter({ balances, onShared }));
   const store = await use('key store', () => openRedisKeyStore({ url: config.REDIS_URL }));
   const registry = createSchemaRegistry({ url: config.SCHEMA_REGISTRY_URL });
-  const schemas = await use('schema ids', () => openSchemaIds(registry, subjects, logger));
+  const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () => openRejections({ openProducer, registry, config, metrics, logger }));
   const open = { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph };
   const audience = await use('audience ports', () => openAudiencePorts({ open, store, registry, config, logger }));

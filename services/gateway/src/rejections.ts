@@ -3,7 +3,7 @@ import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec, TOP
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { Config } from './config.ts';
-import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
 
 /** What one batch has to tell about its rejected messages. */
 export interface BatchRejections {
@@ -129,7 +129,7 @@ export async function openRejections(options: {
   const topic = config.TOPIC_PREFIX + TOPICS.rejections.name;
   const brokers = config.KAFKA_BROKERS;
   const producer = await options.openProducer({ brokers, clientId: 'gateway-rejections', topics: [topic], logger });
-  const schema = openSchemaIds(options.registry, { rejections: `${topic}-value` }, logger);
+  const schema = openSchemaIds(options.registry, { rejections: writtenSchemaOf(topic, rejectionCodec) }, logger);
   const schemaId = () => schema.current()?.rejections ?? null;
   return {
     publish: createPublishRejections({ producer, topic, schemaId, metrics: options.metrics }),

@@ -1,3 +1,4 @@
+import type { SchemaSource } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
 import type { Addresses } from '../addresses.ts';
 import type { Command } from '../command.ts';
@@ -8,7 +9,7 @@ import { createVerifyCommand } from './verify.ts';
 export interface LogAdapters {
   readonly openLogReader: (options: { brokers: readonly string[]; clientId: string }) => LogReader;
   readonly openAtomicPublisher: (options: { brokers: readonly string[]; name: string }) => Promise<AtomicPublisher>;
-  readonly createSchemaRegistry: (options: { url: string }) => { schemaOf(id: number): Promise<string> };
+  readonly createSchemaRegistry: (options: { url: string }) => { schemaOf: SchemaSource };
 }
 
 export interface LogCommandsContext {

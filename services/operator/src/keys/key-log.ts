@@ -1,4 +1,5 @@
 import { createKeyLog, type KeyLog } from '@playline/access-keys';
+import { accessKeyCodec, type SchemaSource } from '@playline/contracts';
 import type { Producer } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
@@ -8,8 +9,8 @@ export interface KeyLogSource {
   readonly producer: Producer;
   /** As it is called on the broker. */
   readonly topic: string;
-  /** Id of the latest schema of a subject, and the text of any. */
-  readonly schemas: { idOf(subject: string): Promise<number>; schemaOf(id: number): Promise<string> };
+  /** Id of a schema by its subject and text, and the text of any. */
+  readonly schemas: { idOf(subject: string, schema: string): Promise<number>; schemaOf: SchemaSource };
   /** The topic from its first record to its present end. */
   read(): Promise<readonly { key: Buffer | null; value: Buffer | null }[]>;
 }
@@ -24,12 +25,12 @@ export interface OpenKeyLog extends KeyLog {
  */
 export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
   try {
-    const subject = `${topic}-value`;
+    const idOfOurs = () => schemas.idOf(`${topic}-value`, accessKeyCodec.schema);
     await Promise.all([
       awaitStore('Kafka', () => producer.ready()),
-      awaitStore('the schema registry', async () => (await schemas.idOf(subject)) !== undefined),
+      awaitStore('the schema registry', async () => (await idOfOurs()) !== undefined),
     ]);
-    const schemaId = await schemas.idOf(subject);
+    const schemaId = await idOfOurs();
     const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
       new Promise((resolve, reject) => {
         const outgoing = records.map((record) => ({ topic, ...record }));
