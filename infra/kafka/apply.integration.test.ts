@@ -4,6 +4,7 @@ import { testStores } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyTopics } from './apply.ts';
+import { dropTopics } from './drop.ts';
 import { registerSchema } from './registry.ts';
 import { mendKafkaTimer } from './timer.ts';
 
@@ -72,15 +73,64 @@ describe('applyTopics', () => {
     expect(await countPartitions(name)).toBe(3);
   });
 
-  it('registers with compatibility BACKWARD: a version that cannot read the log is refused', async () => {
-    await applyTopics(target);
-    const subject = `${prefix}${TOPICS.identityDecisions.name}-value`;
-    const schema = JSON.parse(identityDecisionCodec.schema) as { fields: object[] };
-    const withField = (field: object) => JSON.stringify({ ...schema, fields: [...schema.fields, field] });
-    await expect(registerSchema(stores.registry, subject, withField({ name: 'must', type: 'long' }))).rejects.toThrow(
-      subject,
-    );
-    const id = await registerSchema(stores.registry, subject, withField({ name: 'may', type: 'long', default: 0 }));
-    expect(id).toBeGreaterThan(0);
+  describe('a change of a schema', () => {
+    type Field = { name: string; type: unknown; default?: unknown };
+    const { fields, ...record } = JSON.parse(identityDecisionCodec.schema) as { fields: Field[] };
+    const toText = (changed: Field[]) => JSON.stringify({ ...record, fields: changed });
+    const added = { name: 'added', type: 'long', default: 0 };
+    /** Registers versions one after the other under a subject of their own. */
+    const registerAll = async (versions: Field[][]) => {
+      const subject = `${prefix}change-${randomBytes(4).toString('hex')}-value`;
+      try {
+        for (const version of versions) await registerSchema(stores.registry, subject, toText(version));
+        return 'registered';
+      } catch (error) {
+        return (error as Error).message.replace(subject, '<subject>');
+      } finally {
+        await fetch(`${stores.registry}/subjects/${subject}`, { method: 'DELETE' });
+      }
+    };
+
+    it('is registered when releases before and after it can read each other', async () => {
+      expect(await registerAll([fields, [added, ...fields], fields, [...fields, added]])).toBe('registered');
+      expect(await registerAll([[added, ...fields], fields])).toBe('registered');
+    });
+
+    it.each([
+      ['a new field without a default', [fields, [...fields, { name: 'added', type: 'long' }]]],
+      ['a removed field without a default', [fields, fields.slice(1)]],
+      ['another type of a field', [fields, fields.map((f) => (f.name === 'step' ? { ...f, type: 'long' } : f))]],
+      [
+        'a field back with another type',
+        [[added, ...fields], fields, [{ ...added, type: 'string', default: '' }, ...fields]],
+      ],
+    ])('is refused with a clear sentence: %s', async (_what, versions) => {
+      expect(await registerAll(versions)).toMatch(
+        /^schema registry: <subject>: this schema cannot be rolled out: .* Only add fields with a default/,
+      );
+    });
+  });
+
+  it('refuses a registry that knows nothing of a topic with records, and registers nothing there', async () => {
+    const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 1 };
+    await applyTopics(own);
+    const subject = `${own.prefix}${TOPICS.consents.name}-value`;
+    const forget = () => fetch(`${stores.registry}/subjects/${subject}`, { method: 'DELETE' });
+    const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
+    try {
+      await forget();
+      // Nothing was ever written: the start of a deployment that failed half-way is safe to repeat.
+      await applyTopics(own);
+      await producer.connect();
+      await producer.send({ topic: own.prefix + TOPICS.consents.name, messages: [{ value: 'a record' }] });
+      await forget();
+      await expect(applyTopics(own)).rejects.toThrow(
+        `schema registry: ${subject} is not there, but the topic ${own.prefix}${TOPICS.consents.name} holds records`,
+      );
+      expect((await fetch(`${stores.registry}/subjects/${subject}/versions`)).status).toBe(404);
+    } finally {
+      await producer.disconnect();
+      await dropTopics(own);
+    }
   });
 });

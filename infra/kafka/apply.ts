@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
 import kafkajs, { type Admin } from 'kafkajs';
+import { assertSchemasKnown } from './lost-schemas.ts';
 import { registerSchema } from './registry.ts';
 import { mendKafkaTimer } from './timer.ts';
 
@@ -57,6 +58,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const standing = topics.filter(({ name }) => !result.created.includes(name));
     const changed = [...(await addPartitions(admin, standing)), ...(await alterSettings(admin, standing))];
     result.changed = [...new Set(changed)].sort();
+    await assertSchemasKnown(admin, target.registry, standing);
   } finally {
     await admin.disconnect();
   }
