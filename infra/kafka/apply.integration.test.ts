@@ -82,7 +82,7 @@ describe('applyTopics', () => {
     const registerAll = async (versions: Field[][]) => {
       const subject = `${prefix}change-${randomBytes(4).toString('hex')}-value`;
       try {
-        for (const version of versions) await registerSchema(stores.registry, subject, toText(version));
+        for (const version of versions) await registerSchema({ url: stores.registry }, subject, toText(version));
         return 'registered';
       } catch (error) {
         return (error as Error).message.replace(subject, '<subject>');

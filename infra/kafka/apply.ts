@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
+import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
+import { toClient } from './client.ts';
 import { assertSchemasKnown } from './lost-schemas.ts';
 import { registerSchema } from './registry.ts';
 import { mendKafkaTimer } from './timer.ts';
@@ -9,8 +11,12 @@ import { mendKafkaTimer } from './timer.ts';
 /** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
 export interface TopicsTarget {
   brokers: readonly string[];
+  /** TLS and login of the brokers; in the clear and without a login when absent. */
+  security?: KafkaSecurity;
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
+  /** How the registry is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
   /** Put before every topic name, and so before every subject; '' outside tests. */
   prefix: string;
   /** Instead of each topic's own number; a topic never gets fewer than it has. */
@@ -46,11 +52,17 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     name: target.prefix + topic.name,
     partitions: target.partitions ?? topic.partitions,
   }));
+  const registry = { url: target.registry, fetch: target.fetch };
   const result: TopicsApplied = { created: [], changed: [], schemas: [] };
   // kafkajs says at every start that its partitioner changed five years ago.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   mendKafkaTimer();
-  const kafka = new Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel: logLevel.NOTHING });
+  const { brokers, security } = target;
+  const kafka = new Kafka({
+    clientId: 'playline-topics',
+    ...toClient({ brokers, security }),
+    logLevel: logLevel.NOTHING,
+  });
   const admin = kafka.admin();
   await admin.connect();
   try {
@@ -58,7 +70,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const standing = topics.filter(({ name }) => !result.created.includes(name));
     const changed = [...(await addPartitions(admin, standing)), ...(await alterSettings(admin, standing))];
     result.changed = [...new Set(changed)].sort();
-    await assertSchemasKnown(admin, target.registry, standing);
+    await assertSchemasKnown(admin, registry, standing);
   } finally {
     await admin.disconnect();
   }
@@ -66,7 +78,10 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     if (schema === null) continue;
     const subject = `${name}-value`;
     const text = readFileSync(new URL(schema, SCHEMAS), 'utf8');
-    result.schemas.push({ subject, id: await registerSchema(target.registry, subject, text) });
+    result.schemas.push({
+      subject,
+      id: await registerSchema(registry, subject, text),
+    });
   }
   return result;
 }
@@ -106,9 +121,9 @@ const LEADERS_POLL_MS = 100;
 
 /** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
 async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
-  const deadline = Date.now() + LEADERS_MAX_MS;
+  const deadline = performance.now() + LEADERS_MAX_MS;
   let fault: unknown = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     try {
       const metadata = await admin.fetchTopicMetadata({ topics });
       if (metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;

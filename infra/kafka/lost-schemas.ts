@@ -1,5 +1,5 @@
 import type { Admin } from 'kafkajs';
-import { isSubjectKnown } from './registry.ts';
+import { isSubjectKnown, type Registry } from './registry.ts';
 
 /**
  * Refuses a registry that knows nothing of a topic which holds records. It was emptied, or it is another: it would give
@@ -9,7 +9,7 @@ import { isSubjectKnown } from './registry.ts';
  */
 export async function assertSchemasKnown(
   admin: Admin,
-  registry: string,
+  registry: Registry,
   topics: readonly { readonly name: string; readonly schema: string | null }[],
 ): Promise<void> {
   for (const { name, schema } of topics) {

@@ -1,3 +1,5 @@
+import type { StoreFetch, StoreRequest } from '@playline/runtime';
+
 /** A registration is a few kilobytes on a local network. */
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONTENT_TYPE = 'application/vnd.schemaregistry.v1+json';
@@ -8,6 +10,12 @@ const NOT_FOUND = 404;
 /** The interface's own status for a schema that the subject's compatibility does not allow. */
 const REFUSED = 409;
 
+/** Where it is, and how it is asked. */
+export interface Registry {
+  readonly url: string;
+  readonly fetch?: StoreFetch | undefined;
+}
+
 /**
  * What every version of a schema must be to every other. While a release is rolled out, processes before it read what
  * its processes write, and the other way round; and a log, its dead letters and a compacted topic hold records of more
@@ -16,7 +24,7 @@ const REFUSED = 409;
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 
 /** True when the subject has any version. @throws Error when the registry cannot be asked */
-export async function isSubjectKnown(registry: string, subject: string): Promise<boolean> {
+export async function isSubjectKnown(registry: Registry, subject: string): Promise<boolean> {
   return (await ask(registry, `/subjects/${encodeURIComponent(subject)}/versions`)) !== null;
 }
 
@@ -26,7 +34,7 @@ export async function isSubjectKnown(registry: string, subject: string): Promise
  * @returns the schema's id
  * @throws Error naming the subject when the registry refuses, for example an incompatible change
  */
-export async function registerSchema(registry: string, subject: string, schema: string): Promise<number> {
+export async function registerSchema(registry: Registry, subject: string, schema: string): Promise<number> {
   const path = encodeURIComponent(subject);
   const standing = await ask(registry, `/config/${path}`);
   // Before the schema where it can be: so that the first change is judged by the right rule.
@@ -42,19 +50,24 @@ export async function registerSchema(registry: string, subject: string, schema: 
   return answer.id;
 }
 
-async function setCompatibility(registry: string, path: string): Promise<void> {
+async function setCompatibility(registry: Registry, path: string): Promise<void> {
   await ask(registry, `/config/${path}`, { method: 'PUT', body: { compatibility: COMPATIBILITY } });
 }
 
 type Answer = { id?: unknown; compatibilityLevel?: unknown; message?: unknown };
 
 /** Asks with GET unless there is a `change` to make. @returns null for 404 */
-async function ask(registry: string, path: string, change?: { method: string; body: object }): Promise<Answer | null> {
-  const response = await fetch(registry + path, {
+async function ask(
+  registry: Registry,
+  path: string,
+  change?: { method: string; body: object },
+): Promise<Answer | null> {
+  const request: StoreRequest = {
     headers: { accept: CONTENT_TYPE, ...(change === undefined ? {} : { 'content-type': CONTENT_TYPE }) },
     ...(change === undefined ? {} : { method: change.method, body: JSON.stringify(change.body) }),
     signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-  });
+  };
+  const response = await (registry.fetch ?? fetch)(registry.url + path, request);
   const answer = (await response.json().catch(() => ({}))) as Answer;
   if (response.ok) return answer;
   if (response.status === NOT_FOUND) return null;
@@ -65,5 +78,6 @@ async function ask(registry: string, path: string, change?: { method: string; bo
         'default, and remove only fields that have one; any other change needs a topic of its own. ' +
         `The registry says: ${String(answer.message ?? '')}`,
     );
-  throw new Error(`schema registry: ${path}: ${response.status} ${String(answer.message ?? '')}`.trimEnd());
+  const fault = new Error(`schema registry: ${path}: ${response.status} ${String(answer.message ?? '')}`.trimEnd());
+  throw Object.assign(fault, { status: response.status });
 }

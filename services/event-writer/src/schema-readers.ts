@@ -34,6 +34,7 @@ export class UnreadableSchemaError extends Error {
 export function createBlockReaders<R>(options: {
   source: SchemaSource;
   createReader(schema: string): R;
+  /** Monotonic. */
   nowMs?: () => number;
 }): BlockReaders<R> {
   const { source, ...rest } = options;

@@ -47,17 +47,20 @@ it('asks once for each answer, so a registry that is down later does not matter,
   const server = createServer((_request, response) => {
     asked++;
     response.setHeader('content-type', 'application/json');
-    response.statusCode = [404, 500][asked - 1] ?? 200;
-    response.end(JSON.stringify({ schema, id: 7, version: 1, subject: 'subject' }));
+    response.statusCode = [404, 500, 404][asked - 1] ?? 200;
+    const fault = asked === 1 ? { error_code: 40403 } : {};
+    response.end(JSON.stringify({ schema, id: 7, version: 1, subject: 'subject', ...fault }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   expect(await registry.schemaOf(7)).toBeNull();
   await expect(registry.schemaOf(7)).rejects.toThrow('500');
+  // Not the registry's own word: something else answers at its address.
+  await expect(registry.schemaOf(7)).rejects.toThrow('404');
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);
   await new Promise((resolve) => server.close(resolve));
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);
-  expect(asked).toBe(4);
+  expect(asked).toBe(5);
 });

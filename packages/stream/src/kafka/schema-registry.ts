@@ -1,3 +1,5 @@
+import type { StoreFetch, StoreRequest } from '@playline/runtime';
+
 /** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
 export interface SchemaRegistry {
   /**
@@ -18,8 +20,8 @@ export class UnregisteredSchemaFault extends Error {
 
 /** A registry is asked at a service's start and when an unknown id turns up: slow is better than failing. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** The interface's own status for an id, a subject or a text that is not there. */
-const NOT_FOUND = 404;
+/** The interface's own codes for a subject, a version or a schema that is not there. */
+const NOT_THERE = new Set([40401, 40402, 40403]);
 
 /** Remembers answers, and neither faults nor null. */
 function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Promise<V> {
@@ -37,37 +39,68 @@ function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Prom
   };
 }
 
-/** @param options.url Confluent-compatible address without a trailing slash */
-export function createSchemaRegistry({ url }: { url: string }): SchemaRegistry {
-  /** Asks with GET unless there is a `body` to post. @returns null for 404 */
-  const ask = async (path: string, body?: object): Promise<Record<string, unknown> | null> => {
-    const answer = await fetch(url + path, {
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-      headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-    });
-    if (answer.status === NOT_FOUND) return null;
-    if (!answer.ok) throw new Error(`the schema registry answered ${answer.status} for ${path}`);
-    const found: unknown = await answer.json();
-    return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
+export interface SchemaRegistryOptions {
+  /** Confluent-compatible address without a trailing slash. */
+  url: string;
+  /** How it is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
+  /** Told of every fault; the registry is asked again by whoever needs the answer. */
+  onFault?: (fault: unknown) => void;
+}
+
+/** A registry that answers with something else than what was asked for. */
+class RegistryFault extends Error {
+  override readonly name = 'RegistryFault';
+  readonly status: number;
+
+  constructor(status: number, what: string) {
+    super(`the schema registry answered ${status} for ${what}`);
+    this.status = status;
+  }
+}
+
+type Answer = Record<string, unknown>;
+
+/** Whoever else answers 404 at a wrong address knows nothing of schemas, and no record is a dead letter for that. */
+async function isNotThere(answer: Response): Promise<boolean> {
+  if (answer.status !== 404) return false;
+  const body = (await answer.json().catch(() => null)) as { error_code?: unknown } | null;
+  return NOT_THERE.has(Number(body?.error_code));
+}
+
+export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
+  /** @returns null where the registry answers that it is not there */
+  const read = async (path: string, what: string, request: StoreRequest = {}): Promise<Answer | null> => {
+    try {
+      const answer = await ask(url + path, { ...request, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+      if (await isNotThere(answer)) return null;
+      if (!answer.ok) throw new RegistryFault(answer.status, what);
+      return (await answer.json()) as Answer;
+    } catch (fault) {
+      onFault?.(fault);
+      throw fault;
+    }
   };
   const readText = async (id: string) => {
-    const found = await ask(`/schemas/ids/${id}`);
-    if (found === null) return null;
-    if (typeof found.schema !== 'string') throw new Error(`the schema registry gave no schema for id ${id}`);
-    return found.schema;
+    const body = await read(`/schemas/ids/${id}`, `schema ${id}`);
+    if (body === null || typeof body.schema === 'string') return (body?.schema as string | undefined) ?? null;
+    throw new Error(`the schema registry gave no schema for id ${id}`);
   };
-  const findId = async (key: string) => {
+  const readId = async (key: string) => {
     const [subject, schema] = JSON.parse(key) as [string, string];
-    const found = await ask(`/subjects/${encodeURIComponent(subject)}`, { schema, schemaType: 'AVRO' });
-    if (found === null)
+    const body = await read(`/subjects/${encodeURIComponent(subject)}`, subject, {
+      method: 'POST',
+      headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
+      body: JSON.stringify({ schema, schemaType: 'AVRO' }),
+    });
+    if (body === null)
       throw new UnregisteredSchemaFault(
         `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
       );
-    if (typeof found.id !== 'number') throw new Error(`the schema registry gave no id for ${subject}`);
-    return found.id;
+    if (typeof body.id === 'number') return body.id;
+    throw new Error(`the schema registry gave no id for ${subject}`);
   };
-  const [texts, ids] = [createCache(readText), createCache(findId)];
+  const [texts, ids] = [createCache(readText), createCache(readId)];
   return {
     idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
     schemaOf: (id) => texts(String(id)),

@@ -1,15 +1,15 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
-import type { Addresses } from '../addresses.ts';
+import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import { createDeadLettersCommand } from './dead-letters.ts';
 import { createVerifyCommand } from './verify.ts';
 
 /** Opens the log and the registry of a deployment; `@playline/stream/kafka` has all three. */
 export interface LogAdapters {
-  readonly openLogReader: (options: { brokers: readonly string[]; clientId: string }) => LogReader;
-  readonly openAtomicPublisher: (options: { brokers: readonly string[]; name: string }) => Promise<AtomicPublisher>;
-  readonly createSchemaRegistry: (options: { url: string }) => { schemaOf: SchemaSource };
+  readonly openLogReader: (options: KafkaAddress & { clientId: string }) => LogReader;
+  readonly openAtomicPublisher: (options: KafkaAddress & { name: string }) => Promise<AtomicPublisher>;
+  readonly createSchemaRegistry: (options: RegistryAddress) => { schemaOf: SchemaSource };
 }
 
 export interface LogCommandsContext {
@@ -26,9 +26,9 @@ export function createLogSources(
 ) {
   let registry: ReturnType<LogAdapters['createSchemaRegistry']> | null = null;
   return {
-    openLog: () => adapters.openLogReader({ brokers: addresses.kafka(), clientId: 'operator' }),
+    openLog: () => adapters.openLogReader({ ...addresses.kafka(), clientId: 'operator' }),
     schemaOf: (id: number) => {
-      registry ??= adapters.createSchemaRegistry({ url: addresses.registry() });
+      registry ??= adapters.createSchemaRegistry(addresses.registry());
       return registry.schemaOf(id);
     },
   };
@@ -43,7 +43,7 @@ export function createLogCommands(adapters: LogAdapters, context: LogCommandsCon
     createDeadLettersCommand({
       ...shared,
       stop,
-      openPublisher: (name) => adapters.openAtomicPublisher({ brokers: addresses.kafka(), name }),
+      openPublisher: (name) => adapters.openAtomicPublisher({ ...addresses.kafka(), name }),
     }),
   ];
 }

@@ -11,6 +11,7 @@ import type { LogPartition } from '../../partitions/log-partition.ts';
 import type { PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer, StreamRecord } from '../../ports.ts';
+import { toKafkajsSecurity } from '../security.ts';
 import { type FirstOffsets, openGeneration } from './generation.ts';
 import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
@@ -18,7 +19,7 @@ import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, readOffsets } from './log-ends.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 import './record-decoding.ts';
-import { openResponseSocket } from './response-socket.ts';
+import { createSocketFactory } from './response-socket.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -88,7 +89,8 @@ export class PartitionedConsumer implements Consumer {
     this.#kafka = new Kafka({
       clientId: options.clientId ?? options.groupId,
       brokers: [...options.brokers],
-      socketFactory: openResponseSocket,
+      ...toKafkajsSecurity(options.security),
+      socketFactory: createSocketFactory(options.onFault),
       logLevel: logLevel.WARN,
       logCreator: createKafkaLogger(options.logger),
       requestTimeout: REQUEST_TIMEOUT_MS,
@@ -124,8 +126,10 @@ export class PartitionedConsumer implements Consumer {
       try {
         await this.#join(ended.resolve);
         const error = await ended.promise;
+        this.#options.onFault?.(error);
         if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer ended and starts again');
       } catch (error) {
+        this.#options.onFault?.(error);
         if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer could not start and tries again');
       }
       this.#endAll();

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Admin, type Connection, fetchV17, kGetConnection } from '@platformatic/kafka';
+import type { KafkaSecurity } from '@playline/runtime';
 import type { LogBounds, LogReader } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
+import { guardConnections } from '../connection-guard.ts';
+import { toPlatformaticSecurity } from '../security.ts';
 import { readCommitted } from './committed-records.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -26,18 +29,29 @@ const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
 
+export interface LogReaderOptions {
+  readonly brokers: readonly string[];
+  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  readonly security?: KafkaSecurity;
+  /** Told of every fault of a connection; it is made again by itself. */
+  readonly onFault?: (fault: unknown) => void;
+  readonly clientId: string;
+}
+
 class Reader {
   readonly #admin: Admin;
 
-  constructor(options: { brokers: readonly string[]; clientId: string }) {
+  constructor(options: LogReaderOptions) {
     this.#admin = new Admin({
       clientId: options.clientId,
       bootstrapBrokers: [...options.brokers],
+      ...toPlatformaticSecurity(options),
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
       retries: LEADER_RETRIES,
       retryDelay: LEADER_WAIT_MS,
     });
+    guardConnections(this.#admin, options.onFault);
   }
 
   async bounds(topic: string): Promise<LogBounds[]> {
@@ -155,6 +169,6 @@ async function askFetch(connection: Connection, topic: FetchTopic): Promise<Fetc
 }
 
 /** Opens a reader of the log on real brokers; connects with the first question. */
-export function openLogReader(options: { brokers: readonly string[]; clientId: string }): LogReader {
+export function openLogReader(options: LogReaderOptions): LogReader {
   return new Reader(options);
 }
