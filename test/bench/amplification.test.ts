@@ -1,4 +1,3 @@
-import { Agent, request } from 'node:http';
 import type { OutgoingRecord } from '@playline/stream';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
@@ -10,6 +9,7 @@ import {
 } from '../../packages/stream/src/kafka/producer/record-batch.ts';
 import { toPartition } from '../../packages/stream/src/murmur2.ts';
 import { KEY_HEADER, MESSAGES, openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
+import { postCounted } from './count-sent.ts';
 import {
   AMPLIFICATION_MAX,
   type BatchCase,
@@ -35,22 +35,12 @@ function batchBytesOf(records: readonly OutgoingRecord[]): number {
   }, 0);
 }
 
-/** Posts with the least head that a request of Node can have. @returns every byte that went out, head and body */
+/** @returns every byte that went out, head and body */
 async function post(
   { port, key }: TestGateway,
   { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
 ): Promise<number> {
-  const fields = { 'content-type': 'application/json', 'content-length': body.length, [KEY_HEADER]: key, ...headers };
-  // A connection of its own, which counts what it sent.
-  const agent = new Agent({ keepAlive: false });
-  const sent = request({ agent, port, path: MESSAGES, method: 'POST', headers: fields });
-  const answered = new Promise<void>((resolve, reject) => {
-    sent.once('error', reject);
-    sent.once('response', (answer) => answer.resume().once('end', resolve));
-  });
-  sent.end(body);
-  await answered;
-  return sent.socket!.bytesWritten;
+  return (await postCounted({ port, path: MESSAGES, headers: { ...headers, [KEY_HEADER]: key }, body })).bytes;
 }
 
 /** Bytes on the log over bytes received. */
