@@ -35,11 +35,12 @@ export const amplification: Figure = {
       hostile.sort((a, b) => b.logged / b.received - a.logged / a.received);
       const [worst, ...rest] = hostile;
       const next = rest.slice(0, 3).map(({ name, received, logged }) => `${name} ${(logged / received).toFixed(2)}`);
+      const also = [worst!.name, ...next].join('; ');
       const zipped = await measure(toZipped(createHonestBatches(now).at(-1)!));
       return [
-        ...honest.map((each) => toGrowth(`a batch of ${each.name}`, each, [BOUND])),
-        toGrowth(`the worst of ${hostile.length} hostile batches`, worst!, [BOUND], [worst!.name, ...next].join('; ')),
-        toGrowth('the largest of them gzipped, over bytes as sent', zipped, []),
+        ...honest.map((each) => toGrowth(`a batch of ${each.name}`, each, { bars: [BOUND] })),
+        toGrowth(`the worst of ${hostile.length} hostile batches`, worst!, { bars: [BOUND], also }),
+        toGrowth('the largest of them gzipped, over bytes as sent', zipped, {}),
       ];
     } finally {
       await admin.close();
@@ -52,9 +53,9 @@ function toZipped({ name, body, headers }: BatchCase): BatchCase {
   return { name: `${name}, gzipped`, body: gzipSync(body), headers: { ...headers, 'content-encoding': 'gzip' } };
 }
 
-function toGrowth(name: string, { received, logged }: Grown, bars: readonly Bar[], also = ''): Row {
+function toGrowth(name: string, { received, logged }: Grown, told: { bars?: readonly Bar[]; also?: string }): Row {
   const beside = { beside: 'received', theirs: received };
-  return toRow({ figure: 'amplification', case: name, unit: 'bytes', ours: logged, ...beside, bars, also });
+  return toRow({ figure: 'amplification', case: name, unit: 'bytes', ours: logged, ...beside, also: '', ...told });
 }
 
 interface Measuring {
