@@ -99,6 +99,11 @@ export class RetryableFault extends Error {
   override readonly name = 'RetryableFault';
 }
 
+/** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
+export class UnregisteredSchemaFault extends Error {
+  override readonly name = 'UnregisteredSchemaFault';
+}
+
 /** What a service hands to a block consumer. */
 export interface BlockSink {
   /** Version of the transform: part of the intent and of every token; raised when the same record gives other rows. */

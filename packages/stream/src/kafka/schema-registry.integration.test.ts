@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { testStores } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { createSchemaRegistry, UnregisteredSchemaFault } from './schema-registry.ts';
+import { UnregisteredSchemaFault } from '../ports.ts';
+import { createSchemaRegistry } from './schema-registry.ts';
 
 const tag = randomBytes(4).toString('hex');
 const id = { name: 'id', type: { type: 'fixed', name: 'Id', size: 16, logicalType: 'uuid' } };

@@ -1,4 +1,5 @@
 import type { StoreFetch, StoreRequest } from '@playline/runtime';
+import { UnregisteredSchemaFault } from '../ports.ts';
 
 /** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
 export interface SchemaRegistry {
@@ -11,11 +12,6 @@ export interface SchemaRegistry {
   idOf(subject: string, schema: string): Promise<number>;
   /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
   schemaOf(id: number): Promise<string | null>;
-}
-
-/** The registry answered, and this text is not registered under this subject: its release was not deployed there. */
-export class UnregisteredSchemaFault extends Error {
-  override readonly name = 'UnregisteredSchemaFault';
 }
 
 /** A registry is asked at a service's start and when an unknown id turns up: slow is better than failing. */

@@ -1,6 +1,6 @@
 import { createKeyLog, type KeyLog } from '@playline/access-keys';
 import { accessKeyCodec, type SchemaSource } from '@playline/contracts';
-import type { Producer } from '@playline/stream';
+import { type Producer, UnregisteredSchemaFault } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
@@ -21,14 +21,21 @@ export interface OpenKeyLog extends KeyLog {
 
 /**
  * The key log over a producer, which it closes.
- * @throws UnreachableError when brokers or registry do not answer: before anything has been changed
+ * @throws UnreachableError when brokers or registry do not answer, or the schema of keys is not registered: before
+ *   anything has been changed
  */
 export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
   try {
-    const idOfOurs = () => schemas.idOf(`${topic}-value`, accessKeyCodec.schema);
+    const idOfOurs = () => schemas.idOf(`${topic}-value`, accessKeyCodec.schema).catch(toUnreachable);
     await Promise.all([
       awaitStore('Kafka', () => producer.ready()),
-      awaitStore('the schema registry', async () => (await idOfOurs()) !== undefined),
+      // An answer, whatever it says.
+      awaitStore('the schema registry', () =>
+        idOfOurs().then(
+          () => true,
+          (fault: unknown) => fault instanceof UnreachableError,
+        ),
+      ),
     ]);
     const schemaId = await idOfOurs();
     const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
@@ -44,6 +51,11 @@ export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSourc
     await producer.close();
     throw error;
   }
+}
+
+/** @throws UnreachableError in the place of a schema that is not registered; any other fault as it is */
+function toUnreachable(fault: unknown): never {
+  throw fault instanceof UnregisteredSchemaFault ? new UnreachableError(fault.message) : fault;
 }
 
 /** The records may stand in the log all the same; then the rebuild makes them good. */
