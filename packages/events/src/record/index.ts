@@ -7,6 +7,7 @@ export {
   FIELD,
   type Field,
   type FieldName,
+  isEscaped,
   ROW_SHIFT,
   ROW_WIDTH,
   type ScannedBatch,

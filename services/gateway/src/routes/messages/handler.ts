@@ -1,4 +1,4 @@
-import { BATCH_BYTES_MAX } from '@playline/contracts';
+import { BATCH_BYTES_MAX, type RejectionCode } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
 import type { IdentityKeyer } from '@playline/identity';
@@ -9,6 +9,7 @@ import type { Publish } from '../../publish.ts';
 import type { Allowance, LimitMessages } from '../../rate-limits/index.ts';
 import type { PublishRejections } from '../../rejections.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
+import { toAnswerText } from './answer.ts';
 import { bytesOf, toOutgoing } from './outgoing.ts';
 import { createBatchReader, type ReadBatch } from './read-batch.ts';
 
@@ -54,10 +55,10 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
       countBatch(parts.metrics, batch);
       // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
       if (outgoing.length > 0) await parts.publish(outgoing, hold);
-      parts.metrics.onAccepted(batch.response.accepted);
-      exchange.answer(batch.response.accepted > 0 ? 200 : 400, JSON.stringify(batch.response));
+      parts.metrics.onAccepted(batch.accepted);
+      exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
       // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
-      if (batch.response.rejected > 0) parts.publishRejections(batch.rejections, exchange.traceparent);
+      if (batch.rejected > 0) parts.publishRejections(batch.rejections, exchange.traceparent);
     },
   };
 }
@@ -82,7 +83,7 @@ function createReceive(parts: MessagesRouteParts) {
         return readMessages(exchange, environmentId, body);
       };
       const messages = await useBody(exchange.request, plan, { onBytes: hold.grow, use });
-      allowance.charge(messages.batch.response.accepted + messages.batch.response.rejected);
+      allowance.charge(messages.batch.accepted + messages.batch.rejected);
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));
       return messages;
@@ -118,7 +119,11 @@ function guessBytes({ declaredBytes, coding }: BodyPlan): number {
   return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_GUESS, BATCH_BYTES_MAX);
 }
 
-function countBatch(metrics: GatewayMetrics, { way, response }: ReadBatch): void {
-  metrics.onBatch(way);
-  for (const { errors } of response.rejections) for (const { code } of errors) metrics.onRejected(code);
+function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): void {
+  metrics.onBatch(rejected > 0);
+  if (rejected === 0) return;
+  const counts = new Map<RejectionCode, number>();
+  for (const { faults } of entries)
+    for (const { error } of faults) counts.set(error.code, (counts.get(error.code) ?? 0) + 1);
+  for (const [code, count] of counts) metrics.onRejected(code, count);
 }
