@@ -1,5 +1,5 @@
 import { ZERO_KEY } from '@playline/contracts';
-import type { EncodedRecord, KeyOf, RecordEnvelope } from './envelope.ts';
+import type { EncodedRecord, KeyOfBytes, RecordEnvelope } from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
 import { KEY_BYTES } from './layout.ts';
 import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from './ranges.ts';
@@ -53,7 +53,7 @@ const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE
  * Encodes the accepted messages of a scanned batch straight from its bytes. Strings are copied, not decoded, unless
  * they hold escapes. Writes the same bytes as `encodeMessages` does for the same messages.
  */
-export type EncodeScanned = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOf) => EncodedRecord[];
+export type EncodeScanned = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
 /** Builds an encoder: synchronous, not reentrant, and the owner of the memory that its records stand in. */
 export function createScannedEncoder(): EncodeScanned {
@@ -72,7 +72,7 @@ class ScannedEncoder {
   #owner: Buffer = ZERO_KEY;
   #recordKey: Buffer | null = null;
 
-  encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOf): EncodedRecord[] {
+  encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes): EncodedRecord[] {
     this.#batch = batch;
     this.#envelope.turnTo(envelope);
     for (const keys of [this.#anonymous, this.#user, this.#from, this.#to]) keys.turnTo(batch, keyOf);

@@ -30,7 +30,7 @@ const encodeScanned = createScannedEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
 /** A key that shows kind and id, so that a mix-up shows in the bytes. */
-export const legibleKeyOf: KeyOf = (kind, id) => {
+const legibleKeyOf: KeyOf = (kind, id) => {
   const key = Buffer.alloc(16);
   key.write(kind.slice(0, 4), 0);
   let hash = 7;
@@ -92,7 +92,7 @@ function judgeByScan(body: Buffer, window: TimeWindow): Judged {
   const { rejected, entries } = judgeScanned(scanner.state);
   return {
     fault: null,
-    records: encodeScanned(scanner.state.batch, ENVELOPE, legibleKeyOf),
+    records: encodeScanned(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
     rejections: entries.map(({ messageId, faults }) => ({ messageId, errors: errorsOf(faults) })),
     rejected: rejected.map(({ message, faults }) => ({ index: message, errors: errorsOf(faults) })),
   };

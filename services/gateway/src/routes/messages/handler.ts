@@ -1,12 +1,12 @@
 import { BATCH_BYTES_MAX, type RejectionCode } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { Utf8IdentityKeyer } from '@playline/identity';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
-import type { Allowance, LimitMessages } from '../../rate-limits/index.ts';
+import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/index.ts';
 import type { PublishRejections } from '../../rejections.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 import { toAnswerText } from './answer.ts';
@@ -19,7 +19,7 @@ export interface MessagesRouteParts {
   bytesInFlight: BytesInFlight;
   publish: Publish;
   publishRejections: PublishRejections;
-  keyer: IdentityKeyer;
+  keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   topicPrefix: string;
   /** How old and how far ahead of this clock an event may be, both inclusive. */
@@ -72,24 +72,32 @@ interface Reception {
 
 /**
  * Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. The
- * allowance is charged with every message, rejected ones too, and with one for a body that holds none.
+ * allowance is charged for what was read, also when it was refused: whoever sends nonsense pays for it like for events.
  */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
+    let bytes = 0;
+    const onBytes = (received: number) => {
+      bytes = received;
+      hold.grow(received);
+    };
+    const onDecoded = (decoded: number) => {
+      bytes = decoded;
+    };
+    const use = (body: Buffer) => {
+      hold.grow(body.length);
+      return readMessages(exchange, environmentId, body);
+    };
     try {
-      const use = (body: Buffer) => {
-        hold.grow(body.length);
-        return readMessages(exchange, environmentId, body);
-      };
-      const messages = await useBody(exchange.request, plan, { onBytes: hold.grow, use });
-      allowance.charge(messages.batch.accepted + messages.batch.rejected);
+      const messages = await useBody(exchange.request, plan, { onBytes, onDecoded, use });
+      allowance.charge(unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));
       return messages;
     } catch (error) {
       hold.release();
-      if (error instanceof PublicError && error.code === 'VALIDATION_ERROR') allowance.charge(1);
+      if (error instanceof PublicError && error.code === 'VALIDATION_ERROR') allowance.charge(unitsOf(0, bytes));
       throw error;
     }
   };
@@ -107,7 +115,7 @@ function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, ev
     const batch = readBatch(body, {
       window: { fromMs: receivedAt - eventAgeMaxMs, toMs: receivedAt + eventAheadMaxMs },
       envelope: { schemaId: ids.messages, environmentId, receivedAt, traceId },
-      keyOf: (kind, id) => keyer(environmentId, kind, id),
+      keyOf: (kind, id) => keyer.ofBytes(environmentId, kind, id),
     });
     const context = { topicPrefix, environmentId, traceparent, linkSchemaId: ids.identityLinks };
     return { batch, outgoing: toOutgoing(batch, context) };

@@ -4,7 +4,7 @@ import {
   createScannedEncoder,
   type EncodedRecord,
   FIELD,
-  type KeyOf,
+  type KeyOfBytes,
   type RecordEnvelope,
   type ScannedBatch,
   textOf,
@@ -29,7 +29,7 @@ export interface ReadBatch {
 export interface BatchContext {
   readonly window: TimeWindow;
   readonly envelope: RecordEnvelope;
-  readonly keyOf: KeyOf;
+  readonly keyOf: KeyOfBytes;
 }
 
 /** @throws PublicError VALIDATION_ERROR when the body is not UTF-8, not JSON or no batch */
