@@ -1,5 +1,5 @@
 import type { SchemaSource } from '@playline/contracts';
-import type { LogReader } from '@playline/stream';
+import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
@@ -8,6 +8,7 @@ import { verify } from '../verify/verify.ts';
 
 export interface VerifyContext {
   readonly openLog: () => LogReader;
+  readonly openOffsets: () => GroupOffsets;
   /** Texts of the schemas that records were written with. */
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
