@@ -17,14 +17,17 @@ const optionalCount = (name: string): number | undefined => {
 try {
   const partitions = optionalCount('TOPIC_PARTITIONS');
   const replicationFactor = optionalCount('TOPIC_REPLICATION_FACTOR');
-  const { created, changed, schemas } = await applyTopics({
+  const minInsyncReplicas = optionalCount('TOPIC_MIN_INSYNC_REPLICAS');
+  const { created, changed, schemas, notices } = await applyTopics({
     brokers: setting('KAFKA_BROKERS').split(','),
     registry: setting('SCHEMA_REGISTRY_URL'),
     prefix: process.env.TOPIC_PREFIX ?? '',
     ...(partitions === undefined ? {} : { partitions }),
     ...(replicationFactor === undefined ? {} : { replicationFactor }),
+    ...(minInsyncReplicas === undefined ? {} : { minInsyncReplicas }),
   });
   console.log(`topics: ${created.length} created, ${changed.length} changed; schemas: ${schemas.length} registered`);
+  for (const notice of notices) console.log(`note: ${notice}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
