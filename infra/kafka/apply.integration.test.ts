@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Admin as HandAdmin } from '@platformatic/kafka';
 import { allTopics, identityDecisionCodec, TOPICS } from '@playline/contracts';
-import { testStores } from '@playline/testkit';
+import { testStores, until } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyTopics } from './apply.ts';
@@ -43,6 +43,11 @@ describe('applyTopics', () => {
     const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
     await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
     await byHand.close();
+    // The controller has them before the broker tells of them.
+    await until('the broker knows the settings', async () => {
+      const actual = await readSettings(name);
+      return Object.entries(settings).every(([key, value]) => actual[key] === value);
+    });
   };
   const countPartitions = async (name: string) =>
     (await admin.fetchTopicMetadata({ topics: [name] })).topics[0]!.partitions.length;
@@ -110,10 +115,14 @@ describe('applyTopics', () => {
     const subject = `${prefix}${TOPICS.identityDecisions.name}-value`;
     const schema = JSON.parse(identityDecisionCodec.schema) as { fields: object[] };
     const withField = (field: object) => JSON.stringify({ ...schema, fields: [...schema.fields, field] });
-    await expect(registerSchema(stores.registry, subject, withField({ name: 'must', type: 'long' }))).rejects.toThrow(
+    await expect(
+      registerSchema({ url: stores.registry }, subject, withField({ name: 'must', type: 'long' })),
+    ).rejects.toThrow(subject);
+    const id = await registerSchema(
+      { url: stores.registry },
       subject,
+      withField({ name: 'may', type: 'long', default: 0 }),
     );
-    const id = await registerSchema(stores.registry, subject, withField({ name: 'may', type: 'long', default: 0 }));
     expect(id).toBeGreaterThan(0);
   });
 });

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
+import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
+import { toClient } from './client.ts';
 import { type Cluster, readCluster } from './cluster.ts';
 import { registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
@@ -11,8 +13,12 @@ import { mendKafkaTimer } from './timer.ts';
 /** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
 export interface TopicsTarget {
   brokers: readonly string[];
+  /** TLS and login of the brokers; in the clear and without a login when absent. */
+  security?: KafkaSecurity;
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
+  /** How the registry is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
   /** Put before every topic name, and so before every subject; '' outside tests. */
   prefix: string;
   /** Instead of each topic's own number; a topic never gets fewer than it has. */
@@ -57,7 +63,12 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   // kafkajs says at every start that its partitioner changed five years ago.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   mendKafkaTimer();
-  const kafka = new Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel: logLevel.NOTHING });
+  const { brokers, security } = target;
+  const kafka = new Kafka({
+    clientId: 'playline-topics',
+    ...toClient({ brokers, security }),
+    logLevel: logLevel.NOTHING,
+  });
   const admin = kafka.admin();
   await admin.connect();
   try {
@@ -66,7 +77,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     result.created = await createTopics(admin, topics, { cluster, replication });
     const standing = topics.filter(({ name }) => !result.created.includes(name));
     const added = await addPartitions(admin, standing, cluster);
-    const altered = await alterSettings({ admin, brokers: target.brokers, cluster, replication }, standing);
+    const altered = await alterSettings({ admin, brokers, security, cluster, replication }, standing);
     result.changed = [...new Set([...added, ...altered.changed])].sort();
     const warning = toWarning(replication);
     const internal = INTERNAL_TOPICS.flatMap((name) => cluster.topics.get(name) ?? []);
@@ -75,11 +86,15 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   } finally {
     await admin.disconnect();
   }
+  const registry = { url: target.registry, fetch: target.fetch };
   for (const { name, schema } of topics) {
     if (schema === null) continue;
     const subject = `${name}-value`;
     const text = readFileSync(new URL(schema, SCHEMAS), 'utf8');
-    result.schemas.push({ subject, id: await registerSchema(target.registry, subject, text) });
+    result.schemas.push({
+      subject,
+      id: await registerSchema(registry, subject, text),
+    });
   }
   return result;
 }
@@ -112,9 +127,9 @@ const LEADERS_POLL_MS = 100;
 
 /** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
 async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
-  const deadline = Date.now() + LEADERS_MAX_MS;
+  const deadline = performance.now() + LEADERS_MAX_MS;
   let fault: unknown = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     try {
       const metadata = await admin.fetchTopicMetadata({ topics });
       if (metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;

@@ -1,10 +1,7 @@
+import { explainConnection } from '@playline/errors';
+import { kafkaSettings, parseConfig, registrySettings, toKafka, toRegistry } from '@playline/runtime';
+import { z } from 'zod';
 import { applyTopics } from './apply.ts';
-
-const setting = (name: string): string => {
-  const value = process.env[name];
-  if (value === undefined || value === '') throw new Error(`${name} is not set`);
-  return value;
-};
 
 /** Absent or a whole number from 1 up. */
 const optionalCount = (name: string): number | undefined => {
@@ -18,9 +15,12 @@ try {
   const partitions = optionalCount('TOPIC_PARTITIONS');
   const replicationFactor = optionalCount('TOPIC_REPLICATION_FACTOR');
   const minInsyncReplicas = optionalCount('TOPIC_MIN_INSYNC_REPLICAS');
+  const config = parseConfig(z.object({ ...kafkaSettings, ...registrySettings }), process.env);
+  const { url: registry, fetch } = toRegistry(config);
   const { created, changed, schemas, notices } = await applyTopics({
-    brokers: setting('KAFKA_BROKERS').split(','),
-    registry: setting('SCHEMA_REGISTRY_URL'),
+    ...toKafka(config),
+    registry,
+    fetch,
     prefix: process.env.TOPIC_PREFIX ?? '',
     ...(partitions === undefined ? {} : { partitions }),
     ...(replicationFactor === undefined ? {} : { replicationFactor }),
@@ -30,5 +30,9 @@ try {
   for (const notice of notices) console.log(`note: ${notice}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
+  for (const store of ['Kafka', 'the schema registry'] as const) {
+    const { sentence, isRefusal } = explainConnection(store, error);
+    if (isRefusal) console.error(sentence);
+  }
   process.exitCode = 1;
 }

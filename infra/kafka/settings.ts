@@ -1,6 +1,8 @@
 import { Admin as AlteringAdmin, ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka';
 import type { Topic } from '@playline/contracts';
+import type { KafkaSecurity } from '@playline/runtime';
 import type { Admin } from 'kafkajs';
+import { toAlteringClient } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import { type Replication, raiseInsync, type StandingTopic } from './replication.ts';
 
@@ -24,6 +26,7 @@ export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string,
 interface Target {
   readonly admin: Admin;
   readonly brokers: readonly string[];
+  readonly security?: KafkaSecurity | undefined;
   readonly cluster: Cluster;
   readonly replication: Replication;
 }
@@ -33,7 +36,7 @@ interface Target {
  * @returns the topics that were changed, and how all of them are replicated now
  */
 export async function alterSettings(
-  { admin, brokers, cluster, replication }: Target,
+  { admin, cluster, replication, ...connection }: Target,
   topics: readonly Topic[],
 ): Promise<{ changed: string[]; standing: StandingTopic[] }> {
   const actual = await readSettings(admin, topics);
@@ -48,7 +51,7 @@ export async function alterSettings(
     const differing = [...toSettings(topic, minInsyncReplicas)].filter(([key, value]) => settings.get(key) !== value);
     if (differing.length > 0) wrong.push({ name: topic.name, settings: differing });
   }
-  if (wrong.length > 0) await setIncrementally(brokers, wrong);
+  if (wrong.length > 0) await setIncrementally(connection, wrong);
   return { changed: wrong.map(({ name }) => name), standing };
 }
 
@@ -69,10 +72,10 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
 
 /** kafkajs knows only the request that replaces all settings of a topic, also those that an operator has set by hand. */
 async function setIncrementally(
-  brokers: readonly string[],
+  connection: Pick<Target, 'brokers' | 'security'>,
   topics: readonly { name: string; settings: [string, string][] }[],
 ) {
-  const admin = new AlteringAdmin({ clientId: 'playline-topics', bootstrapBrokers: [...brokers] });
+  const admin = new AlteringAdmin({ clientId: 'playline-topics', ...toAlteringClient(connection) });
   try {
     await admin.incrementalAlterConfigs({
       resources: topics.map(({ name, settings }) => ({
