@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { Admin as HandAdmin } from '@platformatic/kafka';
 import { allTopics, identityDecisionCodec, TOPICS } from '@playline/contracts';
-import { testStores } from '@playline/testkit';
+import { testStores, until } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyTopics } from './apply.ts';
@@ -38,6 +39,17 @@ describe('applyTopics', () => {
       resources[0]!.configEntries.map(({ configName, configValue }) => [configName, configValue]),
     );
   };
+  const setByHand = async (name: string, settings: Record<string, string>) => {
+    const byHand = new HandAdmin({ clientId: 'test', bootstrapBrokers: stores.kafka });
+    const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
+    await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
+    await byHand.close();
+    // The controller has them before the broker tells of them.
+    await until('the broker knows the settings', async () => {
+      const actual = await readSettings(name);
+      return Object.entries(settings).every(([key, value]) => actual[key] === value);
+    });
+  };
   const countPartitions = async (name: string) =>
     (await admin.fetchTopicMetadata({ topics: [name] })).topics[0]!.partitions.length;
 
@@ -54,7 +66,8 @@ describe('applyTopics', () => {
       'max.message.bytes': String(2 * 1024 * 1024),
     });
     expect(await countPartitions(prefix + TOPICS.messages.name)).toBe(2);
-    expect(await applyTopics(target)).toEqual({ created: [], changed: [], schemas: first.schemas });
+    const second = await applyTopics(target);
+    expect(second).toMatchObject({ created: [], changed: [], schemas: first.schemas });
   });
 
   it('sets a differing setting right, adds partitions and never takes any away', async () => {
@@ -132,5 +145,30 @@ describe('applyTopics', () => {
       await producer.disconnect();
       await dropTopics(own);
     }
+  });
+
+  it('puts its own settings right and leaves those that an operator has set by hand', async () => {
+    await applyTopics(target);
+    const name = prefix + TOPICS.messages.name;
+    await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
+    const { changed, notices } = await applyTopics(target);
+    expect(changed).toEqual([name]);
+    expect(await readSettings(name)).toMatchObject({
+      'retention.ms': String(72 * 3_600_000),
+      'file.delete.delay.ms': '120000',
+      'min.insync.replicas': '3',
+    });
+    expect(notices).toContain(`${name}: min.insync.replicas 3 of 1 replicas: it takes no record`);
+    await setByHand(name, { 'min.insync.replicas': '1' });
+  });
+
+  it('says what one broker means, and refuses replicas that it cannot have', async () => {
+    const { notices } = await applyTopics(target);
+    expect(notices).toContain(
+      'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged',
+    );
+    await expect(applyTopics({ ...target, replicationFactor: 3 })).rejects.toThrow(
+      '3 replicas need as many brokers, and the cluster has 1',
+    );
   });
 });
