@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '@platformatic/kafka';
 import type { GroupOffsets, GroupPartition } from '../../log.ts';
 import { parseRead } from '../../partitions/intent.ts';
@@ -28,6 +29,9 @@ const NO_GENERATION = -1;
 /** Also what stands behind an open transaction: the batch was read once, so it is decided. */
 const READ_UNCOMMITTED = 0;
 const KEY_TYPE_GROUP = 0;
+/** Ten seconds: longer than a leader needs to begin. */
+const ATTEMPTS = 50;
+const ATTEMPT_WAIT_MS = 200;
 
 interface Commit {
   readonly topic: string;
@@ -76,6 +80,16 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
   return mark;
 }
 
+/** A batch within the bounds of a log is there: a leader that has just begun only does not show it yet. */
+async function insistOnBatchAt(admin: Admin, at: Place & { offset: number }): Promise<LogMark> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const found = await readBatchAt(admin, at);
+    if (found !== null) return found;
+    await delay(ATTEMPT_WAIT_MS);
+  }
+  throw new Error(`${at.topic}/${at.partition} does not show what it holds at ${at.offset}`);
+}
+
 /** The end of what the leaders up to an epoch appended; null when the leader does not know. */
 async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpoch: number): Promise<number | null> {
   const { connection } = await connectToLeader(admin, { topic, partition });
@@ -97,7 +111,7 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
     const read = parseRead(committed, metadata);
     const { mark } = read;
     const isThere = mark !== null && mark.base >= start && mark.base < end;
-    const found = isThere ? await readBatchAt(admin, { topic, partition, offset: mark.base }) : null;
+    const found = isThere ? await insistOnBatchAt(admin, { topic, partition, offset: mark.base }) : null;
     const finding = judgeLog(read, { start, end, found });
     const isReplaced = finding.kind === 'shortened' || finding.kind === 'exchanged';
     const epochEnd = isReplaced && mark !== null ? await readEpochEnd(admin, { topic, partition }, mark.epoch) : null;
