@@ -52,11 +52,12 @@ const partitionsOf = async (world: World) => {
 
 /** Decides about every partition that stands, with the one command that the log names. @returns what stood and why */
 async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
-  const standing = (await partitionsOf(world)).filter(({ obstacle }) => obstacle !== null);
+  const all = await partitionsOf(world);
+  const standing = all.filter(({ obstacle }) => obstacle !== null);
   assert.deepEqual(
     standing.map(({ partition }) => partition).sort((one, other) => one - other),
     cuts.map(({ partition }) => partition),
-    `the partitions that stand are those that were cut: ${JSON.stringify(await partitionsOf(world))} ${JSON.stringify(cuts)}`,
+    `the partitions that stand are those that were cut: ${JSON.stringify(all)}`,
   );
   for (const { topic, partition } of standing) {
     const at = ['--topic', topic, '--partition', String(partition)];
