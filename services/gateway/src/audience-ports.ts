@@ -6,7 +6,8 @@ import type { IdentityGraph } from '@playline/identity';
 import type { Closable, Logger } from '@playline/runtime';
 import type { Config } from './config.ts';
 import { openHoldSweep } from './hold-sweep.ts';
-import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+import { type LevelParts, openLevelConsents } from './level-stores.ts';
+import { openSchemaIds } from './schema-ids.ts';
 
 /** Ports of the operations on one identity: its consent and its erasure. */
 export interface AudiencePorts {
@@ -19,18 +20,23 @@ export interface AudiencePorts {
   schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
 }
 
-type OpenStore<T> = (options: { url: string; onFault: (fault: Error) => void }) => Promise<T>;
+interface Connection {
+  url: string;
+  onFault: (fault: Error) => void;
+}
+type OpenStore<T, Own = object> = (options: Connection & Own) => Promise<T>;
 
 export interface OpenAudiencePortsParts {
   /** What opens the stores: the composition root knows it. */
   open: {
-    openRedisConsentStore: OpenStore<ConsentStore>;
+    openRedisConsentStore: OpenStore<ConsentStore, { topic: string }>;
     openRedisErasureHolds: OpenStore<ErasureHolds>;
     openRedisIdentityGraph: OpenStore<IdentityGraph>;
   };
   /** Records of the secret keys. */
   store: Pick<KeyStore, 'find'>;
-  registry: SchemaIdSource;
+  /** What keeps the consents level with their log. */
+  level: LevelParts;
   config: Pick<Config, 'REDIS_URL' | 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
   logger: Logger;
 }
@@ -43,14 +49,15 @@ export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<
   const { config, logger } = parts;
   const onFault = (error: Error) => logger.debug({ error }, 'the connection to Redis broke');
   const at = { url: config.REDIS_URL, onFault };
-  const [consents, holds, identities] = await Promise.all([
-    parts.open.openRedisConsentStore(at),
+  const [store, holds, identities] = await Promise.all([
+    parts.open.openRedisConsentStore({ ...at, topic: config.TOPIC_PREFIX + TOPICS.consents.name }),
     parts.open.openRedisErasureHolds(at),
     parts.open.openRedisIdentityGraph(at),
   ]);
+  const consents = openLevelConsents(store, parts.level);
   const subjectOf = (topic: { name: string }) => `${config.TOPIC_PREFIX}${topic.name}-value`;
   const subjects = { consents: subjectOf(TOPICS.consents), erasures: subjectOf(TOPICS.erasures) };
-  const schemas = openSchemaIds(parts.registry, subjects, logger);
+  const schemas = openSchemaIds(parts.level.registry, subjects, logger);
   const sweep = openHoldSweep(holds, logger);
   return {
     consents,

@@ -8,10 +8,11 @@ import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { openRedisBalances } from '@playline/rate-limit/redis';
 import { createLogger, createMetrics, parseConfig, runService } from '@playline/runtime';
-import { createSchemaRegistry, openProducer } from '@playline/stream/kafka';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
 import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
+import { openLevelKeys, openLevelParts } from './level-stores.ts';
 import { createSharingReport } from './rate-limits/report.ts';
 import { createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
@@ -28,14 +29,15 @@ await runService(logger, async (use) => {
   );
   // Connects while the key store is waited for.
   const balances = await use('rate limit store', () => openRedisBalances({ url: config.REDIS_URL }));
-  const onShared = createSharingReport(metrics, logger);
-  const limiter = await use('rate limiter', () => openSharedLimiter({ balances, onShared }));
-  const store = await use('key store', () => openRedisKeyStore({ url: config.REDIS_URL }));
+  const limits = { balances, onShared: createSharingReport(metrics, logger) };
+  const limiter = await use('rate limiter', () => openSharedLimiter(limits));
   const registry = createSchemaRegistry({ url: config.SCHEMA_REGISTRY_URL });
+  const level = await use('log reader', () => openLevelParts({ openLogReader, registry, config, logger }));
+  const store = await use('key store', () => openLevelKeys({ openRedisKeyStore, config, level }));
   const schemas = await use('schema ids', () => openSchemaIds(registry, subjects, logger));
   const rejections = await use('rejections', () => openRejections({ openProducer, registry, config, metrics, logger }));
   const open = { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph };
-  const audience = await use('audience ports', () => openAudiencePorts({ open, store, registry, config, logger }));
+  const audience = await use('audience ports', () => openAudiencePorts({ open, store, level, config, logger }));
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
@@ -44,15 +46,11 @@ await runService(logger, async (use) => {
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    producer,
+    ...{ producer, limiter, audience, metrics, logger },
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ store, prefix: config.ACCESS_KEY_PREFIX, kind: 'publishable' }),
-    limiter,
-    audience,
     keyer: createIdentityKeyer(config.IDENTITY_PEPPER),
     schemaIds: schemas.current,
-    metrics,
-    logger,
   });
   // Opened last, so closed first: in-flight requests are answered while the producer still runs, then it is flushed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
