@@ -17,6 +17,7 @@ import { createKafkaLogger } from './kafka-logger.ts';
 import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, readOffsets } from './log-ends.ts';
 import type { FetchedRecord } from './record-decoding.ts';
+import './kafkajs-clock.ts';
 import './record-decoding.ts';
 import { openResponseSocket } from './response-socket.ts';
 
