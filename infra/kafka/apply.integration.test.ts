@@ -77,10 +77,14 @@ describe('applyTopics', () => {
     const subject = `${prefix}${TOPICS.identityDecisions.name}-value`;
     const schema = JSON.parse(identityDecisionCodec.schema) as { fields: object[] };
     const withField = (field: object) => JSON.stringify({ ...schema, fields: [...schema.fields, field] });
-    await expect(registerSchema(stores.registry, subject, withField({ name: 'must', type: 'long' }))).rejects.toThrow(
+    await expect(
+      registerSchema({ url: stores.registry }, subject, withField({ name: 'must', type: 'long' })),
+    ).rejects.toThrow(subject);
+    const id = await registerSchema(
+      { url: stores.registry },
       subject,
+      withField({ name: 'may', type: 'long', default: 0 }),
     );
-    const id = await registerSchema(stores.registry, subject, withField({ name: 'may', type: 'long', default: 0 }));
     expect(id).toBeGreaterThan(0);
   });
 });

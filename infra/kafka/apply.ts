@@ -1,15 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
+import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
+import { toClient } from './client.ts';
 import { registerSchema } from './registry.ts';
 import { mendKafkaTimer } from './timer.ts';
 
 /** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
 export interface TopicsTarget {
   brokers: readonly string[];
+  /** TLS and login of the brokers; in the clear and without a login when absent. */
+  security?: KafkaSecurity;
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
+  /** How the registry is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
   /** Put before every topic name, and so before every subject; '' outside tests. */
   prefix: string;
   /** Instead of each topic's own number; a topic never gets fewer than it has. */
@@ -49,7 +55,12 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   // kafkajs says at every start that its partitioner changed five years ago.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   mendKafkaTimer();
-  const kafka = new Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel: logLevel.NOTHING });
+  const { brokers, security } = target;
+  const kafka = new Kafka({
+    clientId: 'playline-topics',
+    ...toClient({ brokers, security }),
+    logLevel: logLevel.NOTHING,
+  });
   const admin = kafka.admin();
   await admin.connect();
   try {
@@ -60,11 +71,15 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   } finally {
     await admin.disconnect();
   }
+  const registry = { url: target.registry, fetch: target.fetch };
   for (const { name, schema } of topics) {
     if (schema === null) continue;
     const subject = `${name}-value`;
     const text = readFileSync(new URL(schema, SCHEMAS), 'utf8');
-    result.schemas.push({ subject, id: await registerSchema(target.registry, subject, text) });
+    result.schemas.push({
+      subject,
+      id: await registerSchema(registry, subject, text),
+    });
   }
   return result;
 }

@@ -3,7 +3,7 @@ import type { ConsentStore } from '@playline/consent';
 import { TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Closable, Logger, TlsOptions } from '@playline/runtime';
 import type { Config } from './config.ts';
 import { openHoldSweep } from './hold-sweep.ts';
 import { type LevelParts, openLevelConsents } from './level-stores.ts';
@@ -20,11 +20,14 @@ export interface AudiencePorts {
   schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
 }
 
-interface Connection {
+/** Redis and how it is connected to. */
+interface RedisAddress {
   url: string;
+  tls?: TlsOptions;
   onFault: (fault: Error) => void;
 }
-type OpenStore<T, Own = object> = (options: Connection & Own) => Promise<T>;
+
+type OpenStore<T, Own = object> = (options: RedisAddress & Own) => Promise<T>;
 
 export interface OpenAudiencePortsParts {
   /** What opens the stores: the composition root knows it. */
@@ -33,11 +36,12 @@ export interface OpenAudiencePortsParts {
     openRedisErasureHolds: OpenStore<ErasureHolds>;
     openRedisIdentityGraph: OpenStore<IdentityGraph>;
   };
+  redis: RedisAddress;
   /** Records of the secret keys. */
   store: Pick<KeyStore, 'find'>;
   /** What keeps the consents level with their log. */
   level: LevelParts;
-  config: Pick<Config, 'REDIS_URL' | 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
+  config: Pick<Config, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
   logger: Logger;
 }
 
@@ -47,8 +51,11 @@ export interface OpenAudiencePortsParts {
  */
 export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<AudiencePorts & Closable> {
   const { config, logger } = parts;
-  const onFault = (error: Error) => logger.debug({ error }, 'the connection to Redis broke');
-  const at = { url: config.REDIS_URL, onFault };
+  const onFault = (error: Error) => {
+    logger.debug({ error }, 'the connection to Redis broke');
+    parts.redis.onFault(error);
+  };
+  const at = { ...parts.redis, onFault };
   const [store, holds, identities] = await Promise.all([
     parts.open.openRedisConsentStore({ ...at, topic: config.TOPIC_PREFIX + TOPICS.consents.name }),
     parts.open.openRedisErasureHolds(at),

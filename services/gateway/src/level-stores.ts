@@ -16,14 +16,17 @@ export interface LevelParts {
   logger: Logger;
 }
 
-interface LevelSources extends Pick<LevelParts, 'registry' | 'logger'> {
-  openLogReader: (options: { brokers: readonly string[]; clientId: string }) => LogReader;
-  config: Pick<Config, 'KAFKA_BROKERS' | 'TOPIC_PREFIX'>;
+interface LevelSources<Kafka extends object> extends Pick<LevelParts, 'registry' | 'logger'> {
+  openLogReader: (options: Kafka & { clientId: string }) => LogReader;
+  /** How Kafka is connected to. */
+  kafka: Kafka;
+  config: Pick<Config, 'TOPIC_PREFIX'>;
 }
 
 /** Opens the reader of the log that all views share; it connects when one of them is behind. */
-export function openLevelParts({ openLogReader, config, ...parts }: LevelSources): LevelParts & Closable {
-  const log = openLogReader({ brokers: config.KAFKA_BROKERS, clientId: 'gateway' });
+export function openLevelParts<Kafka extends object>(sources: LevelSources<Kafka>): LevelParts & Closable {
+  const { openLogReader, kafka, config, ...parts } = sources;
+  const log = openLogReader({ ...kafka, clientId: 'gateway' });
   return { ...parts, log, topicPrefix: config.TOPIC_PREFIX, close: () => log.close() };
 }
 
@@ -35,16 +38,21 @@ export interface LevelKeys extends Closable {
   ready(): Promise<boolean>;
 }
 
-interface LevelKeysParts {
-  openRedisKeyStore: (options: { url: string }) => Promise<OpenKeys>;
-  config: Pick<Config, 'REDIS_URL'>;
+interface LevelKeysParts<Redis> {
+  openRedisKeyStore: (options: Redis) => Promise<OpenKeys>;
+  /** How Redis is connected to. */
+  redis: Redis;
   level: LevelParts;
 }
 
 /** Opens the view of the keys and keeps it level with `access.keys.v1`. */
-export async function openLevelKeys({ openRedisKeyStore, config, level }: LevelKeysParts): Promise<LevelKeys> {
+export async function openLevelKeys<Redis>({
+  openRedisKeyStore,
+  redis,
+  level,
+}: LevelKeysParts<Redis>): Promise<LevelKeys> {
   const { log, registry, topicPrefix, logger } = level;
-  const view = await openRedisKeyStore({ url: config.REDIS_URL });
+  const view = await openRedisKeyStore(redis);
   const topic = topicPrefix + TOPICS.accessKeys.name;
   const reader = createKeyLogReader({ schemaOf: registry.schemaOf, read: () => readWhole(log, topic) });
   const catchUp = openCatchUp({

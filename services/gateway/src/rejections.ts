@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec, TOPICS } from '@playline/contracts';
-import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { Closable, KafkaSecurity, Logger, Metrics } from '@playline/runtime';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { Config } from './config.ts';
 import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
@@ -117,18 +117,30 @@ function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
 /** A healthy flush takes milliseconds, and the drain's time belongs to what was accepted. */
 const CLOSE_MAX_MS = 1_000;
 
+/** The brokers and how they are connected to. */
+interface KafkaAddress {
+  brokers: string[];
+  security: KafkaSecurity;
+  onFault: (fault: unknown) => void;
+}
+
 /** Opens the way of rejections with a producer and a schema id of its own; the gateway is ready without either. */
 export async function openRejections(options: {
-  openProducer(options: { brokers: string[]; clientId: string; topics: string[]; logger: Logger }): Promise<Producer>;
+  openProducer(options: KafkaAddress & { clientId: string; topics: string[]; logger: Logger }): Promise<Producer>;
+  kafka: KafkaAddress;
   registry: SchemaIdSource;
-  config: Pick<Config, 'KAFKA_BROKERS' | 'TOPIC_PREFIX'>;
+  config: Pick<Config, 'TOPIC_PREFIX'>;
   metrics: Metrics;
   logger: Logger;
 }): Promise<Closable & { readonly publish: PublishRejections }> {
   const { config, logger } = options;
   const topic = config.TOPIC_PREFIX + TOPICS.rejections.name;
-  const brokers = config.KAFKA_BROKERS;
-  const producer = await options.openProducer({ brokers, clientId: 'gateway-rejections', topics: [topic], logger });
+  const producer = await options.openProducer({
+    ...options.kafka,
+    clientId: 'gateway-rejections',
+    topics: [topic],
+    logger,
+  });
   const schema = openSchemaIds(options.registry, { rejections: `${topic}-value` }, logger);
   const schemaId = () => schema.current()?.rejections ?? null;
   return {

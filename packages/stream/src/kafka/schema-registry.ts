@@ -1,4 +1,4 @@
-import { SchemaRegistry as RegistryClient } from '@kafkajs/confluent-schema-registry';
+import type { StoreFetch } from '@playline/runtime';
 import { UnknownSchemaFault } from '../ports.ts';
 
 /** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
@@ -25,21 +25,49 @@ function createCache<K, V>(ask: (key: K) => Promise<V>): (key: K) => Promise<V> 
   };
 }
 
-/** @param options.url Confluent-compatible address without a trailing slash */
-export function createSchemaRegistry({ url }: { url: string }): SchemaRegistry {
-  const client = new RegistryClient({ host: url, retry: { maxRetryTimeInSecs: REQUEST_TIMEOUT_MS / 1_000 } });
-  // The client gives schemas parsed, without what its parser does not know (logical types): the text is asked for here.
+export interface SchemaRegistryOptions {
+  /** Confluent-compatible address without a trailing slash. */
+  url: string;
+  /** How it is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
+  /** Told of every fault; the registry is asked again by whoever needs the answer. */
+  onFault?: (fault: unknown) => void;
+}
+
+/** A registry that answers with something else than what was asked for. */
+class RegistryFault extends Error {
+  override readonly name = 'RegistryFault';
+  readonly status: number;
+
+  constructor(status: number, what: string) {
+    super(`the schema registry answered ${status} for ${what}`);
+    this.status = status;
+  }
+}
+
+export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
+  const read = async (path: string, what: string): Promise<Record<string, unknown>> => {
+    try {
+      const answer = await ask(url + path, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+      if (!answer.ok) throw new RegistryFault(answer.status, what);
+      return (await answer.json()) as Record<string, unknown>;
+    } catch (fault) {
+      onFault?.(fault);
+      throw fault;
+    }
+  };
   const readText = async (id: number) => {
-    const answer = await fetch(`${url}/schemas/ids/${id}`, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-    if (answer.status === 404) throw new UnknownSchemaFault(`the schema registry has no schema ${id}`);
-    if (!answer.ok) throw new Error(`the schema registry answered ${answer.status} for schema ${id}`);
-    const body: unknown = await answer.json();
-    if (typeof body === 'object' && body !== null && 'schema' in body && typeof body.schema === 'string')
-      return body.schema;
+    const body = await read(`/schemas/ids/${id}`, `schema ${id}`).catch((fault: unknown) => {
+      const isUnknown = fault instanceof RegistryFault && fault.status === 404;
+      throw isUnknown ? new UnknownSchemaFault(`the schema registry has no schema ${id}`) : fault;
+    });
+    if (typeof body.schema === 'string') return body.schema;
     throw new Error(`the schema registry gave no schema for id ${id}`);
   };
-  return {
-    idOf: createCache((subject: string) => client.getLatestSchemaId(subject)),
-    schemaOf: createCache(readText),
+  const readId = async (subject: string) => {
+    const { id } = await read(`/subjects/${encodeURIComponent(subject)}/versions/latest`, subject);
+    if (typeof id === 'number') return id;
+    throw new Error(`the schema registry gave no id for ${subject}`);
   };
+  return { idOf: createCache(readId), schemaOf: createCache(readText) };
 }

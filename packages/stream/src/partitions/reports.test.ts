@@ -14,6 +14,8 @@ const log: LogPartition = {
   partition: 2,
   committed: 7,
   metadata: null,
+  start: 0,
+  batchAt: async () => null,
   commit: async () => {},
   seek: () => {},
   pause: () => {},

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@playline/runtime';
+import type { KafkaSecurity, Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, RecordPlace } from '../../ports.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
@@ -23,6 +23,10 @@ const TOPIC_WAIT_MS = 200;
 
 export interface ProducerOptions {
   brokers: readonly string[];
+  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  security?: KafkaSecurity;
+  /** Told of every fault of a connection; it is made again by itself. */
+  onFault?: (fault: unknown) => void;
   clientId: string;
   /** Topics to know from the start, and the ones that `ready` asks for; others are looked up when first sent to. */
   topics?: readonly string[];
