@@ -1,4 +1,4 @@
-import { accessKeyCodec, FRAME_BYTES, frameRecord, schemaIdOf } from '@playline/contracts';
+import { accessKeyCodec, createRecordReader, frameRecord, type SchemaSource } from '@playline/contracts';
 import type { KeyRecord } from './key-store.ts';
 
 /** The truth about keys: every change of every key, compacted to the last record of each. */
@@ -28,8 +28,8 @@ export interface KeyLogParts extends KeyLogReaderParts {
 }
 
 export interface KeyLogReaderParts {
-  /** Text of a registered schema: records may be of another release. */
-  schemaOf(id: number): Promise<string>;
+  /** Texts of registered schemas: records may be of another release. */
+  schemaOf: SchemaSource;
   /** The topic from its first record to its present end; of one partition in the order of the log. */
   read(): Promise<readonly KeyBytes[]>;
 }
@@ -50,13 +50,12 @@ export function createKeyLog({ schemaId, send, ...parts }: KeyLogParts): KeyLog 
 
 /** Reads the log in `access.keys.v1`; a schema is asked for once. */
 export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLogReader {
-  const decoders = new Map<number, (bytes: Buffer) => KeyRecord>();
+  const readValue = createRecordReader({ schemaOf, createReader: accessKeyCodec.decoderOf });
   const decode = async (value: Buffer): Promise<KeyRecord> => {
-    const id = schemaIdOf(value);
-    if (id === null) throw new Error('a record of the key log has no schema id');
-    const decoder = decoders.get(id) ?? accessKeyCodec.decoderOf(await schemaOf(id));
-    decoders.set(id, decoder);
-    return toKeyRecord(decoder(value.subarray(FRAME_BYTES)));
+    const read = await readValue(value);
+    // A key that is passed over would come to life again, or be lost.
+    if (read.kind === 'unreadable') throw new Error(`a record of the key log cannot be read: ${read.reason}`);
+    return toKeyRecord(read.record);
   };
   return {
     readAll: async () => {

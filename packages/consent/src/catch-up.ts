@@ -1,4 +1,4 @@
-import { type ConsentRecord, consentCodec, FRAME_BYTES, schemaIdOf } from '@playline/contracts';
+import { consentCodec, createRecordReader, type SchemaSource } from '@playline/contracts';
 import type { ConsentStore, PlacedConsent } from './store.ts';
 
 /** A record of the topic as bytes, at its place. */
@@ -15,8 +15,7 @@ export interface ConsentLog {
   bounds(): Promise<readonly { partition: number; start: number; end: number }[]>;
   /** Records from `start` to before `end`, in order. @throws Error of the log */
   read(range: { partition: number; start: number; end: number }): AsyncIterable<ConsentBytes>;
-  /** Text of a registered schema; null when the registry answers that there is none. @throws Error of the registry */
-  schemaOf(id: number): Promise<string | null>;
+  readonly schemaOf: SchemaSource;
 }
 
 /**
@@ -72,28 +71,11 @@ async function* inBatches<T>(source: AsyncIterable<T>): AsyncGenerator<T[]> {
 
 /** A record that cannot be read is passed over: for the event writer it is a dead letter. */
 function createDecode({ schemaOf }: ConsentLog) {
-  const decoders = new Map<number, Promise<((bytes: Buffer) => ConsentRecord) | null>>();
-  const decoderOf = (id: number) => {
-    const known =
-      decoders.get(id) ?? schemaOf(id).then((text) => (text === null ? null : consentCodec.decoderOf(text)));
-    decoders.set(id, known);
-    return known;
-  };
+  const read = createRecordReader({ schemaOf, createReader: consentCodec.decoderOf });
   return async (partition: number, { offset, timestampMs, value }: ConsentBytes): Promise<PlacedConsent | null> => {
-    const id = value === null ? null : schemaIdOf(value);
-    const decoder = id === null ? null : await decoderOf(id);
-    if (value === null || decoder === null) return null;
-    const record = orNull(() => decoder(value.subarray(FRAME_BYTES)));
-    if (record === null) return null;
-    const { environmentId, identityKey, status, receivedAt } = record;
+    const found = await read(value);
+    if (found.kind === 'unreadable') return null;
+    const { environmentId, identityKey, status, receivedAt } = found.record;
     return { environmentId, identityKey, status, receivedAt, place: { partition, offset, loggedAtMs: timestampMs } };
   };
-}
-
-function orNull<T>(make: () => T): T | null {
-  try {
-    return make();
-  } catch {
-    return null;
-  }
 }

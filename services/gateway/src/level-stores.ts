@@ -1,8 +1,8 @@
 import { catchUpKeys, createKeyLogReader, IncompleteViewFault, type KeyView } from '@playline/access-keys';
 import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/consent';
-import { TOPICS } from '@playline/contracts';
+import { type SchemaSource, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
-import { type LogReader, type StreamRecord, UnknownSchemaFault } from '@playline/stream';
+import type { LogReader, StreamRecord } from '@playline/stream';
 import { openCatchUp } from './catch-up.ts';
 import type { Config } from './config.ts';
 import type { SchemaIdSource } from './schema-ids.ts';
@@ -10,7 +10,7 @@ import type { SchemaIdSource } from './schema-ids.ts';
 /** What keeps views in Redis level with their logs. */
 export interface LevelParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
-  registry: SchemaIdSource & { schemaOf(id: number): Promise<string> };
+  registry: SchemaIdSource & { schemaOf: SchemaSource };
   /** Put before every topic name. */
   topicPrefix: string;
   logger: Logger;
@@ -81,11 +81,7 @@ export function openLevelConsents(
   const consentLog: ConsentLog = {
     bounds: () => boundsOf(log, topic),
     read: (range) => log.read({ topic, ...range }),
-    schemaOf: (id) =>
-      registry.schemaOf(id).catch((fault: unknown) => {
-        if (fault instanceof UnknownSchemaFault) return null;
-        throw fault;
-      }),
+    schemaOf: registry.schemaOf,
   };
   const catchUp = openCatchUp({
     name: 'consents',

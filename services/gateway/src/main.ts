@@ -27,7 +27,7 @@ const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 
 await runService(logger, async (use) => {
-  const { topics, subjects } = topicNamesOf(config.TOPIC_PREFIX);
+  const { topics, schemas: written } = topicNamesOf(config.TOPIC_PREFIX);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: 'gateway', topics, logger }));
   // Connects while the key store is waited for.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
@@ -36,7 +36,7 @@ await runService(logger, async (use) => {
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const level = await use('log reader', () => openLevelParts({ openLogReader, kafka, registry, config, logger }));
   const store = await use('key store', () => openLevelKeys({ openRedisKeyStore, redis, level }));
-  const schemas = await use('schema ids', () => openSchemaIds(registry, subjects, logger));
+  const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),
   );
