@@ -15,7 +15,7 @@ export interface RecordPartitionOptions extends Reports {
   handler: BatchHandler;
 }
 
-/** One partition of a record consumer: batches in order, one at a time, each committed when it is done. */
+/** One partition of a record consumer: batches in order, one at a time, committed when they are done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
   readonly #epoch = new Epoch();
@@ -24,6 +24,8 @@ export class RecordPartition implements PartitionWorker {
   #next: number;
   #done: number;
   #committed: number;
+  /** Batches that have ended and are not committed, because work of theirs, or of one before them, goes on. */
+  #ended: { end: number; metadata: string }[] = [];
   #working: Promise<void> | null = null;
   #draining = false;
   #paused = false;
@@ -129,7 +131,8 @@ export class RecordPartition implements PartitionWorker {
         const records = this.#queue.splice(0, this.#batchRecordsMax);
         const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
         const { signal } = this.#epoch;
-        const position = { topic: log.topic, partition: log.partition, start: this.#done, end, signal };
+        const { topic, partition } = log;
+        const position = { topic, partition, start: this.#done, end, committed: this.#committed, signal };
         await this.#handle(records, position);
         await this.#commit(position);
         this.#done = end;
@@ -161,10 +164,14 @@ export class RecordPartition implements PartitionWorker {
   /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
   async #commit(position: BatchPosition) {
     const { handler } = this.#options;
-    if (position.end <= this.#committed) return;
-    const metadata = handler.commitMetadata?.(position) ?? '';
-    await commitOffset(this.#tenure, position.end, metadata);
-    this.#committed = position.end;
+    this.#ended.push({ end: position.end, metadata: handler.commitMetadata?.(position) ?? '' });
+    const unfinished = handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;
+    const last = this.#ended.findLast(({ end }) => end <= unfinished);
+    if (last === undefined) return;
+    this.#ended = this.#ended.filter(({ end }) => end > last.end);
+    if (last.end <= this.#committed) return;
+    await commitOffset(this.#tenure, last.end, last.metadata);
+    this.#committed = last.end;
   }
 
   #goOn() {
