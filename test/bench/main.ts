@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Figure, Row } from './figure.ts';
+import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
@@ -14,7 +15,17 @@ import { openBench } from './open-bench.ts';
 import { type BenchStores, openStores } from './stores.ts';
 import { toTable } from './table.ts';
 
-const FIGURES: readonly Figure[] = [gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker, start];
+const FIGURES: readonly Figure[] = [
+  amplification,
+  gateway,
+  gatewayLatency,
+  refusals,
+  writer,
+  endToEnd,
+  visible,
+  linker,
+  start,
+];
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
 import type { ErasureHolds, HoldName } from '../holds.ts';
 import { createLayout, type Layout } from './layout.ts';
@@ -7,6 +9,8 @@ import { fromMember, toLease, toMember } from './wire.ts';
 export interface RedisErasureHoldsOptions {
   /** With its password: `redis://:password@host:port/database` */
   url: string;
+  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; '' in a deployment, tests keep apart with it. The identity graph's must be the same. */
   namespace?: string;
   /** Told of every fault of the connection; it reconnects by itself. */
@@ -68,8 +72,10 @@ async function release(
   return (await redis.releaseHold(...layout.keysOf(environmentId), erasureId, lapsedAtMs)) === 1;
 }
 
-function connect({ url, onFault }: RedisErasureHoldsOptions): Connection {
+function connect({ url, tls, onFault }: RedisErasureHoldsOptions): Connection {
+  const pace = createReconnectPace('Redis', RECONNECT_DELAY_MAX_MS);
   const redis = new Redis(url, {
+    ...(tls === undefined ? {} : { tls }),
     lazyConnect: true,
     // A command whose connection broke fails: whether to try again is the caller's business.
     enableOfflineQueue: false,
@@ -77,9 +83,12 @@ function connect({ url, onFault }: RedisErasureHoldsOptions): Connection {
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_DELAY_MAX_MS),
+    retryStrategy: pace.waitMs,
     scripts,
   });
-  redis.on('error', (fault) => onFault?.(fault));
+  redis.on('error', (fault) => {
+    pace.heard(fault);
+    onFault?.(fault);
+  });
   return redis as Connection;
 }

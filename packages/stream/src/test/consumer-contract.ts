@@ -226,7 +226,6 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
             bounds.push(position.committed);
           },
           unfinishedFrom: () => unfinished,
-          commitMetadata: ({ end }) => `up to ${end}`,
         });
         return { seen, bounds, close: () => consumer.close() };
       };

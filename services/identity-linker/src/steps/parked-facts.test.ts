@@ -66,6 +66,22 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'b', 'aa']);
   });
 
+  it('go round in the order in which they first came, though a newer one was written before they came back', async () => {
+    const { parked, rounds, names } = createBench();
+    const first = toFact('a', 1);
+    parked.add([first, toFact('a', 2)]);
+    await vi.advanceTimersByTimeAsync(500);
+    const copies = rounds[0]!.records.map(({ headers = {} }, at) => ({
+      ...first,
+      record: { ...first.record, offset: 4 + at, headers },
+    }));
+    parked.add([toFact('a', 3), ...copies]);
+    expect(parked.firstWaiting()).toBe(3);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(names()).toEqual(['aa', 'aaa']);
+    expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
+  });
+
   it('begin anew with half a second when their person had none to go round', async () => {
     const { parked, names } = createBench();
     parked.add([toFact('a', 1)]);
@@ -126,7 +142,7 @@ describe('parked facts', () => {
     const [record] = rounds[0]!.records;
     expect(record!.value.toString()).toBe('x'.repeat(10));
     expect(record).toMatchObject({ topic: 'links', key: Buffer.from('env') });
-    expect(record!.headers).toEqual({ name: Buffer.from('text'), other: Buffer.from('bytes') });
+    expect(record!.headers).toEqual({ name: Buffer.from('text'), other: Buffer.from('bytes'), 'first-offset': '1' });
   });
 
   it('stay where they are when the partition is given up', async () => {

@@ -36,11 +36,15 @@ export const PARKED_PACE: ParkedPace = {
   roundAfterMaxMs: 4_000,
   waitingBytesMax: 8 * 1024 * 1024,
 };
+/** Header of a fact that has gone round: its first offset. A newer one may have been written before its copy was. */
+const FIRST_OFFSET = 'first-offset';
 /** Objects around a fact's bytes. */
 const FACT_OVERHEAD_BYTES = 300;
 
 interface Waiting {
   readonly offset: number;
+  /** Where it stood when it was parked for the first time: the facts of a person keep this order. */
+  readonly firstOffset: number;
   readonly bytes: number;
   readonly outgoing: OutgoingRecord;
 }
@@ -97,9 +101,10 @@ class Rounds implements ParkedFacts {
   }
 
   firstWaiting(): number | null {
-    const heads = [...this.#persons.values()].flatMap(({ waiting, leaving }) => [waiting[0], leaving[0]]);
-    const offsets = heads.filter((head) => head !== undefined).map(({ offset }) => offset);
-    return offsets.length === 0 ? null : offsets.reduce((first, offset) => Math.min(first, offset));
+    let first = Number.POSITIVE_INFINITY;
+    for (const { waiting, leaving } of this.#persons.values())
+      for (const { offset } of [...waiting, ...leaving]) first = Math.min(first, offset);
+    return first === Number.POSITIVE_INFINITY ? null : first;
   }
 
   #open(name: string): Person {
@@ -126,7 +131,7 @@ class Rounds implements ParkedFacts {
   }
 
   async #goRound(name: string, person: Person): Promise<void> {
-    person.leaving = person.waiting;
+    person.leaving = person.waiting.sort((a, b) => a.firstOffset - b.firstOffset);
     person.waiting = [];
     this.#waitingBytes -= sumBytes(person.leaving);
     person.roundAfterMs = Math.min(2 * person.roundAfterMs, this.#pace.roundAfterMaxMs);
@@ -152,18 +157,20 @@ function sumBytes(facts: readonly Waiting[]): number {
 }
 
 /**
- * The fact as it is, for the end of its topic: there it gets a later offset, and its turn. Copied, since a record of a
- * fetch keeps the whole answer of the broker in memory.
+ * The fact as it is, for the end of its topic: there it gets a later offset, and its turn. A header tells its first one.
+ * Copied, since a record of a fetch keeps the whole answer of the broker in memory.
  */
 function toWaiting({ topic, offset, key, value, headers }: StreamRecord): Waiting {
   const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
   const copies = kept.map(([name, content]): [string, Buffer] => [name, Buffer.from(content)]);
+  const known = headers[FIRST_OFFSET];
+  const firstOffset = known === undefined ? offset : Number(known);
   const outgoing = {
     topic,
     key: key === null ? null : Buffer.from(key),
     value: Buffer.from(value!),
-    headers: Object.fromEntries(copies),
+    headers: { ...Object.fromEntries(copies), [FIRST_OFFSET]: String(firstOffset) },
   };
   const headerBytes = copies.reduce((sum, [name, content]) => sum + name.length + content.length, 0);
-  return { offset, outgoing, bytes: outgoing.value.length + headerBytes + FACT_OVERHEAD_BYTES };
+  return { offset, firstOffset, outgoing, bytes: outgoing.value.length + headerBytes + FACT_OVERHEAD_BYTES };
 }
