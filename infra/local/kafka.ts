@@ -1,12 +1,15 @@
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { mendKafkaTimer } from '../kafka/timer.ts';
 import { runCommand } from './command.ts';
 import { classPathOf, jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
+import { SECURED_LISTENER, securedListenerSettings, setScramPassword } from './kafka-security.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
+import { writePrivateFile } from './private-file.ts';
+import type { StackSecurity } from './security.ts';
 
 /** Heap for a handful of topics on one machine; the broker's page cache is the system's. */
 const JVM_FLAGS = [
@@ -35,19 +38,34 @@ export interface KafkaPorts {
   kafka: number;
   controller: number;
   front?: KafkaFront | null;
+  /** Of the listener with TLS and logins; the front has both too where there is one. */
+  secured?: number | null;
 }
 
-function listenersOf({ kafka, controller, front }: KafkaPorts): Record<string, string> {
+function listenersOf({ kafka, controller, front, secured }: KafkaPorts): Record<string, string> {
   const at = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
-  const names = ['PLAINTEXT', 'CONTROLLER', ...(front ? ['FRONT'] : [])];
+  const forClients = secured ? [at(SECURED_LISTENER, secured)] : [];
+  const protocols = {
+    PLAINTEXT: 'PLAINTEXT',
+    CONTROLLER: 'PLAINTEXT',
+    ...(front ? { FRONT: secured ? 'SASL_SSL' : 'PLAINTEXT' } : {}),
+    ...(secured ? { [SECURED_LISTENER]: 'SASL_SSL' } : {}),
+  };
   return {
     listeners: [
       at('PLAINTEXT', kafka),
       at('CONTROLLER', controller),
       ...(front ? [at('FRONT', front.port)] : []),
+      ...forClients,
     ].join(),
-    'advertised.listeners': [at('PLAINTEXT', kafka), ...(front ? [at('FRONT', front.advertisedPort)] : [])].join(),
-    'listener.security.protocol.map': names.map((name) => `${name}:PLAINTEXT`).join(),
+    'advertised.listeners': [
+      at('PLAINTEXT', kafka),
+      ...(front ? [at('FRONT', front.advertisedPort)] : []),
+      ...forClients,
+    ].join(),
+    'listener.security.protocol.map': Object.entries(protocols)
+      .map(([name, protocol]) => `${name}:${protocol}`)
+      .join(),
   };
 }
 
@@ -95,7 +113,8 @@ function settingsOf(ports: KafkaPorts, dataFolder: string): Record<string, strin
 function writeSettings(path: string, settings: Record<string, string | number | boolean>): void {
   // In a properties file a backslash escapes; paths on the systems we run on have none to begin with.
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
-  writeFileSync(path, `${lines.join('\n')}\n`);
+  // It may hold the passwords of users.
+  writePrivateFile(path, `${lines.join('\n')}\n`);
 }
 
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
@@ -159,7 +178,7 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
 /** One broker that is its own controller, on loopback, from the published jars. */
 export async function kafkaSpec(
   places: Places,
-  { java, ports }: { java: Java; ports: KafkaPorts },
+  { java, ports, security = null }: { java: Java; ports: KafkaPorts; security?: StackSecurity | null },
 ): Promise<ProcessSpec> {
   const folder = join(places.state, 'data', 'kafka');
   const dataFolder = join(folder, 'data');
@@ -167,7 +186,9 @@ export async function kafkaSpec(
   if (!existsSync(join(dataFolder, 'meta.properties')))
     cpSync(await formattedFolder(places, java, classPath), dataFolder, { recursive: true });
   const settings = join(folder, 'server.properties');
-  writeSettings(settings, settingsOf(ports, dataFolder));
+  const names = [SECURED_LISTENER, ...(ports.front ? ['FRONT'] : [])];
+  const secured = security === null ? {} : securedListenerSettings(names, { folder, security });
+  writeSettings(settings, { ...settingsOf(ports, dataFolder), ...secured });
   const archive = classArchiveOf(places, { name: 'kafka', java, classPath });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
@@ -177,7 +198,11 @@ export async function kafkaSpec(
     env: process.env,
     folder,
     logFile: logFileOf(places, 'kafka'),
-    isReady: () => acceptsRecords(broker),
+    isReady: async () => {
+      const accepts = await acceptsRecords(broker);
+      if (accepts && security !== null) await setScramPassword(broker, security.kafka);
+      return accepts;
+    },
     // 14 s at the first start of a small idle machine; a busy one takes several times that.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',

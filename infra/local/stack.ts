@@ -7,9 +7,10 @@ import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
-import { redisAddress, redisSpec } from './redis.ts';
-import { registryAddress, registrySpec } from './registry.ts';
+import { redisAddress, redisSpec, securedRedisAddress } from './redis.ts';
+import { REGISTRY_PROBE, registryAddress, registrySpec } from './registry.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
+import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import {
   assertServicesExist,
   portNamesOf,
@@ -19,6 +20,7 @@ import {
   serviceSpec,
 } from './services.ts';
 import { removeStackFile, type StackFile, writeStackFile } from './stack-file.ts';
+import { tlsRelaySpec } from './tls-relays.ts';
 
 export interface StackOptions {
   /** The stack's own folder: its data, logs and records. Two stacks never share one. */
@@ -36,6 +38,8 @@ export interface StackOptions {
    * between them and the broker, as tests that cut the two off from each other do.
    */
   kafkaFrontPort?: number;
+  /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */
+  security?: boolean;
   /** Ends a start that is under way. */
   signal?: AbortSignal;
 }
@@ -51,6 +55,8 @@ export interface Stack {
 }
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
+/** Where clients go instead in a stack with TLS. */
+const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'clickhouse-secured'] as const;
 
 class RunningStack implements Stack {
   readonly places: Places;
@@ -59,6 +65,7 @@ class RunningStack implements Stack {
   private readonly ports: Record<string, number>;
   private readonly guard: PortGuard;
   private readonly secrets: Secrets;
+  private readonly security: StackSecurity | null;
   private readonly children: ReturnType<typeof openChildrenFile>;
   private readonly stores: Keeper[] = [];
   private readonly services: Keeper[] = [];
@@ -72,18 +79,29 @@ class RunningStack implements Stack {
     this.ports = claimed.ports;
     this.guard = claimed.guard;
     this.secrets = loadSecrets(places);
+    this.security = options.security === true ? createSecurity(places, this.secrets) : null;
     this.children = openChildrenFile(places);
-    this.file = {
-      clickhouse: {
-        url: `http://127.0.0.1:${this.port('clickhouse')}`,
-        user: 'operator',
-        password: this.secrets.operatorPassword,
-        database: DATABASE,
-      },
-      redis: redisAddress(this.port('redis'), this.secrets.redisPassword),
-      kafka: [`127.0.0.1:${this.port('kafka')}`],
-      registry: registryAddress(this.port('registry')),
-      processes: {},
+    this.file = { ...this.addresses(), processes: {} };
+  }
+
+  /** Where clients go, and as whom. */
+  private addresses(): Omit<StackFile, 'processes'> {
+    const { security, secrets } = this;
+    const account = { user: 'operator', password: secrets.operatorPassword, database: DATABASE };
+    if (security === null)
+      return {
+        clickhouse: { url: `http://127.0.0.1:${this.port('clickhouse')}`, ...account },
+        redis: redisAddress(this.port('redis'), secrets.redisPassword),
+        kafka: [`127.0.0.1:${this.port('kafka')}`],
+        registry: registryAddress(this.port('registry')),
+      };
+    const { caFile, kafka, registry } = security;
+    return {
+      clickhouse: { url: `https://127.0.0.1:${this.port('clickhouse-secured')}`, ...account },
+      redis: securedRedisAddress(this.port('redis'), security.redis),
+      kafka: [`127.0.0.1:${this.port('kafka-secured')}`],
+      registry: registryAddress(this.port('registry-secured'), 'https'),
+      security: { caFile, kafka, registry },
     };
   }
 
@@ -136,23 +154,42 @@ class RunningStack implements Stack {
     redis: Promise<void>;
     clickhouse: Promise<void>;
   }> {
-    const { places, secrets } = this;
+    const { places, secrets, security } = this;
     const java = await provideStores(places, (line) => this.say(line));
     const { kafkaFront } = this;
     const advertisedPort = this.options.kafkaFrontPort;
     const front = kafkaFront === null || advertisedPort === undefined ? null : { port: kafkaFront, advertisedPort };
     const kafka = await kafkaSpec(places, {
       java,
-      ports: { kafka: this.port('kafka'), controller: this.port('controller'), front },
+      ports: {
+        ...{ kafka: this.port('kafka'), controller: this.port('controller'), front },
+        secured: security === null ? null : this.port('kafka-secured'),
+      },
+      security,
     });
     this.say('starting kafka, registry, redis, clickhouse');
     // The slowest first.
     const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
-    return {
+    const started = {
       kafka: start(kafka),
       registry: start(registrySpec(places, { java, port: this.port('registry') })),
-      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword })),
+      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, security })),
       clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
+    };
+    return security === null ? started : this.secure(started, security);
+  }
+
+  /** The stores that speak no TLS here, behind processes that do. */
+  private secure<T extends Record<'registry' | 'clickhouse', Promise<void>>>(started: T, security: StackSecurity): T {
+    const relay = (store: 'registry' | 'clickhouse', { login, probe }: { login: Account | null; probe: string }) => {
+      const ports = { listen: this.port(`${store}-secured`), target: this.port(store) };
+      const spec = tlsRelaySpec(this.places, { name: `${store}-relay`, ports, security, login, probe });
+      return Promise.all([started[store], this.readyOf(this.keep(this.stores, spec))]).then(() => {});
+    };
+    return {
+      ...started,
+      registry: relay('registry', { login: security.registry, probe: REGISTRY_PROBE }),
+      clickhouse: relay('clickhouse', { login: null, probe: '/ping' }),
     };
   }
 
@@ -168,6 +205,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_PASSWORD: secrets.writerPassword,
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
+      ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
     };
   }
@@ -236,7 +274,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  const names = [...STORE_PORTS, ...front, ...portNamesOf(services)];
+  const secured = options.security === true ? SECURED_PORTS : [];
+  const names = [...STORE_PORTS, ...secured, ...front, ...portNamesOf(services)];
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));
