@@ -119,9 +119,9 @@ const LEADERS_POLL_MS = 100;
 
 /** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
 async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
-  const deadline = Date.now() + LEADERS_MAX_MS;
+  const deadline = performance.now() + LEADERS_MAX_MS;
   let fault: unknown = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     try {
       const metadata = await admin.fetchTopicMetadata({ topics });
       if (metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;

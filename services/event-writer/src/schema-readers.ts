@@ -40,9 +40,10 @@ type Entry<R> =
 export function createSchemaReaders<R>(options: {
   source: SchemaSource;
   createReader(schema: string): R;
+  /** Monotonic. */
   nowMs?: () => number;
 }): SchemaReaders<R> {
-  const { source, createReader, nowMs = Date.now } = options;
+  const { source, createReader, nowMs = () => performance.now() } = options;
   const entries = new Map<number, Entry<R>>();
 
   const ask = async (id: number): Promise<void> => {

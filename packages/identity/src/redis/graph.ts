@@ -124,7 +124,10 @@ function createFactCalls(
 
 type ApplyCall = (call: FactBlock, withOthers: boolean) => Promise<Applied[]>;
 
-/** Runs a block in calls, several on their way at once; one that stopped is finished before those behind it. */
+/**
+ * Runs a block in calls, several on their way at once. One that stopped is finished before those behind it; every call
+ * decides a fact at least.
+ */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
   const waiting = splitBlock(block);
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
@@ -149,7 +152,11 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
       if (part.length === call.facts.length) continue;
       await Promise.allSettled(running.map((later) => later.reply));
       waiting.unshift(...running.splice(0).map((later) => later.call));
-      tell(await applyCall(toRest(call, part.length), true));
+      for (let rest = toRest(call, part.length); rest.facts.length > 0; ) {
+        const decided = await applyCall(rest, true);
+        tell(decided);
+        rest = toRest(rest, decided.length);
+      }
     }
   } finally {
     // Nothing of a block runs any more when its caller hears that it failed.

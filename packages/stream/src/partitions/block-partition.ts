@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
 import { RetryableFault } from '../ports.ts';
-import { addToBlock, type Block, createBlock } from './block.ts';
+import { addToBlock, type Block, createBlock, nameBlock, noteNamed, toIntent } from './block.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import { Epoch, EpochOver } from './epoch.ts';
-import { type Intent, parseIntent, toMetadata } from './intent.ts';
+import { type CommitNote, type Intent, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
+import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
@@ -44,6 +45,9 @@ export class BlockPartition implements PartitionWorker {
   #filling: Block | null = null;
   #next: number;
   #done: number;
+  #trail = new MarkTrail(null);
+  /** What stands beside `#done`. */
+  #note: CommitNote = NO_NOTE;
   #timer: NodeJS.Timeout | null = null;
   /** The block that is filled is old enough, and waits only because another is being written. */
   #overdue = false;
@@ -60,8 +64,9 @@ export class BlockPartition implements PartitionWorker {
     this.#next = committed;
     this.#done = committed;
     try {
-      const intent = options.withoutIntents ? null : parseIntent(metadata, committed);
-      if (intent !== null) this.#filling = this.#openBlock(intent);
+      this.#note = options.withoutIntents ? NO_NOTE : parseMetadata(metadata, committed);
+      this.#trail = new MarkTrail(this.#note.mark);
+      if (this.#note.intent !== null) this.#filling = this.#openBlock(this.#note.intent);
     } catch (fault) {
       this.#stop(fault);
     }
@@ -73,6 +78,10 @@ export class BlockPartition implements PartitionWorker {
 
   get done(): number {
     return this.#done;
+  }
+
+  get lastRead(): LogMark | null {
+    return this.#trail.last;
   }
 
   get settled(): number {
@@ -88,8 +97,9 @@ export class BlockPartition implements PartitionWorker {
     return this.#healthy;
   }
 
-  accept(records: readonly StreamRecord[], end: number): void {
+  accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
     if (this.#epoch.over || this.#draining || !this.#healthy) return;
+    this.#trail.add(batches);
     try {
       this.#take(records, end);
     } catch (fault) {
@@ -170,6 +180,8 @@ export class BlockPartition implements PartitionWorker {
     if (block === null) return;
     this.#filling = null;
     block.end = end;
+    block.mark = this.#trail.before(end);
+    this.#trail.forget(end);
     this.#queue.push(block);
     this.#working ??= this.#work();
     if (this.#queue.length < BLOCKS_WAITING_MAX || this.#paused) return;
@@ -203,12 +215,8 @@ export class BlockPartition implements PartitionWorker {
   /** Step 1: the intent. A refused commit means that the block is never written. */
   async #name(block: Block) {
     const namedAtMs = block.namedAtMs ?? Date.now();
-    await this.#commit(
-      block.start,
-      toMetadata({ end: block.end, namedAtMs, transformVersion: block.transformVersion }),
-    );
-    block.namedAtMs = namedAtMs;
-    block.confirmedAtMs = Date.now();
+    await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
+    noteNamed(block, namedAtMs);
   }
 
   /** Acknowledged before the block is completed, so no record is passed over; after a crash they go out again. */
@@ -243,12 +251,9 @@ export class BlockPartition implements PartitionWorker {
     const { log, metrics, logger, sessionTimeoutMs, withoutIntents } = this.#options;
     const write = async () => {
       // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
-      if (!withoutIntents && Date.now() - block.confirmedAtMs > sessionTimeoutMs / 2) await this.#name(block);
+      if (!withoutIntents && performance.now() - block.confirmedAt > sessionTimeoutMs / 2) await this.#name(block);
       this.#epoch.check();
-      const intentAgeMs = block.namedAtMs === null ? 0 : Math.max(0, Date.now() - block.namedAtMs);
-      const { start, end } = block;
-      const firstTimestampMs = block.firstTimestampMs ?? 0;
-      const name = { topic: log.topic, partition: log.partition, start, end, firstTimestampMs, intentAgeMs };
+      const name = nameBlock(block, log, this.#note.decidedAtMs);
       await block.builder.write(name, this.#epoch.signal);
     };
     await this.#epoch.retry(write, (error) => {
@@ -264,12 +269,11 @@ export class BlockPartition implements PartitionWorker {
     const { log, metrics, withoutIntents } = this.#options;
     const following = this.#draining ? undefined : this.#queue[1];
     const namedAtMs = Date.now();
-    const intent = following && { end: following.end, namedAtMs, transformVersion: following.transformVersion };
-    await this.#commit(block.end, withoutIntents ? '' : toMetadata(intent ?? null));
-    if (following !== undefined && !withoutIntents) {
-      following.namedAtMs = namedAtMs;
-      following.confirmedAtMs = Date.now();
-    }
+    const intent = following === undefined ? null : toIntent(following, namedAtMs);
+    const note = { ...this.#note, intent, mark: block.mark, isDecision: false };
+    await this.#commit(block.end, note);
+    if (following !== undefined && !withoutIntents) noteNamed(following, namedAtMs);
+    this.#note = note;
     this.#queue.shift();
     this.#done = block.end;
     metrics.block(log.topic, block.recoverTo === null ? 'written' : 'recovered');
@@ -280,8 +284,8 @@ export class BlockPartition implements PartitionWorker {
     log.resume();
   }
 
-  #commit(offset: number, metadata: string): Promise<void> {
-    return commitOffset(this.#tenure, offset, metadata);
+  #commit(offset: number, note: CommitNote): Promise<void> {
+    return commitOffset(this.#tenure, offset, this.#options.withoutIntents ? '' : toMetadata(note));
   }
 
   #stop(error: unknown) {

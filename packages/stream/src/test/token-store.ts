@@ -21,8 +21,9 @@ export class TokenStore {
 
   async write(block: BlockName, rows: readonly StoredRow[], transformVersion: number): Promise<void> {
     await this.onWrite(block, 'before');
-    const { topic, partition, start, end, firstTimestampMs } = block;
-    const token = `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}|${transformVersion}`;
+    const { topic, partition, start, end, firstTimestampMs, logDecidedAtMs = '' } = block;
+    const place = `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}`;
+    const token = `${place}|${transformVersion}|${logDecidedAtMs}`;
     if (!this.#tokens.has(token)) this.rows.push(...rows);
     this.#tokens.add(token);
     await this.onWrite(block, 'after');

@@ -25,16 +25,17 @@ const FOLDING_TABLES: ReadonlySet<EventTable> = new Set(['identity_overrides']);
 
 /**
  * Creates the step that stores a block's rows once.
- * The token names exactly one set of rows: topic, partition, offsets, time of the first record, table and version of the
- * transform. Whoever writes the block again, this process or the next owner, writes it under the same token, and the
+ * The token names exactly one set of rows: topic, partition, offsets, time of the first record, table, version of the
+ * transform and, for a log that was replaced, when it was decided to read on. Whoever writes the block again, this process or the next owner, writes it under the same token, and the
  * store keeps one of the two.
  */
 export function createWriteRows(options: { store: EventStore; metrics: WriterMetrics }): WriteRows {
   const { store, metrics } = options;
   return async ({ table, rows, block, transformVersion, signal }) => {
-    const { topic, partition, start, end, firstTimestampMs = 0 } = block;
+    const { topic, partition, start, end, firstTimestampMs = 0, logDecidedAtMs } = block;
     const place = `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}`;
-    const token = `${place}|${table}|${transformVersion}`;
+    const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;
+    const token = `${place}|${table}|${transformVersion}${log}`;
     try {
       let { bytes, count } = { bytes: rows.toBytes(), count: rows.rows };
       if ((block.intentAgeMs ?? 0) > TOKEN_TRUSTED_MS && !FOLDING_TABLES.has(table)) {

@@ -1,12 +1,14 @@
-import type { AtomicPublisher, LogReader } from '@playline/stream';
+import type { AtomicPublisher, GroupOffsets, LogReader } from '@playline/stream';
 import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import { createDeadLettersCommand } from './dead-letters.ts';
+import { createOffsetsCommand } from './offsets.ts';
 import { createVerifyCommand } from './verify.ts';
 
-/** Opens the log and the registry of a deployment; `@playline/stream/kafka` has all three. */
+/** Opens the log and the registry of a deployment; `@playline/stream/kafka` has all of them. */
 export interface LogAdapters {
   readonly openLogReader: (options: KafkaAddress & { clientId: string }) => LogReader;
+  readonly openGroupOffsets: (options: KafkaAddress & { clientId: string }) => GroupOffsets;
   readonly openAtomicPublisher: (options: KafkaAddress & { name: string }) => Promise<AtomicPublisher>;
   readonly createSchemaRegistry: (options: RegistryAddress) => { schemaOf(id: number): Promise<string> };
 }
@@ -33,12 +35,14 @@ export function createLogSources(
   };
 }
 
-/** The commands that read the log itself: `verify` and `dead-letters`. */
+/** The commands that read the log itself: `verify`, `dead-letters` and `offsets`. */
 export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
   const { addresses, topicPrefix, stop } = context;
   const shared = { topicPrefix, ...createLogSources(adapters, addresses) };
+  const openOffsets = () => adapters.openGroupOffsets({ ...addresses.kafka(), clientId: 'operator' });
   return [
-    createVerifyCommand({ ...shared, clickhouse: addresses.clickhouse }),
+    createVerifyCommand({ ...shared, openOffsets, clickhouse: addresses.clickhouse }),
+    createOffsetsCommand({ openOffsets }),
     createDeadLettersCommand({
       ...shared,
       stop,

@@ -1,4 +1,4 @@
-import type { LogReader } from '@playline/stream';
+import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
@@ -7,6 +7,7 @@ import { verify } from '../verify/verify.ts';
 
 export interface VerifyContext {
   readonly openLog: () => LogReader;
+  readonly openOffsets: () => GroupOffsets;
   /** The text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: (id: number) => Promise<string>;
   readonly clickhouse: () => ClickHouseAccount;
