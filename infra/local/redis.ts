@@ -10,12 +10,13 @@ import type { Account, StackSecurity } from './security.ts';
 /** Ten times what a development stack holds, and a bound against a runaway test. */
 const MEMORY_MAX = '512mb';
 
-export function redisAddress(port: number, password: string): string {
-  return `redis://:${password}@127.0.0.1:${port}`;
-}
-
-export function securedRedisAddress(port: number, { username, password }: Account): string {
-  return `rediss://${username}:${password}@127.0.0.1:${port}`;
+/** @param account without a name the password is that of `default` */
+export function redisAddress(
+  port: number,
+  { username = '', password }: Partial<Account> & Pick<Account, 'password'>,
+  scheme: 'redis' | 'rediss' = 'redis',
+): string {
+  return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
 async function answersPing(url: string, ca: string | null): Promise<boolean> {
@@ -38,10 +39,9 @@ async function answersPing(url: string, ca: string | null): Promise<boolean> {
 
 const quote = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
-/** TLS alone, and a user of the stack's own instead of `default`. */
+/** A port with TLS besides, and a user of the stack's own instead of `default`. */
 function securedLines(port: number, { caFile, server, redis }: StackSecurity): string[] {
   return [
-    'port 0',
     `tls-port ${port}`,
     `tls-cert-file ${quote(server.certificate)}`,
     `tls-key-file ${quote(server.key)}`,
@@ -55,8 +55,9 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
 /** The distribution's redis-server, on loopback with a password, its own folder and the settings of infra/redis. */
 export function redisSpec(
   places: Places,
-  { port, password, security = null }: { port: number; password: string; security?: StackSecurity | null },
+  options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
 ): ProcessSpec {
+  const { port, password, secured = null } = options;
   const program = findProgram('redis-server');
   if (program === null) throw new Error('redis-server is not installed');
   const folder = join(places.state, 'data', 'redis');
@@ -65,7 +66,8 @@ export function redisSpec(
   const lines = [
     `include ${quote(join(places.checkout, 'infra', 'redis', 'redis.conf'))}`,
     'bind 127.0.0.1',
-    ...(security === null ? [`port ${port}`, `requirepass ${password}`] : securedLines(port, security)),
+    `port ${port}`,
+    ...(secured === null ? [`requirepass ${password}`] : securedLines(secured.port, secured.security)),
     `dir ${quote(folder)}`,
     `maxmemory ${MEMORY_MAX}`,
     'daemonize no',
@@ -79,9 +81,12 @@ export function redisSpec(
     folder,
     logFile: logFileOf(places, 'redis'),
     isReady: () =>
-      security === null
-        ? answersPing(redisAddress(port, password), null)
-        : answersPing(securedRedisAddress(port, security.redis), readFileSync(security.caFile, 'utf8')),
+      secured === null
+        ? answersPing(redisAddress(port, { password }), null)
+        : answersPing(
+            redisAddress(secured.port, secured.security.redis, 'rediss'),
+            readFileSync(secured.security.caFile, 'utf8'),
+          ),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
     stopDeadlineMs: 15_000,

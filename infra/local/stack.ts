@@ -7,7 +7,7 @@ import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
-import { redisAddress, redisSpec, securedRedisAddress } from './redis.ts';
+import { redisAddress, redisSpec } from './redis.ts';
 import { REGISTRY_PROBE, registryAddress, registrySpec } from './registry.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
@@ -48,6 +48,8 @@ export interface Stack {
   readonly places: Places;
   /** Addresses, keys and process ids as they are now. */
   readonly file: StackFile;
+  /** Addresses of the stores without TLS, also in a stack that has it: for what is measured or changed beside it. */
+  readonly inside: Omit<StackFile, 'processes'>;
   /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
   /** Drains and stops the services, then the stores; a second call waits for the first. */
@@ -56,7 +58,7 @@ export interface Stack {
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
 /** Where clients go instead in a stack with TLS. */
-const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'clickhouse-secured'] as const;
+const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
 class RunningStack implements Stack {
   readonly places: Places;
@@ -84,21 +86,25 @@ class RunningStack implements Stack {
     this.file = { ...this.addresses(), processes: {} };
   }
 
-  /** Where clients go, and as whom. */
-  private addresses(): Omit<StackFile, 'processes'> {
+  /** Where clients go in a stack without TLS; with it these listeners stay, on loopback, for the stack's own use. */
+  get inside(): Omit<StackFile, 'processes'> {
     const { security, secrets } = this;
     const account = { user: 'operator', password: secrets.operatorPassword, database: DATABASE };
-    if (security === null)
-      return {
-        clickhouse: { url: `http://127.0.0.1:${this.port('clickhouse')}`, ...account },
-        redis: redisAddress(this.port('redis'), secrets.redisPassword),
-        kafka: [`127.0.0.1:${this.port('kafka')}`],
-        registry: registryAddress(this.port('registry')),
-      };
-    const { caFile, kafka, registry } = security;
     return {
-      clickhouse: { url: `https://127.0.0.1:${this.port('clickhouse-secured')}`, ...account },
-      redis: securedRedisAddress(this.port('redis'), security.redis),
+      clickhouse: { url: `http://127.0.0.1:${this.port('clickhouse')}`, ...account },
+      redis: redisAddress(this.port('redis'), security?.redis ?? { password: secrets.redisPassword }),
+      kafka: [`127.0.0.1:${this.port('kafka')}`],
+      registry: registryAddress(this.port('registry')),
+    };
+  }
+
+  private addresses(): Omit<StackFile, 'processes'> {
+    const { security, inside } = this;
+    if (security === null) return inside;
+    const { caFile, kafka, redis, registry } = security;
+    return {
+      clickhouse: { ...inside.clickhouse, url: `https://127.0.0.1:${this.port('clickhouse-secured')}` },
+      redis: redisAddress(this.port('redis-secured'), redis, 'rediss'),
       kafka: [`127.0.0.1:${this.port('kafka-secured')}`],
       registry: registryAddress(this.port('registry-secured'), 'https'),
       security: { caFile, kafka, registry },
@@ -168,12 +174,13 @@ class RunningStack implements Stack {
       security,
     });
     this.say('starting kafka, registry, redis, clickhouse');
+    const secured = security === null ? null : { port: this.port('redis-secured'), security };
     // The slowest first.
     const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
     const started = {
       kafka: start(kafka),
       registry: start(registrySpec(places, { java, port: this.port('registry') })),
-      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, security })),
+      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, secured })),
       clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
     };
     return security === null ? started : this.secure(started, security);
