@@ -17,6 +17,7 @@ import { testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from '../../faults/world/service-process.ts';
+import { readinessOf, shownBy } from './service-answers.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
 
 type Settings = Record<string, string>;
@@ -111,26 +112,6 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   const started = await openServiceProcess({ service, name, environment: told, logFile, ports: { http, admin } });
   running.push(started);
   return started;
-}
-
-interface Readiness {
-  ready: boolean;
-  reasons?: Record<string, string>;
-}
-
-async function readinessOf(service: ServiceProcess): Promise<Readiness> {
-  const answer = await fetch(`${service.adminUrl}/readyz`, { signal: AbortSignal.timeout(3_000) });
-  return (await answer.json()) as Readiness;
-}
-
-/** Lines of a log that say a sentence, and all that the process shows to anybody. */
-async function shownBy(service: ServiceProcess): Promise<{ lines: string[]; all: string }> {
-  const log = readFileSync(service.logFile, 'utf8');
-  const answers = ['/metrics', '/readyz'].map(async (path) => (await fetch(service.adminUrl + path)).text());
-  return {
-    lines: log.split('\n').filter((line) => line.includes('cannot be used')),
-    all: log + (await Promise.all(answers)).join(),
-  };
 }
 
 interface Refusal {

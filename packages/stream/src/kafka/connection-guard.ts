@@ -1,5 +1,5 @@
 import type { Base, Broker, Connection } from '@platformatic/kafka';
-import { createConnectGate } from './connect-gate.ts';
+import { createConnectGate } from '@playline/errors';
 
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 
@@ -18,7 +18,7 @@ export function guardConnections(client: Base, onFault?: (fault: unknown) => voi
     connection.on('error', (fault) => onFault?.(fault));
     connection.once('close', () => connection.close(() => {}));
   });
-  const gate = createConnectGate();
+  const gate = createConnectGate('Kafka');
   const connect = pool.get.bind(pool) as GetConnection;
   const get: GetConnection = (broker, callback) => {
     const name = `${broker?.host}:${broker?.port}`;

@@ -1,3 +1,4 @@
+import { createConnectGate } from '@playline/errors';
 import type { StoreFetch } from '@playline/runtime';
 import { UnknownSchemaFault } from '../ports.ts';
 
@@ -46,12 +47,17 @@ class RegistryFault extends Error {
 }
 
 export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
+  const gate = createConnectGate('the schema registry');
   const read = async (path: string, what: string): Promise<Record<string, unknown>> => {
+    const refusal = gate.refusalOf(url);
+    if (refusal !== null) throw refusal;
     try {
       const answer = await ask(url + path, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
       if (!answer.ok) throw new RegistryFault(answer.status, what);
+      gate.settled(url, null);
       return (await answer.json()) as Record<string, unknown>;
     } catch (fault) {
+      gate.settled(url, fault as Error);
       onFault?.(fault);
       throw fault;
     }

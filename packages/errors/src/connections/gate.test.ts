@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createConnectGate } from './connect-gate.ts';
+import { createConnectGate } from './gate.ts';
 
 const refused = Object.assign(new Error('refused'), { code: 'CERT_UNTRUSTED' });
 const away = Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
@@ -9,7 +9,7 @@ it('lets a broker that refuses us be tried at most some tens of times in a minut
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 400 }), (pausesMs) => {
       let now = 0;
-      const gate = createConnectGate(() => now);
+      const gate = createConnectGate('Kafka', () => now);
       let attempts = 0;
       for (const pauseMs of pausesMs) {
         now += pauseMs;
@@ -24,7 +24,7 @@ it('lets a broker that refuses us be tried at most some tens of times in a minut
 });
 
 it('forgets a refusal with the first success, and keeps nobody from a broker that is away or from another one', () => {
-  const gate = createConnectGate(() => 0);
+  const gate = createConnectGate('Kafka', () => 0);
   gate.settled('a:1', refused);
   expect(gate.refusalOf('a:1')).toBe(refused);
   expect(gate.refusalOf('b:1')).toBeNull();
