@@ -36,10 +36,10 @@ function addressesOf({ kafka, redis, registry, clickhouse }: StackFile): Record<
 }
 
 /** Runs one of the operator's commands, with the settings that a deployment would have. */
-async function operate(...args: string[]): Promise<string> {
+async function operate(args: readonly string[], settings: Record<string, string> = {}): Promise<string> {
   const file = stack.file();
   if (file.security === undefined) throw new Error('the stack has no security');
-  const env = { PATH: process.env.PATH, ...addressesOf(file), ...securitySettings(file.security) };
+  const env = { PATH: process.env.PATH, ...addressesOf(file), ...securitySettings(file.security), ...settings };
   const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
   const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env, cwd: CHECKOUT });
   return stdout;
@@ -81,9 +81,28 @@ describe('a pipeline whose stores want TLS and a login', () => {
   });
 
   it('is read, verified and operated by the commands with the same settings', async () => {
-    expect(await operate('keys', 'list')).toContain('demo-production');
-    expect(await operate('dead-letters', 'list')).toContain('no dead letters');
-    expect(await operate('verify', '--json')).toContain('"');
+    expect(await operate(['keys', 'list'])).toContain('demo-production');
+    expect(await operate(['dead-letters', 'list'])).toContain('no dead letters');
+    expect(await operate(['offsets', 'list', '--json'])).toContain('event-writer');
+    expect(await operate(['verify', '--json'])).toContain('"');
+    const { gateway = '', keys } = stack.file();
+    const target = ['--gateway', gateway, '--key', keys?.production.publishable ?? ''];
+    expect(
+      await operate(['simulate', ...target, '--messages', '200', '--players', '5', '--rate', '0', '--json']),
+    ).toContain('200');
+  });
+
+  it('tells the operator which setting a store refuses, and not what it is set to', async () => {
+    const wrong = `wrong-${randomUUID()}`;
+    const refused = await operate(['dead-letters', 'list'], { KAFKA_SASL_PASSWORD: wrong }).then(
+      () => ({ code: 0, stderr: '' }),
+      (fault: { code: number; stderr: string }) => fault,
+    );
+    expect(refused).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/refuses the login .*KAFKA_SASL_PASSWORD/),
+    });
+    expect(refused.stderr).not.toContain(wrong);
   });
 
   it('goes on for longer than a login lasts', async () => {
