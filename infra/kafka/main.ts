@@ -14,17 +14,20 @@ const optionalCount = (name: string): number | undefined => {
 try {
   const partitions = optionalCount('TOPIC_PARTITIONS');
   const replicationFactor = optionalCount('TOPIC_REPLICATION_FACTOR');
+  const minInsyncReplicas = optionalCount('TOPIC_MIN_INSYNC_REPLICAS');
   const config = parseConfig(z.object({ ...kafkaSettings, ...registrySettings }), process.env);
   const { url: registry, fetch } = toRegistry(config);
-  const { created, changed, schemas } = await applyTopics({
+  const { created, changed, schemas, notices } = await applyTopics({
     ...toKafka(config),
     registry,
     fetch,
     prefix: process.env.TOPIC_PREFIX ?? '',
     ...(partitions === undefined ? {} : { partitions }),
     ...(replicationFactor === undefined ? {} : { replicationFactor }),
+    ...(minInsyncReplicas === undefined ? {} : { minInsyncReplicas }),
   });
   console.log(`topics: ${created.length} created, ${changed.length} changed; schemas: ${schemas.length} registered`);
+  for (const notice of notices) console.log(`note: ${notice}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   for (const store of ['Kafka', 'the schema registry'] as const) {

@@ -1,14 +1,15 @@
+import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { openChildrenFile } from './children.ts';
-import { clickhouseSpec, DATABASE } from './clickhouse.ts';
+import { clickhouseSpec } from './clickhouse.ts';
 import { demoKeysPath, deployClickHouse, deployKafka, loadDemoKeys, readDemoKeys } from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
-import { kafkaSpec } from './kafka.ts';
+import { brokerName, kafkaSpec } from './kafka.ts';
 import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
-import { redisAddress, redisSpec } from './redis.ts';
-import { REGISTRY_PROBE, registryAddress, registrySpec } from './registry.ts';
+import { redisSpec } from './redis.ts';
+import { REGISTRY_PROBE, registrySpec } from './registry.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import {
@@ -40,6 +41,8 @@ export interface StackOptions {
   kafkaFrontPort?: number;
   /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */
   security?: boolean;
+  /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
+  kafkaBrokers?: number;
   /** Ends a start that is under way. */
   signal?: AbortSignal;
 }
@@ -49,12 +52,15 @@ export interface Stack {
   /** Addresses, keys and process ids as they are now. */
   readonly file: StackFile;
   /** Addresses of the stores without TLS, also in a stack that has it: for what is measured or changed beside it. */
-  readonly inside: Omit<StackFile, 'processes'>;
+  readonly inside: StackAddresses;
   /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
   /** Drains and stops the services, then the stores; a second call waits for the first. */
   stop(): Promise<void>;
 }
+
+const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
+  Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
 /** Where clients go instead in a stack with TLS. */
@@ -83,32 +89,15 @@ class RunningStack implements Stack {
     this.secrets = loadSecrets(places);
     this.security = options.security === true ? createSecurity(places, this.secrets) : null;
     this.children = openChildrenFile(places);
-    this.file = { ...this.addresses(), processes: {} };
+    const { inside, security } = this;
+    const addresses =
+      security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
+    this.file = { ...addresses, processes: {} };
   }
 
-  /** Where clients go in a stack without TLS; with it these listeners stay, on loopback, for the stack's own use. */
-  get inside(): Omit<StackFile, 'processes'> {
-    const { security, secrets } = this;
-    const account = { user: 'operator', password: secrets.operatorPassword, database: DATABASE };
-    return {
-      clickhouse: { url: `http://127.0.0.1:${this.port('clickhouse')}`, ...account },
-      redis: redisAddress(this.port('redis'), security?.redis ?? { password: secrets.redisPassword }),
-      kafka: [`127.0.0.1:${this.port('kafka')}`],
-      registry: registryAddress(this.port('registry')),
-    };
-  }
-
-  private addresses(): Omit<StackFile, 'processes'> {
-    const { security, inside } = this;
-    if (security === null) return inside;
-    const { caFile, kafka, redis, registry } = security;
-    return {
-      clickhouse: { ...inside.clickhouse, url: `https://127.0.0.1:${this.port('clickhouse-secured')}` },
-      redis: redisAddress(this.port('redis-secured'), redis, 'rediss'),
-      kafka: [`127.0.0.1:${this.port('kafka-secured')}`],
-      registry: registryAddress(this.port('registry-secured'), 'https'),
-      security: { caFile, kafka, registry },
-    };
+  get inside(): StackAddresses {
+    const { secrets, security } = this;
+    return insideAddresses({ port: (name) => this.port(name), brokers: brokersOf(this.options), secrets, security });
   }
 
   get kafkaFront(): number | null {
@@ -165,20 +154,20 @@ class RunningStack implements Stack {
     const { kafkaFront } = this;
     const advertisedPort = this.options.kafkaFrontPort;
     const front = kafkaFront === null || advertisedPort === undefined ? null : { port: kafkaFront, advertisedPort };
-    const kafka = await kafkaSpec(places, {
-      java,
-      ports: {
-        ...{ kafka: this.port('kafka'), controller: this.port('controller'), front },
+    const names = brokersOf(this.options);
+    const brokers = names.map((name, index) => {
+      const ports = {
+        ...{ kafka: this.port(name), controller: this.port('controller'), front: index === 0 ? front : null },
         secured: security === null ? null : this.port('kafka-secured'),
-      },
-      security,
+      };
+      return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length }, security });
     });
     this.say('starting kafka, registry, redis, clickhouse');
     const secured = security === null ? null : { port: this.port('redis-secured'), security };
     // The slowest first.
     const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
     const started = {
-      kafka: start(kafka),
+      kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
       registry: start(registrySpec(places, { java, port: this.port('registry') })),
       redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, secured })),
       clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
@@ -281,8 +270,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
+  if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)
+    throw new RangeError('security: the listener with TLS is made for one broker');
   const secured = options.security === true ? SECURED_PORTS : [];
-  const names = [...STORE_PORTS, ...secured, ...front, ...portNamesOf(services)];
+  const names = [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...portNamesOf(services)];
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));

@@ -108,9 +108,9 @@ export class RetryableFault extends Error {
   override readonly name = 'RetryableFault';
 }
 
-/** The schema registry answered, and has no schema of this id: waiting would not help. */
-export class UnknownSchemaFault extends Error {
-  override readonly name = 'UnknownSchemaFault';
+/** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
+export class UnregisteredSchemaFault extends Error {
+  override readonly name = 'UnregisteredSchemaFault';
 }
 
 /** What a service hands to a block consumer. */

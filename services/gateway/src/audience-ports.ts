@@ -1,12 +1,12 @@
 import { createKeyVerifier, type KeyStore, type KeyVerifier } from '@playline/access-keys';
 import type { ConsentStore } from '@playline/consent';
-import { TOPICS } from '@playline/contracts';
+import { consentCodec, erasureRequestCodec, TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
 import type { Closable, Logger, TlsOptions } from '@playline/runtime';
 import type { Config } from './config.ts';
 import { openHoldSweep } from './hold-sweep.ts';
-import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
 
 /** Ports of the operations on one identity: its consent and its erasure. */
 export interface AudiencePorts {
@@ -59,9 +59,11 @@ export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<
     parts.open.openRedisErasureHolds(at),
     parts.open.openRedisIdentityGraph(at),
   ]);
-  const subjectOf = (topic: { name: string }) => `${config.TOPIC_PREFIX}${topic.name}-value`;
-  const subjects = { consents: subjectOf(TOPICS.consents), erasures: subjectOf(TOPICS.erasures) };
-  const schemas = openSchemaIds(parts.registry, subjects, logger);
+  const written = {
+    consents: writtenSchemaOf(config.TOPIC_PREFIX + TOPICS.consents.name, consentCodec),
+    erasures: writtenSchemaOf(config.TOPIC_PREFIX + TOPICS.erasures.name, erasureRequestCodec),
+  };
+  const schemas = openSchemaIds(parts.registry, written, logger);
   const sweep = openHoldSweep(holds, logger);
   return {
     consents,

@@ -26,7 +26,7 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 
 await runService(logger, async (use) => {
-  const { topics, subjects } = topicNamesOf(config.TOPIC_PREFIX);
+  const { topics, schemas: written } = topicNamesOf(config.TOPIC_PREFIX);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: 'gateway', topics, logger }));
   // Connects while the key store is waited for.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
@@ -34,7 +34,7 @@ await runService(logger, async (use) => {
   const limiter = await use('rate limiter', () => openSharedLimiter({ balances, onShared }));
   const store = await use('key store', () => openRedisKeyStore(redis));
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-  const schemas = await use('schema ids', () => openSchemaIds(registry, subjects, logger));
+  const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),
   );

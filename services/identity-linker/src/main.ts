@@ -1,4 +1,4 @@
-import { TOPICS } from '@playline/contracts';
+import { identityDecisionCodec, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/identity';
@@ -7,7 +7,6 @@ import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis,
 import { createSchemaRegistry, openLetterCount, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openLinker } from './pipeline.ts';
-import { createSchemaSource } from './schema-source.ts';
 
 const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'identity-linker', level: config.LOG_LEVEL });
@@ -41,8 +40,8 @@ await runService(logger, async (use) => {
       producer,
       openConsumer: (handler) =>
         openRecordConsumer({ ...handler, ...kafka, groupId, topics: [linkTopic], sessionTimeoutMs, logger, metrics }),
-      schemaOf: createSchemaSource(registry),
-      decisionSchemaId: () => registry.idOf(`${decisionTopic}-value`),
+      schemaOf: registry.schemaOf,
+      decisionSchemaId: () => registry.idOf(`${decisionTopic}-value`, identityDecisionCodec.schema),
       rules: { keyOf: createIdentityKeyer(config.IDENTITY_PEPPER), isBlocked: createIsBlocked(config.BLOCKED_IDS) },
       generation: config.LINK_TOPIC_GENERATION,
       decisionTopic,

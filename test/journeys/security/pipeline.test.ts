@@ -118,10 +118,14 @@ describe('a pipeline whose stores want TLS and a login', () => {
     };
     await until('messages are stored again', isTaken);
     const end = performance.now() + LOGINS_MS;
-    await until('every login has ended twice', async () => {
-      expect(await isTaken()).toBe(true);
-      return performance.now() > end;
-    }, 120_000);
+    await until(
+      'every login has ended twice',
+      async () => {
+        expect(await isTaken()).toBe(true);
+        return performance.now() > end;
+      },
+      120_000,
+    );
     const { gateway, 'identity-linker': linker, 'event-writer': writer } = stack.file().processes;
     expect([gateway, linker, writer]).toEqual([before.gateway, before['identity-linker'], before['event-writer']]);
   }, 240_000);

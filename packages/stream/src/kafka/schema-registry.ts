@@ -1,27 +1,37 @@
 import { createConnectGate } from '@playline/errors';
-import type { StoreFetch } from '@playline/runtime';
-import { UnknownSchemaFault } from '../ports.ts';
+import type { StoreFetch, StoreRequest } from '@playline/runtime';
+import { UnregisteredSchemaFault } from '../ports.ts';
 
 /** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
 export interface SchemaRegistry {
-  /** The latest id registered under a subject. @throws what the registry or the network says; asked again next time */
-  idOf(subject: string): Promise<number>;
-  /** The schema's text as it was registered. @throws UnknownSchemaFault when there is none; else as `idOf` */
-  schemaOf(id: number): Promise<string>;
+  /**
+   * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
+   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
+   * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
+   *   says. Either is asked again next time
+   */
+  idOf(subject: string, schema: string): Promise<number>;
+  /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
+  schemaOf(id: number): Promise<string | null>;
 }
 
 /** A registry is asked at a service's start and when an unknown id turns up: slow is better than failing. */
 const REQUEST_TIMEOUT_MS = 5_000;
+/** The interface's own codes for a subject, a version or a schema that is not there. */
+const NOT_THERE = new Set([40401, 40402, 40403]);
 
-/** Remembers answers, and never faults. */
-function createCache<K, V>(ask: (key: K) => Promise<V>): (key: K) => Promise<V> {
-  const answers = new Map<K, Promise<V>>();
+/** Remembers answers, and neither faults nor null. */
+function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Promise<V> {
+  const answers = new Map<string, Promise<V>>();
   return (key) => {
     const known = answers.get(key);
     if (known !== undefined) return known;
     const asked = ask(key);
     answers.set(key, asked);
-    asked.catch(() => answers.delete(key));
+    asked.then(
+      (answer) => answer === null && answers.delete(key),
+      () => answers.delete(key),
+    );
     return asked;
   };
 }
@@ -46,34 +56,56 @@ class RegistryFault extends Error {
   }
 }
 
+type Answer = Record<string, unknown>;
+
+/** Whoever else answers 404 at a wrong address knows nothing of schemas, and no record is a dead letter for that. */
+async function isNotThere(answer: Response): Promise<boolean> {
+  if (answer.status !== 404) return false;
+  const body = (await answer.json().catch(() => null)) as { error_code?: unknown } | null;
+  return NOT_THERE.has(Number(body?.error_code));
+}
+
+/** Creates the registry's questions; it is asked with the first of them. */
 export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
   const gate = createConnectGate('the schema registry');
-  const read = async (path: string, what: string): Promise<Record<string, unknown>> => {
+  /** @returns null where the registry answers that it is not there */
+  const read = async (path: string, what: string, request: StoreRequest = {}): Promise<Answer | null> => {
     const refusal = gate.refusalOf(url);
     if (refusal !== null) throw refusal;
     try {
-      const answer = await ask(url + path, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+      const answer = await ask(url + path, { ...request, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+      if (await isNotThere(answer)) return null;
       if (!answer.ok) throw new RegistryFault(answer.status, what);
       gate.settled(url, null);
-      return (await answer.json()) as Record<string, unknown>;
+      return (await answer.json()) as Answer;
     } catch (fault) {
       gate.settled(url, fault as Error);
       onFault?.(fault);
       throw fault;
     }
   };
-  const readText = async (id: number) => {
-    const body = await read(`/schemas/ids/${id}`, `schema ${id}`).catch((fault: unknown) => {
-      const isUnknown = fault instanceof RegistryFault && fault.status === 404;
-      throw isUnknown ? new UnknownSchemaFault(`the schema registry has no schema ${id}`) : fault;
-    });
-    if (typeof body.schema === 'string') return body.schema;
+  const readText = async (id: string) => {
+    const body = await read(`/schemas/ids/${id}`, `schema ${id}`);
+    if (body === null || typeof body.schema === 'string') return (body?.schema as string | undefined) ?? null;
     throw new Error(`the schema registry gave no schema for id ${id}`);
   };
-  const readId = async (subject: string) => {
-    const { id } = await read(`/subjects/${encodeURIComponent(subject)}/versions/latest`, subject);
-    if (typeof id === 'number') return id;
+  const readId = async (key: string) => {
+    const [subject, schema] = JSON.parse(key) as [string, string];
+    const body = await read(`/subjects/${encodeURIComponent(subject)}`, subject, {
+      method: 'POST',
+      headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
+      body: JSON.stringify({ schema, schemaType: 'AVRO' }),
+    });
+    if (body === null)
+      throw new UnregisteredSchemaFault(
+        `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
+      );
+    if (typeof body.id === 'number') return body.id;
     throw new Error(`the schema registry gave no id for ${subject}`);
   };
-  return { idOf: createCache(readId), schemaOf: createCache(readText) };
+  const [texts, ids] = [createCache(readText), createCache(readId)];
+  return {
+    idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
+    schemaOf: (id) => texts(String(id)),
+  };
 }

@@ -56,6 +56,8 @@ export interface TestGateway {
 export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
   find?: KeyStore['find'];
+  /** Of both keys. */
+  environmentId?: string;
   /** Ports that stand in the place of those in memory. */
   audience?: Partial<AudiencePorts>;
 }
@@ -69,7 +71,8 @@ afterEach(async () => {
 /** The whole gateway on a free port, with keys and a log in memory; it closes by itself after the test. */
 export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = createMemoryKeyStore();
-  const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production' } as const;
+  const { environmentId = 'demo-test' } = options;
+  const owner = { projectId: 'p', environmentId, environment: 'production' } as const;
   const { key } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'publishable' });
   const { key: secretKey } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'secret' });
   const producer = createTestProducer();

@@ -1,3 +1,4 @@
+import type { SchemaSource } from '@playline/contracts';
 import type { AtomicPublisher, GroupOffsets, LogReader } from '@playline/stream';
 import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
@@ -10,7 +11,7 @@ export interface LogAdapters {
   readonly openLogReader: (options: KafkaAddress & { clientId: string }) => LogReader;
   readonly openGroupOffsets: (options: KafkaAddress & { clientId: string }) => GroupOffsets;
   readonly openAtomicPublisher: (options: KafkaAddress & { name: string }) => Promise<AtomicPublisher>;
-  readonly createSchemaRegistry: (options: RegistryAddress) => { schemaOf(id: number): Promise<string> };
+  readonly createSchemaRegistry: (options: RegistryAddress) => { schemaOf: SchemaSource };
 }
 
 export interface LogCommandsContext {

@@ -1,3 +1,4 @@
+import type { SchemaSource } from '@playline/contracts';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
@@ -8,8 +9,8 @@ import { verify } from '../verify/verify.ts';
 export interface VerifyContext {
   readonly openLog: () => LogReader;
   readonly openOffsets: () => GroupOffsets;
-  /** The text of a schema. @throws UnknownSchemaFault */
-  readonly schemaOf: (id: number) => Promise<string>;
+  /** Texts of the schemas that records were written with. */
+  readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;

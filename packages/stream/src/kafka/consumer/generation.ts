@@ -66,8 +66,8 @@ export async function examinePartitions(
     topic,
     partitions: partitions.map((partition) => ({ partition })),
   }));
-  // kafkajs's own fetch of committed offsets drops the metadata
-  const { responses } = await (await group.offsetManager.getCoordinator()).offsetFetch({ groupId, topics });
+  // kafkajs's own fetch of committed offsets drops the metadata. The coordinator may have moved since the group was joined.
+  const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
   const examined: Promise<ExaminedPartition>[] = [];
   for (const { topic, partitions: found } of responses) {
     const partitions = found.map(({ partition }) => partition);

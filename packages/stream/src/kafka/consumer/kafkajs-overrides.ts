@@ -42,7 +42,6 @@ export interface GenerationOffsets {
   commitOffsets(offsets: {
     topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
   }): Promise<void>;
-  getCoordinator(): Promise<Coordinator>;
   /** Sets the position behind `offset`. */
   resolveOffset(position: { topic: string; partition: number; offset: string }): void;
 }

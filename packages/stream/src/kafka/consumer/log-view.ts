@@ -9,6 +9,8 @@ import type { FetchedRecords } from './record-decoding.ts';
 export interface LogView {
   /** The first offset that each of these partitions still has, or the end of its log. */
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
+  /** The broker that keeps the offsets of a group now. */
+  coordinator(groupId: string): Promise<Coordinator>;
   /** The batch that holds an offset; null when the log has none there. @throws Error while the leader does not tell */
   batchAt(at: { topic: string; partition: number; offset: number }): Promise<LogMark | null>;
   /** What was decided last about a partition of a group; null when nothing was. */
@@ -60,6 +62,7 @@ export function createLogView(given: Cluster): LogView {
 
   return {
     offsets,
+    coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
     async batchAt(at) {
       try {
         const found = await fetchOne(at);

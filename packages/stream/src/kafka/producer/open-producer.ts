@@ -59,7 +59,7 @@ class KafkaProducer implements Producer {
   #bytesHeld = 0;
   #running = false;
   #runningSince = 0;
-  #provenAt = 0;
+  #provenAt = Number.NEGATIVE_INFINITY;
   #closing = false;
   #idle: (() => void) | null = null;
 
@@ -109,7 +109,7 @@ class KafkaProducer implements Producer {
       topic = record.topic;
       if (this.#wire.partitionCount(topic) === 0 && !this.#missing.has(topic)) this.#missing.set(topic, 0);
     }
-    const dueAt = Date.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
+    const dueAt = performance.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
     const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done, onPlace };
     this.#bytesHeld += bytes;
     this.#queue.push(shipment);
@@ -123,7 +123,7 @@ class KafkaProducer implements Producer {
   /** One send after the other until nothing waits. */
   async #run() {
     while (this.#queue.length > 0) {
-      this.#runningSince = Date.now();
+      this.#runningSince = performance.now();
       try {
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
@@ -161,7 +161,7 @@ class KafkaProducer implements Producer {
   }
 
   #settle(shipment: Shipment, count: number, fault: Error | null) {
-    if (fault === null) this.#provenAt = Date.now();
+    if (fault === null) this.#provenAt = performance.now();
     shipment.fault ??= fault;
     shipment.open -= count;
     if (shipment.open === 0) this.#finish(shipment, shipment.fault);
@@ -182,7 +182,7 @@ class KafkaProducer implements Producer {
   }
 
   #expire() {
-    const now = Date.now();
+    const now = performance.now();
     for (const shipment of this.#open) {
       if (shipment.dueAt > now) break;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
@@ -195,7 +195,7 @@ class KafkaProducer implements Producer {
    * port is open but which does not lead yet).
    */
   async ready(): Promise<boolean> {
-    const now = Date.now();
+    const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#provenAt < PROVEN_MS) return true;
     const late = delay(HANGING_MS, false, { ref: false });

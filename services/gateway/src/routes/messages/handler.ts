@@ -4,13 +4,14 @@ import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from 
 import type { Utf8IdentityKeyer } from '@playline/identity';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
+import { bytesOf, roomOnLog } from '../../log-bytes.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
 import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/index.ts';
 import type { PublishRejections } from '../../rejections.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 import { toAnswerText } from './answer.ts';
-import { bytesOf, toOutgoing } from './outgoing.ts';
+import { toOutgoing } from './outgoing.ts';
 import { createBatchReader, type ReadBatch } from './read-batch.ts';
 
 export interface MessagesRouteParts {
@@ -51,14 +52,15 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
       const allowance = limited instanceof Promise ? await limited : limited;
       const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
       const hold = parts.bytesInFlight.admit(guessBytes(plan));
-      const { batch, outgoing } = await receive(exchange, key.environmentId, { plan, hold, allowance });
+      const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, { plan, hold, allowance });
       countBatch(parts.metrics, batch);
       // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
       if (outgoing.length > 0) await parts.publish(outgoing, hold);
       parts.metrics.onAccepted(batch.accepted);
       exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
       // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
-      if (batch.rejected > 0) parts.publishRejections(batch.rejections, exchange.traceparent);
+      if (batch.rejected > 0)
+        parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
     },
   };
 }
@@ -118,7 +120,7 @@ function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, ev
       keyOf: (kind, id) => keyer.ofBytes(environmentId, kind, id),
     });
     const context = { topicPrefix, environmentId, traceparent, linkSchemaId: ids.identityLinks };
-    return { batch, outgoing: toOutgoing(batch, context) };
+    return { batch, outgoing: toOutgoing(batch, context), bodyBytes: body.length };
   };
 }
 
