@@ -42,7 +42,7 @@ export const linker: Figure = {
     const adminPort = await findFreePort();
     const group = `${bench.topicPrefix}identity-linker`;
     const settings = { CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort), SESSION_TIMEOUT_MS };
-    const measured = openService('identity-linker', { ...bench.environment, ...settings });
+    const measured = openService('identity-linker', { ...bench.serviceEnvironment, ...settings });
     const admin = createKafka('bench', bench.stores.kafka).admin();
     await admin.connect();
     try {
