@@ -6,4 +6,12 @@ export {
   sendDeadLetters,
   toDeadLetter,
 } from './partitions/dead-letters.ts';
+export { type StoreFoldingOptions, storeFolding } from './partitions/store-folding.ts';
+export {
+  createNameNotes,
+  type NameNotes,
+  type StoreOnceOptions,
+  storeOnce,
+  type TokenRows,
+} from './partitions/store-once.ts';
 export * from './ports.ts';

@@ -1,5 +1,5 @@
 import type { Logger, Metrics } from '@playline/runtime';
-import { BlockPartition } from '../partitions/block-partition.ts';
+import { BlockPartition, type BlockPartitionOptions } from '../partitions/block-partition.ts';
 import { RecordPartition } from '../partitions/record-partition.ts';
 import { createStreamMetrics } from '../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
@@ -29,6 +29,7 @@ export interface MemoryLog {
       limits: BlockLimits;
       deadLetters?: Producer;
       withoutIntents?: boolean;
+      waits?: BlockPartitionOptions['waits'];
     },
   ): MemoryConsumer;
   openRecordConsumer(options: MemoryConsumerOptions & BatchHandler): MemoryConsumer;
@@ -56,8 +57,8 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     openProducer,
     openBlockConsumer({ topics, groupId, sink, limits, logger, ...options }) {
       const metrics = createStreamMetrics(options.metrics);
-      const { deadLetters = openProducer(), withoutIntents = false } = options;
-      const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents };
+      const { deadLetters = openProducer(), withoutIntents = false, waits } = options;
+      const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents, ...(waits && { waits }) };
       const openWorker = (partition: ConstructorParameters<typeof BlockPartition>[0]['log']) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
       return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), metrics, openWorker });

@@ -15,6 +15,8 @@ export interface Block {
   readonly recoverTo: number | null;
   /** When it was named, by us or an earlier owner; null while its intent is not committed. */
   namedAtMs: number | null;
+  /** Rows of it may have been sent to the store before, by us or an earlier owner. */
+  tried: boolean;
   /** When the coordinator last accepted a commit for it. */
   confirmedAtMs: number;
   /** With the reason as it may be counted and logged. */
@@ -39,6 +41,7 @@ export function createBlock(options: {
     transformVersion,
     recoverTo: intent === null ? null : intent.end,
     namedAtMs: intent === null ? null : intent.namedAtMs,
+    tried: intent !== null,
     confirmedAtMs: intent === null ? 0 : Date.now(),
     letters: [],
     letterBytes: 0,

@@ -12,7 +12,9 @@ export interface PartitionWorker {
   readonly settled: number;
   /** Epoch milliseconds since when its block is being written; null when none is; absent where nothing writes blocks. */
   readonly writingSinceMs?: number | null;
-  /** False after a fault that does not pass: the partition stands until it is assigned again. */
+  /** Epoch milliseconds of the first record of the block that is written next; null when none waits. */
+  readonly oldestUnwrittenMs?: number | null;
+  /** False after a fault that does not pass: the partition stands, and is tried again seldom or when it is assigned again. */
   readonly healthy: boolean;
   /** Takes records from `next` on, without waiting; everything before `end` has been read or does not exist. */
   accept(records: readonly StreamRecord[], end: number): void;

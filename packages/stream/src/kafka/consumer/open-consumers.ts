@@ -25,7 +25,7 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
   const consumer = new PartitionedConsumer({
     ...options,
     streamMetrics: metrics,
-    openWorker: (log) => new BlockPartition({ ...shared, log }),
+    openWorker: (log, { retentionMsOf }) => new BlockPartition({ ...shared, log, retentionMsOf }),
   });
   void consumer.run();
   return consumer;

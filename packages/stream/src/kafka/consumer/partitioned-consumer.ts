@@ -19,6 +19,7 @@ import { createAskEnds, readOffsets } from './log-ends.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 import './record-decoding.ts';
 import { openResponseSocket } from './response-socket.ts';
+import { createTopicRetention, type TopicRetention } from './topic-retention.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -54,7 +55,7 @@ interface Assignment {
 export interface PartitionedOptions extends GroupOptions {
   streamMetrics: StreamMetrics;
   /** Makes the worker of a partition just assigned; the log is read from `worker.next` on. */
-  openWorker(log: LogPartition): PartitionWorker;
+  openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
 function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
@@ -75,6 +76,7 @@ export class PartitionedConsumer implements Consumer {
   readonly #assignments = new Map<string, Assignment>();
   readonly #kafka: Kafka;
   readonly #unwatch: () => void;
+  readonly #retention: TopicRetention;
   #consumer: KafkaConsumer | null = null;
   #lastHeardMs = 0;
   #member = false;
@@ -85,6 +87,7 @@ export class PartitionedConsumer implements Consumer {
   constructor(options: PartitionedOptions) {
     this.#options = options;
     this.#unwatch = options.streamMetrics.watch(this);
+    this.#retention = createTopicRetention(options.topics);
     this.#kafka = new Kafka({
       clientId: options.clientId ?? options.groupId,
       brokers: [...options.brokers],
@@ -107,8 +110,9 @@ export class PartitionedConsumer implements Consumer {
 
   readings(): readonly PartitionReading[] {
     return [...this.#assignments.values()].map(({ end, log: { topic, partition }, worker }) => {
-      const { settled, writingSinceMs } = worker;
-      return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs };
+      const { settled, writingSinceMs, oldestUnwrittenMs } = worker;
+      const retentionMs = this.#retention.retentionMsOf(topic);
+      return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs, oldestUnwrittenMs, retentionMs };
     });
   }
 
@@ -189,7 +193,8 @@ export class PartitionedConsumer implements Consumer {
   }
 
   #watch(cluster: Cluster) {
-    this.#askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
+    const askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
+    this.#askEnds = async () => void (await Promise.all([askEnds(), this.#retention.refresh(cluster)]));
     onMembership(cluster, {
       cancelled: () => this.#closing,
       leaving: async (group) => {
@@ -200,6 +205,7 @@ export class PartitionedConsumer implements Consumer {
       },
       joined: async (group) => {
         await this.#assign(group, (topic, partitions) => readOffsets(cluster, { topic, partitions, first: true }));
+        void this.#retention.refresh(cluster);
       },
     });
   }
@@ -212,7 +218,12 @@ export class PartitionedConsumer implements Consumer {
       if (this.#closing) return;
       log.resume();
       log.seek(log.committed);
-      const assignment: Assignment = { log, worker: openWorker(log), end: log.committed, jumpTo: null };
+      const assignment: Assignment = {
+        log,
+        worker: openWorker(log, this.#retention),
+        end: log.committed,
+        jumpTo: null,
+      };
       this.#assignments.set(`${log.topic}/${log.partition}`, assignment);
     }
     this.#member = true;
