@@ -5,16 +5,21 @@ import type { Figure, Row } from './figure.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
+import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
 import { refusals } from './figures/refusals.ts';
 import { start } from './figures/start.ts';
+import { storedOffsets } from './figures/stored-offsets.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
 import { type BenchStores, openStores } from './stores.ts';
 import { toTable } from './table.ts';
 
-const FIGURES: readonly Figure[] = [gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker, start];
+const FIGURES: readonly Figure[] = [
+  ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
+  ...[start, storedOffsets, insertSync],
+];
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;
