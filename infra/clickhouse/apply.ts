@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import type { TlsOptions } from '@playline/runtime';
 
 /** A ClickHouse server, a user that may create tables there, and the database to fill. */
 export interface SqlTarget {
@@ -8,6 +10,8 @@ export interface SqlTarget {
   user: string;
   password: string;
   database: string;
+  /** For `https://`. */
+  tls?: TlsOptions;
   /** Folder of `NNNN-name.sql` files, one statement each; the project's own unless a test brings another. */
   folder?: URL;
 }
@@ -69,8 +73,9 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
 }
 
 function openClient(target: SqlTarget, database?: string): ClickHouseClient {
-  const { url, user: username, password } = target;
-  return createClient({ url, username, password, ...(database === undefined ? {} : { database }) });
+  const { url, user: username, password, tls } = target;
+  const agent = tls === undefined ? {} : { http_agent: new Agent({ ...tls, keepAlive: true }) };
+  return createClient({ url, username, password, ...agent, ...(database === undefined ? {} : { database }) });
 }
 
 async function createDatabase(target: SqlTarget): Promise<void> {

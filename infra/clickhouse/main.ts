@@ -1,21 +1,16 @@
+import { explainConnection } from '@playline/errors';
+import { clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
+import { z } from 'zod';
 import { applySql } from './apply.ts';
 
-const setting = (name: string): string => {
-  const value = process.env[name];
-  if (value === undefined || value === '') throw new Error(`${name} is not set`);
-  return value;
-};
-
 try {
-  const database = setting('CLICKHOUSE_DATABASE');
-  const applied = await applySql({
-    url: setting('CLICKHOUSE_URL'),
-    user: setting('CLICKHOUSE_USER'),
-    password: process.env.CLICKHOUSE_PASSWORD ?? '',
-    database,
-  });
+  const target = toClickHouse(parseConfig(z.object(clickhouseSettings), process.env));
+  const { database } = target;
+  const applied = await applySql(target);
   console.log(`database ${database}: ${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
+  const { sentence, isRefusal } = explainConnection('ClickHouse', error);
+  if (isRefusal) console.error(sentence);
   process.exitCode = 1;
 }

@@ -1,21 +1,33 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
+import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
+import { toClient } from './client.ts';
+import { type Cluster, readCluster } from './cluster.ts';
+import { assertSchemasKnown } from './lost-schemas.ts';
 import { registerSchema } from './registry.ts';
+import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
+import { alterSettings, toSettings } from './settings.ts';
 import { mendKafkaTimer } from './timer.ts';
 
 /** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
 export interface TopicsTarget {
   brokers: readonly string[];
+  /** TLS and login of the brokers; in the clear and without a login when absent. */
+  security?: KafkaSecurity;
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
+  /** How the registry is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
   /** Put before every topic name, and so before every subject; '' outside tests. */
   prefix: string;
   /** Instead of each topic's own number; a topic never gets fewer than it has. */
   partitions?: number;
-  /** -1: the cluster's default. */
+  /** Instead of three from three brokers on, else as many as there are. Of topics that stand already it is not changed. */
   replicationFactor?: number;
+  /** Instead of two, or one where there is one replica. Never lowers what a topic has. */
+  minInsyncReplicas?: number;
 }
 
 /** What `applyTopics` changed; empty lists when everything stood already. */
@@ -25,19 +37,22 @@ export interface TopicsApplied {
   changed: string[];
   /** Subject and schema id. */
   schemas: { subject: string; id: number }[];
+  /** Sentences for the operator: what the cluster or a topic promises less, or otherwise, than is wanted. */
+  notices: string[];
 }
 
 // kafkajs is CommonJS: Node finds its names only on the default export.
-const { ConfigResourceTypes, Kafka, logLevel } = kafkajs;
+const { Kafka, logLevel } = kafkajs;
 
-/** Twice the 1 MiB batch limit: a record carries one message of at most 32 KiB, a dead letter its headers besides. */
-const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
+/** Kafka's own: losing them loses commits, and the state of transactions. The brokers' settings say how they are made. */
+const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 const SCHEMAS = new URL('../../packages/contracts/schemas/', import.meta.url);
 
 /**
  * Creates every topic and registers every schema that is not there yet, and sets settings that differ right. Safe to
- * repeat. Partitions are only ever added: fewer would need a new topic, and keys move when more are added.
- * @throws Error of the broker or the registry
+ * repeat. Settings that are not ours stay as somebody set them. Partitions are only ever added: fewer would need a new
+ * topic, and keys move when more are added. Replicas of a topic that stands are left, and told of.
+ * @throws Error of the broker or the registry, or one that says why the replicas asked for cannot be
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
   const topics = allTopics().map((topic) => ({
@@ -45,18 +60,32 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     name: target.prefix + topic.name,
     partitions: target.partitions ?? topic.partitions,
   }));
-  const result: TopicsApplied = { created: [], changed: [], schemas: [] };
+  const registry = { url: target.registry, fetch: target.fetch };
+  const result: TopicsApplied = { created: [], changed: [], schemas: [], notices: [] };
   // kafkajs says at every start that its partitioner changed five years ago.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   mendKafkaTimer();
-  const kafka = new Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel: logLevel.NOTHING });
+  const { brokers, security } = target;
+  const kafka = new Kafka({
+    clientId: 'playline-topics',
+    ...toClient({ brokers, security }),
+    logLevel: logLevel.NOTHING,
+  });
   const admin = kafka.admin();
   await admin.connect();
   try {
-    result.created = await createTopics(admin, topics, target.replicationFactor ?? -1);
+    const cluster = await readCluster(admin, [...topics.map(({ name }) => name), ...INTERNAL_TOPICS]);
+    const replication = chooseReplication(cluster.brokers, target);
+    result.created = await createTopics(admin, topics, { cluster, replication });
     const standing = topics.filter(({ name }) => !result.created.includes(name));
-    const changed = [...(await addPartitions(admin, standing)), ...(await alterSettings(admin, standing))];
-    result.changed = [...new Set(changed)].sort();
+    const added = await addPartitions(admin, standing, cluster);
+    const altered = await alterSettings({ admin, brokers, security, cluster, replication }, standing);
+    result.changed = [...new Set([...added, ...altered.changed])].sort();
+    const warning = toWarning(replication);
+    const internal = INTERNAL_TOPICS.flatMap((name) => cluster.topics.get(name) ?? []);
+    const told = [...altered.standing, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
+    result.notices = [...(warning === null ? [] : [warning]), ...toNotices(told, replication)];
+    await assertSchemasKnown(admin, registry, standing);
   } finally {
     await admin.disconnect();
   }
@@ -64,24 +93,20 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     if (schema === null) continue;
     const subject = `${name}-value`;
     const text = readFileSync(new URL(schema, SCHEMAS), 'utf8');
-    result.schemas.push({ subject, id: await registerSchema(target.registry, subject, text) });
+    result.schemas.push({
+      subject,
+      id: await registerSchema(registry, subject, text),
+    });
   }
   return result;
 }
 
-function toSettings(topic: Topic): Record<string, string> {
-  return {
-    'cleanup.policy': topic.cleanup,
-    'retention.ms': String(topic.retentionMs),
-    'segment.ms': String(topic.segmentMs),
-    'message.timestamp.type': topic.timestamps === 'log-append' ? 'LogAppendTime' : 'CreateTime',
-    'max.message.bytes': String(MESSAGE_BYTES_MAX),
-  };
-}
-
-async function createTopics(admin: Admin, topics: readonly Topic[], replicationFactor: number): Promise<string[]> {
-  const standing = new Set(await admin.listTopics());
-  const missing = topics.filter(({ name }) => !standing.has(name));
+async function createTopics(
+  admin: Admin,
+  topics: readonly Topic[],
+  { cluster, replication }: { cluster: Cluster; replication: Replication },
+): Promise<string[]> {
+  const missing = topics.filter(({ name }) => !cluster.topics.has(name));
   if (missing.length === 0) return [];
   await admin.createTopics({
     // The client's own wait gives up on the first broker that has not heard of the topic yet.
@@ -89,8 +114,8 @@ async function createTopics(admin: Admin, topics: readonly Topic[], replicationF
     topics: missing.map((topic) => ({
       topic: topic.name,
       numPartitions: topic.partitions,
-      replicationFactor,
-      configEntries: Object.entries(toSettings(topic)).map(([name, value]) => ({ name, value })),
+      replicationFactor: replication.replicationFactor,
+      configEntries: [...toSettings(topic, replication.minInsyncReplicas)].map(([name, value]) => ({ name, value })),
     })),
   });
   const names = missing.map(({ name }) => name);
@@ -104,9 +129,9 @@ const LEADERS_POLL_MS = 100;
 
 /** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
 async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
-  const deadline = Date.now() + LEADERS_MAX_MS;
+  const deadline = performance.now() + LEADERS_MAX_MS;
   let fault: unknown = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     try {
       const metadata = await admin.fetchTopicMetadata({ topics });
       if (metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
@@ -118,41 +143,11 @@ async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
   throw fault;
 }
 
-async function addPartitions(admin: Admin, topics: readonly Topic[]): Promise<string[]> {
-  if (topics.length === 0) return [];
-  const metadata = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) });
-  const counts = new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]));
-  const short = topics.filter(({ name, partitions }) => (counts.get(name) ?? 0) < partitions);
+async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
+  const short = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
   if (short.length === 0) return [];
   await admin.createPartitions({
     topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
   });
   return short.map(({ name }) => name);
-}
-
-async function alterSettings(admin: Admin, topics: readonly Topic[]): Promise<string[]> {
-  if (topics.length === 0) return [];
-  const described = await admin.describeConfigs({
-    includeSynonyms: false,
-    resources: topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name })),
-  });
-  const actual = new Map(
-    described.resources.map(({ resourceName, configEntries }) => [
-      resourceName,
-      new Map(configEntries.map(({ configName, configValue }) => [configName, configValue])),
-    ]),
-  );
-  const wrong = topics.filter((topic) =>
-    Object.entries(toSettings(topic)).some(([name, value]) => actual.get(topic.name)?.get(name) !== value),
-  );
-  if (wrong.length === 0) return [];
-  await admin.alterConfigs({
-    validateOnly: false,
-    resources: wrong.map((topic) => ({
-      type: ConfigResourceTypes.TOPIC,
-      name: topic.name,
-      configEntries: Object.entries(toSettings(topic)).map(([name, value]) => ({ name, value })),
-    })),
-  });
-  return wrong.map(({ name }) => name);
 }

@@ -1,4 +1,6 @@
+import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs from 'kafkajs';
+import { toClient } from './client.ts';
 import { mendKafkaTimer } from './timer.ts';
 
 /**
@@ -7,18 +9,25 @@ import { mendKafkaTimer } from './timer.ts';
  */
 export async function dropTopics(target: {
   brokers: readonly string[];
+  security?: KafkaSecurity;
   registry: string;
+  fetch?: StoreFetch;
   prefix: string;
 }): Promise<void> {
   if (target.prefix === '') throw new RangeError('prefix: without one every topic would go');
   mendKafkaTimer();
   const logLevel = kafkajs.logLevel.NOTHING;
-  const admin = new kafkajs.Kafka({ clientId: 'playline-topics', brokers: [...target.brokers], logLevel }).admin();
+  const { brokers, security, fetch: ask = fetch } = target;
+  const admin = new kafkajs.Kafka({
+    clientId: 'playline-topics',
+    ...toClient({ brokers, security }),
+    logLevel,
+  }).admin();
   await admin.connect();
   try {
     const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
     await admin.deleteTopics({ topics });
-    for (const topic of topics) await fetch(`${target.registry}/subjects/${topic}-value`, { method: 'DELETE' });
+    for (const topic of topics) await ask(`${target.registry}/subjects/${topic}-value`, { method: 'DELETE' });
   } finally {
     await admin.disconnect();
   }

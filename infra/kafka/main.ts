@@ -1,10 +1,7 @@
+import { explainConnection } from '@playline/errors';
+import { kafkaSettings, parseConfig, registrySettings, toKafka, toRegistry } from '@playline/runtime';
+import { z } from 'zod';
 import { applyTopics } from './apply.ts';
-
-const setting = (name: string): string => {
-  const value = process.env[name];
-  if (value === undefined || value === '') throw new Error(`${name} is not set`);
-  return value;
-};
 
 /** Absent or a whole number from 1 up. */
 const optionalCount = (name: string): number | undefined => {
@@ -17,15 +14,25 @@ const optionalCount = (name: string): number | undefined => {
 try {
   const partitions = optionalCount('TOPIC_PARTITIONS');
   const replicationFactor = optionalCount('TOPIC_REPLICATION_FACTOR');
-  const { created, changed, schemas } = await applyTopics({
-    brokers: setting('KAFKA_BROKERS').split(','),
-    registry: setting('SCHEMA_REGISTRY_URL'),
+  const minInsyncReplicas = optionalCount('TOPIC_MIN_INSYNC_REPLICAS');
+  const config = parseConfig(z.object({ ...kafkaSettings, ...registrySettings }), process.env);
+  const { url: registry, fetch } = toRegistry(config);
+  const { created, changed, schemas, notices } = await applyTopics({
+    ...toKafka(config),
+    registry,
+    fetch,
     prefix: process.env.TOPIC_PREFIX ?? '',
     ...(partitions === undefined ? {} : { partitions }),
     ...(replicationFactor === undefined ? {} : { replicationFactor }),
+    ...(minInsyncReplicas === undefined ? {} : { minInsyncReplicas }),
   });
   console.log(`topics: ${created.length} created, ${changed.length} changed; schemas: ${schemas.length} registered`);
+  for (const notice of notices) console.log(`note: ${notice}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
+  for (const store of ['Kafka', 'the schema registry'] as const) {
+    const { sentence, isRefusal } = explainConnection(store, error);
+    if (isRefusal) console.error(sentence);
+  }
   process.exitCode = 1;
 }

@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module';
 
 interface RequestQueue {
-  throttledUntil: number;
   pending: unknown[];
   throttleCheckTimeoutId: NodeJS.Timeout | null;
   checkPendingRequests(): void;
@@ -12,7 +11,8 @@ const CHECK_INTERVAL_MS = 10;
 
 /**
  * kafkajs 2.2.4 arms a timer with a negative time whenever nothing waits, which Node 24 reports as a warning on standard
- * error. Arms it only when something waits. Call before the first connection.
+ * error. Arms it only when something waits, and asks no clock: one that is set back would make it wait as long. Call
+ * before the first connection.
  */
 export function mendKafkaTimer(): void {
   const require = createRequire(import.meta.url);
@@ -21,10 +21,9 @@ export function mendKafkaTimer(): void {
   };
   prototype.scheduleCheckPendingRequests = function schedule() {
     if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
-    const waitMs = Math.max(this.throttledUntil - Date.now(), CHECK_INTERVAL_MS);
     this.throttleCheckTimeoutId = setTimeout(() => {
       this.throttleCheckTimeoutId = null;
       this.checkPendingRequests();
-    }, waitMs);
+    }, CHECK_INTERVAL_MS);
   };
 }

@@ -54,10 +54,11 @@ function removeAbandonedDrafts(folder: string): void {
 /**
  * An archive of loaded classes halves a broker's start. The first clean stop writes it; it is bound to this Java and
  * this class path, so both are in its name, and a process that was killed leaves none.
+ * @param options.writes false for a process that only uses an archive where there is one
  */
 export function classArchiveOf(
   places: Places,
-  { name, java, classPath }: { name: string; java: Java; classPath: string },
+  { name, java, classPath, writes = true }: { name: string; java: Java; classPath: string; writes?: boolean },
 ): ClassArchive {
   const bound = createHash('sha256').update(`${java.program} ${java.version} ${classPath}`).digest('hex').slice(0, 16);
   const archive = join(places.provisions, 'java', `${name}-${bound}.jsa`);
@@ -66,6 +67,7 @@ export function classArchiveOf(
       flags: [`-XX:SharedArchiveFile=${archive}`, '-Xshare:auto', '-Xlog:disable', '-Xlog:all=error:stderr'],
       keep: () => {},
     };
+  if (!writes) return { flags: [], keep: () => {} };
   mkdirSync(dirname(archive), { recursive: true });
   const draft = `${archive}.${process.pid}.new`;
   removeAbandonedDrafts(dirname(archive));

@@ -1,4 +1,5 @@
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { mendKafkaTimer } from '../kafka/timer.ts';
@@ -37,13 +38,26 @@ export interface KafkaPorts {
   front?: KafkaFront | null;
 }
 
-function listenersOf({ kafka, controller, front }: KafkaPorts): Record<string, string> {
+/** One broker of a cluster on this machine. The first is the controller of all. */
+export interface KafkaMember {
+  /** From 1 on. */
+  id: number;
+  /** Brokers of the cluster. */
+  of: number;
+}
+
+const ALONE: KafkaMember = { id: 1, of: 1 };
+
+/** `kafka` for the first broker, `kafka-2` for the second. */
+export const brokerName = (id: number): string => (id === 1 ? 'kafka' : `kafka-${id}`);
+
+function listenersOf({ kafka, controller, front }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
   const at = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
   const names = ['PLAINTEXT', 'CONTROLLER', ...(front ? ['FRONT'] : [])];
   return {
     listeners: [
       at('PLAINTEXT', kafka),
-      at('CONTROLLER', controller),
+      ...(id === 1 ? [at('CONTROLLER', controller)] : []),
       ...(front ? [at('FRONT', front.port)] : []),
     ].join(),
     'advertised.listeners': [at('PLAINTEXT', kafka), ...(front ? [at('FRONT', front.advertisedPort)] : [])].join(),
@@ -51,11 +65,44 @@ function listenersOf({ kafka, controller, front }: KafkaPorts): Record<string, s
   };
 }
 
-function settingsOf(ports: KafkaPorts, dataFolder: string): Record<string, string | number | boolean> {
+/** What a broker of several has otherwise: every topic of Kafka's own on three of them, and short patience for a test. */
+function clusterSettingsOf({ id, of }: KafkaMember): Record<string, string | number> {
+  if (of === 1) return {};
+  const [replicas, inSync] = [Math.min(3, of), Math.min(2, of)];
+  return {
+    ...(id === 1 ? {} : { 'process.roles': 'broker' }),
+    'node.id': id,
+    'default.replication.factor': replicas,
+    'min.insync.replicas': inSync,
+    'offsets.topic.replication.factor': replicas,
+    'transaction.state.log.replication.factor': replicas,
+    'transaction.state.log.min.isr': inSync,
+    'share.coordinator.state.topic.replication.factor': replicas,
+    'share.coordinator.state.topic.min.isr': inSync,
+    // A follower that stands still is out of sync in seconds instead of half a minute.
+    'replica.lag.time.max.ms': 2000,
+    'replica.fetch.wait.max.ms': 200,
+    'replica.socket.timeout.ms': 2000,
+    'log.cleaner.dedupe.buffer.size': 4 * 1024 * 1024,
+  };
+}
+
+/** A broker of several has a handful of partitions and shares the machine with the others. */
+const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
+
+function jvmFlagsOf({ of }: KafkaMember): string[] {
+  return of === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
+}
+
+function settingsOf(
+  ports: KafkaPorts,
+  dataFolder: string,
+  member: KafkaMember,
+): Record<string, string | number | boolean> {
   return {
     'process.roles': 'broker,controller',
     'node.id': 1,
-    ...listenersOf(ports),
+    ...listenersOf(ports, member),
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
     // Voters by setting, not in the data: the ports may then change between two starts of the same folder.
@@ -89,6 +136,7 @@ function settingsOf(ports: KafkaPorts, dataFolder: string): Record<string, strin
     'broker.heartbeat.interval.ms': 500,
     'controller.quorum.election.timeout.ms': 500,
     'controller.quorum.fetch.timeout.ms': 1000,
+    ...clusterSettingsOf(member),
   };
 }
 
@@ -108,7 +156,7 @@ async function formattedFolder(places: Places, java: Java, classPath: string): P
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true });
   const settings = `${draft}.properties`;
-  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, draft));
+  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, draft, ALONE));
   const args = ['-XX:TieredStopAtLevel=1', log4jFlag, '-cp', classPath, 'kafka.tools.StorageTool', 'format'];
   await runCommand(java.program, [...args, '-t', CLUSTER_ID, '-c', settings], {
     folder: draft,
@@ -123,6 +171,13 @@ async function formattedFolder(places: Places, java: Java, classPath: string): P
     rmSync(draft, { recursive: true, force: true });
   }
   return formatted;
+}
+
+/** Makes a copy of the formatted folder the folder of another broker: a number and an id of its own. */
+function claimFolder(dataFolder: string, { id }: KafkaMember): void {
+  const path = join(dataFolder, 'meta.properties');
+  const text = readFileSync(path, 'utf8').replace(/^node\.id=.*$/m, `node.id=${id}`);
+  writeFileSync(path, text.replace(/^directory\.id=.*$/m, `directory.id=${randomBytes(16).toString('base64url')}`));
 }
 
 /**
@@ -156,27 +211,31 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
   }
 }
 
-/** One broker that is its own controller, on loopback, from the published jars. */
+/** A broker on loopback, from the published jars: its own controller, or one of several whose controller is the first. */
 export async function kafkaSpec(
   places: Places,
-  { java, ports }: { java: Java; ports: KafkaPorts },
+  { java, ports, member = ALONE }: { java: Java; ports: KafkaPorts; member?: KafkaMember },
 ): Promise<ProcessSpec> {
-  const folder = join(places.state, 'data', 'kafka');
+  const name = brokerName(member.id);
+  const folder = join(places.state, 'data', name);
   const dataFolder = join(folder, 'data');
   const classPath = classPathOf(jarFolderOf(places).kafka);
-  if (!existsSync(join(dataFolder, 'meta.properties')))
+  if (!existsSync(join(dataFolder, 'meta.properties'))) {
     cpSync(await formattedFolder(places, java, classPath), dataFolder, { recursive: true });
+    if (member.id > 1) claimFolder(dataFolder, member);
+  }
   const settings = join(folder, 'server.properties');
-  writeSettings(settings, settingsOf(ports, dataFolder));
-  const archive = classArchiveOf(places, { name: 'kafka', java, classPath });
+  writeSettings(settings, settingsOf(ports, dataFolder, member));
+  // Brokers that end together would write the archive over each other.
+  const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.of === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
-    name: 'kafka',
+    name,
     program: java.program,
-    args: [...JVM_FLAGS, ...archive.flags, log4jFlag, '-cp', classPath, 'kafka.Kafka', settings],
+    args: [...jvmFlagsOf(member), ...archive.flags, log4jFlag, '-cp', classPath, 'kafka.Kafka', settings],
     env: process.env,
     folder,
-    logFile: logFileOf(places, 'kafka'),
+    logFile: logFileOf(places, name),
     isReady: () => acceptsRecords(broker),
     // 14 s at the first start of a small idle machine; a busy one takes several times that.
     readyDeadlineMs: 120_000,

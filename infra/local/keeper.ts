@@ -115,7 +115,7 @@ class KeptProcess implements Keeper {
       child.once('error', (error) => end(`it could not be started: ${error.message}`));
       child.once('exit', (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
     });
-    void this.watchReadiness(child, Date.now() + spec.readyDeadlineMs);
+    void this.watchReadiness(child, performance.now() + spec.readyDeadlineMs);
   }
 
   private onExit(how: string, logStart: number): void {
@@ -145,7 +145,7 @@ class KeptProcess implements Keeper {
         }, HEALTHY_MS).unref();
         return;
       }
-      if (!this.wasReady && Date.now() > deadline) {
+      if (!this.wasReady && performance.now() > deadline) {
         const lastLines = quoted(tailOf(this.spec.logFile));
         this.firstReady.reject(
           new Error(`${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s${lastLines}`),

@@ -25,6 +25,7 @@ const COMMANDS: Record<string, Command> = {
   rebuild: operate('rebuild'),
   verify: operate('verify'),
   'dead-letters': operate('dead-letters'),
+  offsets: operate('offsets'),
   bench: measure('bench'),
   fuzz: measure('fuzz'),
   faults: measure('faults'),

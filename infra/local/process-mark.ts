@@ -42,9 +42,9 @@ export function isAlive(record: ProcessRecord): boolean {
 const POLL_MS = 25;
 
 async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boolean> {
-  const end = Date.now() + graceMs;
+  const end = performance.now() + graceMs;
   while (isAlive(record)) {
-    if (Date.now() > end) return false;
+    if (performance.now() > end) return false;
     await delay(POLL_MS);
   }
   return true;

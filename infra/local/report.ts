@@ -4,8 +4,8 @@ import type { StackFile } from './stack-file.ts';
 
 /** Prints progress with the seconds since the first line. */
 export function createProgress(write: (line: string) => void): (line: string) => void {
-  const start = Date.now();
-  return (line) => write(`${((Date.now() - start) / 1000).toFixed(1).padStart(6)} s  ${line}`);
+  const start = performance.now();
+  return (line) => write(`${((performance.now() - start) / 1000).toFixed(1).padStart(6)} s  ${line}`);
 }
 
 export function deathReport(death: Death): string {

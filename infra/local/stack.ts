@@ -2,7 +2,7 @@ import { openChildrenFile } from './children.ts';
 import { clickhouseSpec, DATABASE } from './clickhouse.ts';
 import { demoKeysPath, deployClickHouse, deployKafka, loadDemoKeys, readDemoKeys } from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
-import { kafkaSpec } from './kafka.ts';
+import { brokerName, kafkaSpec } from './kafka.ts';
 import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
@@ -36,6 +36,8 @@ export interface StackOptions {
    * between them and the broker, as tests that cut the two off from each other do.
    */
   kafkaFrontPort?: number;
+  /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
+  kafkaBrokers?: number;
   /** Ends a start that is under way. */
   signal?: AbortSignal;
 }
@@ -49,6 +51,9 @@ export interface Stack {
   /** Drains and stops the services, then the stores; a second call waits for the first. */
   stop(): Promise<void>;
 }
+
+const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
+  Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
 
@@ -81,7 +86,7 @@ class RunningStack implements Stack {
         database: DATABASE,
       },
       redis: redisAddress(this.port('redis'), this.secrets.redisPassword),
-      kafka: [`127.0.0.1:${this.port('kafka')}`],
+      kafka: brokersOf(options).map((name) => `127.0.0.1:${this.port(name)}`),
       registry: registryAddress(this.port('registry')),
       processes: {},
     };
@@ -141,15 +146,16 @@ class RunningStack implements Stack {
     const { kafkaFront } = this;
     const advertisedPort = this.options.kafkaFrontPort;
     const front = kafkaFront === null || advertisedPort === undefined ? null : { port: kafkaFront, advertisedPort };
-    const kafka = await kafkaSpec(places, {
-      java,
-      ports: { kafka: this.port('kafka'), controller: this.port('controller'), front },
+    const names = brokersOf(this.options);
+    const brokers = names.map((name, index) => {
+      const ports = { kafka: this.port(name), controller: this.port('controller'), front: index === 0 ? front : null };
+      return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length } });
     });
     this.say('starting kafka, registry, redis, clickhouse');
     // The slowest first.
     const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
     return {
-      kafka: start(kafka),
+      kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
       registry: start(registrySpec(places, { java, port: this.port('registry') })),
       redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword })),
       clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
@@ -236,7 +242,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  const names = [...STORE_PORTS, ...front, ...portNamesOf(services)];
+  const names = [...STORE_PORTS, ...brokersOf(options).slice(1), ...front, ...portNamesOf(services)];
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));

@@ -14,7 +14,7 @@ const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boole
   'stream or http': { packages: ['errors', 'runtime'], nouns: false, adapters: false },
   foundation: { packages: [], nouns: false, adapters: false },
   testkit: { packages: ['contracts', 'infra'], nouns: false, adapters: false },
-  infra: { packages: ['contracts'], nouns: false, adapters: false },
+  infra: { packages: ['contracts', 'errors', 'runtime'], nouns: false, adapters: false },
   test: { packages: [], nouns: true, adapters: true },
 };
 

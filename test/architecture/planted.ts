@@ -146,7 +146,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   {
     because: 'main.ts is too long',
     path: 'services/gateway/src/main.ts',
-    lines: '// line\n'.repeat(60),
+    lines: '// line\n'.repeat(120),
     rule: 'sizes',
   },
   {

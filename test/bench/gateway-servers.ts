@@ -3,6 +3,7 @@ import type { Bench } from './figure.ts';
 import { findFreePort } from './free-port.ts';
 import { type LoadFigure, measureUnderLoad } from './load.ts';
 import { cpuSecondsOf, type Measured, openProcess, openService, waitFor, waitUntilReady } from './processes.ts';
+import type { Traffic } from './traffic.ts';
 
 /** A server of the endpoint that takes messages. */
 export interface Server extends Measured {
@@ -16,7 +17,9 @@ const WINDOW_MS = 8_000;
 export interface LoadShape {
   batchSize: number;
   connections: number;
+  traffic?: Traffic;
   requestsPerSecond?: number;
+  warmUpMs?: number;
   windowMs?: number;
 }
 

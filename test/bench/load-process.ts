@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadClient, openLoadClient } from './load-client.ts';
-import { createBody } from './messages.ts';
+import { createBodyOf, createRenewal, type Traffic } from './traffic.ts';
 
 /** What one load consists of: at most `connections` requests are in flight. */
 export interface Load {
@@ -8,6 +8,8 @@ export interface Load {
   path: string;
   headers: Record<string, string>;
   batchSize: number;
+  /** Absent: `usual`. */
+  traffic?: Traffic;
   connections: number;
   warmUpMs: number;
   windowMs: number;
@@ -20,7 +22,7 @@ export interface Load {
 
 /** What the load saw within its window. */
 export interface LoadResult {
-  /** Messages of batches that were answered with 200. */
+  /** Messages of batches that were answered with 200, those that were rejected among them too. */
   events: number;
   requests: number;
   /** Answers other than 200, by status. */
@@ -35,11 +37,11 @@ const PREPARED_MESSAGES = 20_000;
 /** Fewer distinct bodies would all stay in the processor's cache. */
 const PREPARED_BODIES_MAX = 2_000;
 
-function createRequests({ path, headers, batchSize }: Load): Buffer[] {
+function createRequests({ path, headers, batchSize, traffic = 'usual' }: Load): Buffer[] {
   const now = new Date();
   const count = Math.min(PREPARED_BODIES_MAX, Math.ceil(PREPARED_MESSAGES / batchSize));
   return Array.from({ length: count }, (_, index) => {
-    const body = createBody(index * batchSize, batchSize, now);
+    const body = createBodyOf(traffic, { n: index * batchSize, size: batchSize, now });
     const lines = Object.entries({
       host: '127.0.0.1',
       ...headers,
@@ -81,12 +83,15 @@ function quantile(sorted: number[], q: number): number {
   return Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0).toFixed(1));
 }
 
-function createSchedule(requests: readonly Buffer[], requestsPerSecond?: number): () => Due {
+function createSchedule(load: Load): () => Due {
+  const requests = createRequests(load);
+  const { requestsPerSecond, traffic } = load;
+  const requestOf = traffic === 'every id new' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
   const startMs = performance.now();
   let sent = 0;
   return () => {
     const n = sent++;
-    const request = requests[n % requests.length] as Buffer;
+    const request = requestOf(n % requests.length);
     const atMs = requestsPerSecond === undefined ? performance.now() : startMs + (n * 1000) / requestsPerSecond;
     return { request, atMs };
   };
@@ -94,10 +99,9 @@ function createSchedule(requests: readonly Buffer[], requestsPerSecond?: number)
 
 /** Runs as a process of its own; tells its parent when the window begins, and what it saw when it ends. */
 async function run(load: Load): Promise<void> {
-  const requests = createRequests(load);
+  const next = createSchedule(load);
   const window: Window = { state: 'warming', answered: 0, refused: {}, latenciesMs: [] };
   const clients = await Promise.all(Array.from({ length: load.connections }, () => openLoadClient(load.port)));
-  const next = createSchedule(requests, load.requestsPerSecond);
   const driving = Promise.all(clients.map((client) => drive(client, next, window)));
   await delay(load.warmUpMs);
   window.state = 'counting';

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Figure, Row } from './figure.ts';
+import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
@@ -17,7 +18,7 @@ import { type BenchStores, openStores } from './stores.ts';
 import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
-  ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
+  ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, storedOffsets, insertSync],
 ];
 const RESULTS = new URL('./results/', import.meta.url);

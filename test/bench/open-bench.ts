@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createKey } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
-import { Kafka, logLevel } from 'kafkajs';
 import { createEngine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
+import { createKafka } from './kafka-client.ts';
 import { waitFor } from './processes.ts';
 import type { BenchStores } from './stores.ts';
 
@@ -84,7 +84,7 @@ async function createAccessKey(redisUrl: string, environmentId: string): Promise
 }
 
 async function removeTopics(brokers: string[], prefix: string): Promise<void> {
-  const admin = new Kafka({ clientId: 'bench', brokers, logLevel: logLevel.NOTHING }).admin();
+  const admin = createKafka('bench', brokers).admin();
   await admin.connect();
   try {
     const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix));

@@ -1,9 +1,9 @@
-import { Kafka, logLevel } from 'kafkajs';
 import type { Bench } from './figure.ts';
+import { createKafka } from './kafka-client.ts';
 
 /** How many records a topic has; nothing here writes markers or deletes. */
 export async function readEnd({ stores }: Bench, topic: string): Promise<number> {
-  const admin = new Kafka({ clientId: 'bench', brokers: stores.kafka, logLevel: logLevel.NOTHING }).admin();
+  const admin = createKafka('bench', stores.kafka).admin();
   await admin.connect();
   try {
     return (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0);

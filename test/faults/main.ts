@@ -59,10 +59,31 @@ function parseOptions(args: string[]): Options {
   return options;
 }
 
+/** The worlds of a run, by how many brokers they have. */
+interface Worlds {
+  /** Starts it for the first scenario that needs it. */
+  of(scenario: Pick<Scenario, 'brokers'>): Promise<World>;
+  close(): Promise<void>;
+}
+
+function openWorlds(): Worlds {
+  const opened = new Map<number, Promise<World>>();
+  return {
+    of: ({ brokers = 1 }) => {
+      const world = opened.get(brokers) ?? openWorld({ brokers, say: (line) => console.error(line) });
+      opened.set(brokers, world);
+      return world;
+    },
+    close: async () =>
+      void (await Promise.allSettled([...opened.values()].map(async (world) => (await world).close()))),
+  };
+}
+
 /** A scenario, to be tried seed by seed. A failed seed leaves the deployment in doubt: the next begins with a new one. */
-function createTrial(world: World, scenario: Scenario, seeds: number): Pick<WriterTrial, 'row' | 'trySeed'> {
+function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Pick<WriterTrial, 'row' | 'trySeed'> {
   const row = createRow(scenario, seeds);
   const trySeed = async (seed: number) => {
+    const world = await worlds.of(scenario);
     try {
       const end = await runTrial(world, scenario, seed);
       await verify(world);
@@ -80,13 +101,15 @@ const say = (line: string) => console.error(`${new Date().toISOString().slice(11
 
 /** Round by round, so that a run that is cut short has tried every fault. */
 async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options): Promise<Row[]> {
-  const world = await openWorld((line) => console.error(line));
+  const worlds = openWorlds();
   // Ended from outside: the stores are processes of this one and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void world.close().finally(() => process.exit(1)));
+    process.once(signal, () => void worlds.close().finally(() => process.exit(1)));
   const scenarios = SCENARIOS.filter(isChosen);
-  const writers = createWriterTrials(world.stack.file, { isChosen, seeds, ...options });
-  const trials = [...scenarios.map((scenario) => createTrial(world, scenario, seeds)), ...writers];
+  // Writers that are tried alone work on the stores of the world with one broker.
+  const { stack } = await worlds.of(WRITER_FAULTS.some(isChosen) ? {} : (scenarios[0] ?? {}));
+  const writers = createWriterTrials(stack.file, { isChosen, seeds, ...options });
+  const trials = [...scenarios.map((scenario) => createTrial(worlds, scenario, seeds)), ...writers];
   trials.sort((one, other) => one.row.fault - other.row.fault);
   const rows = trials.map(({ row }) => row);
   // From when the stores stand: they may have to be fetched first.
@@ -101,7 +124,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
     }
   } finally {
     await Promise.all(writers.map((writer) => writer.close()));
-    await world.close();
+    await worlds.close();
   }
   return rows;
 }

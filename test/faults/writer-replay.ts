@@ -43,7 +43,7 @@ export async function replayLetters(rig: WriterRig, seed: number): Promise<Reach
 
 /** A writer that can read nothing. */
 async function makeLetters(rig: WriterRig, environmentId: string): Promise<void> {
-  const registry = createServer((_request, response) => response.writeHead(404).end('{}'));
+  const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
   const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
   try {
     await rig.publishMessages(environmentId, LETTERS);

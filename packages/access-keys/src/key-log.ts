@@ -1,4 +1,4 @@
-import { accessKeyCodec, FRAME_BYTES, frameRecord, schemaIdOf } from '@playline/contracts';
+import { accessKeyCodec, createRecordReader, frameRecord, type SchemaSource } from '@playline/contracts';
 import type { KeyRecord } from './key-store.ts';
 
 /** The truth about keys: every change of every key, compacted to the last record of each. */
@@ -19,8 +19,8 @@ export interface KeyBytes {
 export interface KeyLogParts {
   /** Id under which `accessKeyCodec.schema` is registered. */
   schemaId: number;
-  /** Text of a registered schema: records may be of another release. */
-  schemaOf(id: number): Promise<string>;
+  /** Texts of registered schemas: records may be of another release. */
+  schemaOf: SchemaSource;
   /** Publishes with acks=all; one call is one send. */
   send(records: readonly { key: Buffer; value: Buffer }[]): Promise<void>;
   /** The topic from its first record to its present end; of one partition in the order of the log. */
@@ -29,13 +29,12 @@ export interface KeyLogParts {
 
 /** The log in `access.keys.v1`: keyed by key id, values in the Confluent frame. */
 export function createKeyLog({ schemaId, schemaOf, send, read }: KeyLogParts): KeyLog {
-  const decoders = new Map<number, (bytes: Buffer) => KeyRecord>();
+  const readValue = createRecordReader({ schemaOf, createReader: accessKeyCodec.decoderOf });
   const decode = async (value: Buffer): Promise<KeyRecord> => {
-    const id = schemaIdOf(value);
-    if (id === null) throw new Error('a record of the key log has no schema id');
-    const decoder = decoders.get(id) ?? accessKeyCodec.decoderOf(await schemaOf(id));
-    decoders.set(id, decoder);
-    return toKeyRecord(decoder(value.subarray(FRAME_BYTES)));
+    const read = await readValue(value);
+    // A key that is passed over would come to life again, or be lost.
+    if (read.kind === 'unreadable') throw new Error(`a record of the key log cannot be read: ${read.reason}`);
+    return toKeyRecord(read.record);
   };
   return {
     append: (records) =>

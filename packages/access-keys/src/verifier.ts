@@ -8,7 +8,7 @@ export interface KeyVerifierOptions {
   prefix: string;
   /** Only keys of this kind are good here. */
   kind: KeyKind;
-  /** Clock in milliseconds; tests give their own. */
+  /** Monotonic clock in milliseconds; tests give their own. The wall clock set back would keep an ended key good. */
   now?: () => number;
   /** Keys remembered at most, good ones and unknown ones each. */
   entriesMax?: number;
@@ -49,7 +49,7 @@ interface Answer {
 
 /** Builds a verifier with its own cache; one for each kind of key and process. */
 export function createKeyVerifier(options: KeyVerifierOptions): KeyVerifier {
-  const { prefix, kind, now = Date.now } = options;
+  const { prefix, kind, now = () => performance.now() } = options;
   const answers = new AnswerCache(options, now);
 
   const outlastOutage = (answer: Answer, fault: unknown): KeyRecord => {

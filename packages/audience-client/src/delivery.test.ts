@@ -97,6 +97,21 @@ describe('the same ids', () => {
     expect(service.stored.size).toBe(1);
   });
 
+  it.each([
+    ['back', -1],
+    ['forth', 1],
+  ])('end after Retry-After and not before, although the clock is set %s by an hour', async (_way, sign) => {
+    const service = createService('too many');
+    const { client } = createClient(service, { flushIntervalMs: 100 });
+    client.track('one');
+    expect(await client.flush()).toBe(1);
+    vi.setSystemTime(Date.now() + sign * 60 * MINUTE_MS);
+    await pass(RETRY_AFTER_S * 1000 - 1);
+    expect(await client.flush()).toBe(1);
+    await pass(2000);
+    expect(service.stored.size).toBe(1);
+  });
+
   it('wait longer after each failure, up to a minute', async () => {
     const service = createService();
     service.otherwise = 'fault';

@@ -38,9 +38,9 @@ interface State extends SenderOptions {
   /** Entries up to this order were asked to leave. */
   due: number;
   failures: number;
-  /** Epoch milliseconds: our own back-off, which a last attempt passes over. */
+  /** By `performance.now()`: our own back-off, which a last attempt passes over. A clock that is set must not end it. */
   retryAtMs: number;
-  /** Epoch milliseconds: the service's Retry-After, which nothing passes over. */
+  /** By `performance.now()`: the service's Retry-After, which nothing passes over. A new page asks once more. */
   refusedUntilMs: number;
   /** Bytes of requests under way that outlive the page. */
   leavingBytes: number;
@@ -80,7 +80,7 @@ function limitsOf({ batchMessagesMax }: State) {
 }
 
 function maySend({ retryAtMs, refusedUntilMs }: State): boolean {
-  return host.navigator?.onLine !== false && Date.now() >= Math.max(retryAtMs, refusedUntilMs);
+  return host.navigator?.onLine !== false && performance.now() >= Math.max(retryAtMs, refusedUntilMs);
 }
 
 async function flush(state: State): Promise<number> {
@@ -103,7 +103,7 @@ async function drain(state: State): Promise<void> {
 
 function schedule(state: State): void {
   if (state.closed || state.timer !== undefined || state.queue.size === 0) return;
-  const waitMs = Math.max(state.retryAtMs, state.refusedUntilMs) - Date.now();
+  const waitMs = Math.max(state.retryAtMs, state.refusedUntilMs) - performance.now();
   state.timer = setTimeout(
     () => {
       state.timer = undefined;
@@ -116,7 +116,7 @@ function schedule(state: State): void {
 }
 
 function leave(state: State): void {
-  if (host.navigator?.onLine === false || Date.now() < state.refusedUntilMs) return;
+  if (host.navigator?.onLine === false || performance.now() < state.refusedUntilMs) return;
   for (;;) {
     const room = BATCH_BYTES_MAX - state.leavingBytes;
     const batch = state.queue.take({ ...limitsOf(state), bytesMax: room }, true);
@@ -141,8 +141,8 @@ function settle(state: State, batch: Batch, answer: Answer): void {
     state.failures += 1;
     // Half of it random: clients that failed together do not come back together.
     const jitteredMs = backOffMs * (0.5 + Math.random() / 2);
-    state.retryAtMs = Date.now() + jitteredMs;
-    if (answer.afterMs > 0) state.refusedUntilMs = Date.now() + answer.afterMs + jitteredMs;
+    state.retryAtMs = performance.now() + jitteredMs;
+    if (answer.afterMs > 0) state.refusedUntilMs = performance.now() + answer.afterMs + jitteredMs;
     return;
   }
   state.failures = 0;

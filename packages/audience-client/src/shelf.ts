@@ -39,7 +39,9 @@ export function createShelf(store: AudienceStore, prefix: string): Shelf {
     read: (key, otherwise) => attempt(() => store.get(key), otherwise),
     remove,
     list() {
-      const oldest = prefix + toStamp(Date.now() - EVENT_AGE_MAX_MS);
+      // By the wall clock: messages outlive the page, and a monotonic clock begins anew with each.
+      const listedAt = Date.now();
+      const oldest = prefix + toStamp(listedAt - EVENT_AGE_MAX_MS);
       const keys = attempt(() => store.keys(), []).filter((key) => key.startsWith(prefix));
       return keys.sort().flatMap((key) => {
         const text = attempt(() => store.get(key), null);

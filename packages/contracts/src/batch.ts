@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX } from './limits.ts';
+import { BATCH_MESSAGES_MAX, FREE_FORM_DEPTH_MAX, MESSAGE_BYTES_MAX } from './limits.ts';
 import { type Message, messageSchema, parseMessage } from './message.ts';
 import {
   distinctErrors,
@@ -39,7 +39,11 @@ export interface MessageSource {
   bytes: number;
   /** JSON text of its `messageId`; '' when it has none. */
   messageIdText: string;
+  /** Its free-form objects that are nested deeper than `FREE_FORM_DEPTH_MAX`. */
+  tooDeep?: readonly FreeFormField[];
 }
+
+export type FreeFormField = 'properties' | 'traits';
 
 export interface BatchRules {
   window: TimeWindow;
@@ -115,16 +119,24 @@ function namesOfTwins(spellings: readonly Spelling[]): Set<string> {
   return twins;
 }
 
-const DUPLICATE: RejectionError = {
+/** Decided points A, row "Same `messageId` twice in one batch". */
+export const DUPLICATE_ID: RejectionError = {
   field: 'messageId',
   code: 'DUPLICATE_MESSAGE_ID',
   message: 'messageId occurs more than once in the batch',
 };
-const TOO_LARGE: RejectionError = {
+/** Decided points A, "Body limits". */
+export const TOO_LARGE: RejectionError = {
   field: WHOLE_MESSAGE,
   code: 'INVALID_VALUE',
   message: `message is larger than ${MESSAGE_BYTES_MAX} bytes`,
 };
+
+/** Decided points A, "`properties`, `traits` that the column store could not read back". */
+export function tooDeepError(field: FreeFormField): RejectionError {
+  const message = `${field}: is nested deeper than ${FREE_FORM_DEPTH_MAX} levels`;
+  return { field, code: 'INVALID_VALUE', message };
+}
 
 /**
  * Judges a batch: each message by itself, twins together. Pure.
@@ -144,7 +156,8 @@ export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
   for (const [index, { echo, name, isComparable }] of spellings.entries()) {
     const parsed = parseMessage(messages[index], rules.window);
     const errors = parsed.ok ? [] : [...parsed.errors];
-    if (isComparable && twins.has(name)) errors.unshift(DUPLICATE);
+    if (isComparable && twins.has(name)) errors.unshift(DUPLICATE_ID);
+    for (const field of rules.sources[index]?.tooDeep ?? []) errors.push(tooDeepError(field));
     if ((rules.sources[index]?.bytes ?? 0) > MESSAGE_BYTES_MAX) errors.push(TOO_LARGE);
     if (parsed.ok && errors.length === 0) {
       accepted.push({ index, message: parsed.message });

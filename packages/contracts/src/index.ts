@@ -4,5 +4,6 @@ export * from './limits.ts';
 export * from './message.ts';
 export * from './records.ts';
 export * from './rejection.ts';
+export * from './schema-readers.ts';
 export * from './timestamp.ts';
 export * from './topics.ts';

@@ -26,6 +26,12 @@ export const BATCH_BYTES_MAX = 1024 * 1024;
 /** Bytes of one message as it stands in the body: decided points A, "Body limits". */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
+/**
+ * Nesting of `properties` and `traits`, themselves counted: decided points A, "`properties`, `traits` that the column
+ * store could not read back".
+ */
+export const FREE_FORM_DEPTH_MAX = 64;
+
 /** Default time window around the server's clock, both bounds inclusive: decided points A, "Time window". */
 export const EVENT_AGE_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;

@@ -15,19 +15,54 @@ export function hasCodePointsAtMost(text: string, max: number): boolean {
   return count <= max;
 }
 
+/** A rule of a string; when it `ends` the string's rules, those after it are not asked. */
+interface TextRule {
+  keeps: (value: string) => boolean;
+  code: RejectionCode;
+  error: string;
+  ends?: boolean;
+}
+
+/** Asks rules in order. Not by zod's `abort`, which would end the rules between fields as well. */
+function keepAll(...rules: readonly TextRule[]) {
+  return (value: string, context: z.RefinementCtx): void => {
+    for (const { keeps, code, error, ends } of rules) {
+      if (keeps(value)) continue;
+      context.addIssue({ code: 'custom', message: error, params: { code } });
+      if (ends) return;
+    }
+  };
+}
+
+const wellFormed: TextRule = {
+  keeps: (value) => value.isWellFormed(),
+  code: 'INVALID_FORMAT',
+  error: 'holds a lone surrogate',
+  ends: true,
+};
+const atMost = (max: number): TextRule => ({
+  keeps: (value) => hasCodePointsAtMost(value, max),
+  code: 'INVALID_VALUE',
+  error: `is longer than ${max} characters`,
+});
+/** Blank counts as missing in a required field: decided points A, second row. */
+const notBlank: TextRule = {
+  keeps: (value) => !isBlank(value),
+  code: 'MISSING_REQUIRED_FIELD',
+  error: 'is required',
+  ends: true,
+};
+
 /** A string of the contract: well-formed Unicode of at most `max` code points. */
 const text = (max: number) =>
   z
     .string()
-    .refine((value) => value.isWellFormed(), { ...rule('INVALID_FORMAT', 'holds a lone surrogate'), abort: true })
-    .refine((value) => hasCodePointsAtMost(value, max), rule('INVALID_VALUE', `is longer than ${max} characters`))
+    .superRefine(keepAll(wellFormed, atMost(max)))
     .meta({ maxLength: max });
-
-/** Blank counts as missing in a required field: decided points A, second row. */
-const notBlank = { ...rule('MISSING_REQUIRED_FIELD', 'is required'), abort: true };
 const requiredText = (max: number) =>
-  text(max)
-    .refine((value) => !isBlank(value), notBlank)
+  z
+    .string()
+    .superRefine(keepAll(wellFormed, atMost(max), notBlank))
     .meta({ maxLength: max });
 
 /** `null` in an optional field is absent: decided points A. */
@@ -50,6 +85,13 @@ const freeForm = () =>
 /** RFC 9562 text, any version, any case: decided points A, "messageId". */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+const uuid: TextRule = { keeps: (value) => UUID.test(value), code: 'INVALID_FORMAT', error: 'is not a UUID' };
+const timestamp: TextRule = {
+  keeps: (value) => !Number.isNaN(parseTimestamp(value)),
+  code: 'INVALID_FORMAT',
+  error: 'is not an RFC 3339 timestamp',
+};
+
 const max = CONTEXT_CODE_POINTS_MAX;
 /** Specification 1, table "EventContext". */
 export const eventContextSchema = z
@@ -71,16 +113,8 @@ export const eventContextSchema = z
 
 const messageShape = z.object({
   type: z.enum(MESSAGE_TYPES),
-  messageId: z
-    .string()
-    .refine((value) => !isBlank(value), notBlank)
-    .refine((value) => UUID.test(value), rule('INVALID_FORMAT', 'is not a UUID'))
-    .meta({ format: 'uuid' }),
-  eventTimestamp: z
-    .string()
-    .refine((value) => !isBlank(value), notBlank)
-    .refine((value) => !Number.isNaN(parseTimestamp(value)), rule('INVALID_FORMAT', 'is not an RFC 3339 timestamp'))
-    .meta({ format: 'date-time' }),
+  messageId: z.string().superRefine(keepAll(notBlank, uuid)).meta({ format: 'uuid' }),
+  eventTimestamp: z.string().superRefine(keepAll(notBlank, timestamp)).meta({ format: 'date-time' }),
   anonymousId: id(),
   deviceId: id(),
   sessionId: id(),

@@ -143,7 +143,8 @@ export interface RecordCodec<T> {
   /** @throws Error when the bytes are not a record of this schema, or more than one. */
   decode(bytes: Buffer): T;
   /**
-   * A decoder for records written with another version of the schema.
+   * A decoder for records written with any version of the schema, by Avro's rules of resolution: fields are matched by
+   * name, those that this version does not know are passed over, those that the other does not have get their default.
    * @throws Error when this version cannot read that one
    */
   decoderOf(writerSchema: string): (bytes: Buffer) => T;
@@ -157,7 +158,8 @@ function openCodec<T>(file: string): RecordCodec<T> {
     encode: (record) => type.toBuffer(record),
     decode: (bytes) => type.fromBuffer(bytes) as T,
     decoderOf: (writerSchema) => {
-      const writer = avro.Type.forSchema(JSON.parse(writerSchema), { wrapUnions: 'never' });
+      const writer = avro.Type.forSchema(JSON.parse(writerSchema));
+      if (type.equals(writer)) return (bytes) => type.fromBuffer(bytes) as T;
       const resolver = type.createResolver(writer);
       return (bytes) => type.fromBuffer(bytes, resolver) as T;
     },

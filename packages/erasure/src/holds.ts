@@ -18,7 +18,7 @@ export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
  * for the latest cut-off of those that are left.
  */
 export interface ErasureHolds {
-  /** Holds every key, or the same again. In force when it resolves. */
+  /** Holds every key, in the place of what this erasure held before. In force when it resolves. */
   place(hold: ErasureHold): Promise<void>;
   /**
    * The request stands on the topic: the hold does not lapse any more.

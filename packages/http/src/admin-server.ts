@@ -17,6 +17,8 @@ export interface AdminServerOptions {
    * of its own, so what hangs is named; one function for all has two, and past them only `service` can be named.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
+  /** Why stores cannot be used, by their names; told with a 503 for whoever looks why. */
+  reasons?: () => Readonly<Record<string, string>>;
   metrics: Metrics;
 }
 
@@ -27,7 +29,7 @@ const CHECK_MAX_MS = 1000;
 
 /**
  * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
- * with `{"ready":false,"notReady":[names]}`) and `/metrics` (Prometheus text).
+ * with `{"ready":false,"notReady":[names],"reasons":{store:sentence}}`) and `/metrics` (Prometheus text).
  * @throws Error when the port cannot be taken
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
@@ -62,7 +64,12 @@ async function answerReadiness(options: AdminServerOptions, response: ServerResp
   const asked = typeof ready === 'function' ? askWithin(ready, READY_MAX_MS) : askEach(ready);
   const notReady = namesNotReady(await asked);
   if (notReady.length === 0) answerJson(response, 200, { ready: true, notReady });
-  else answerJson(response, 503, { ready: false, notReady });
+  else answerJson(response, 503, { ready: false, notReady, ...reasonsOf(options) });
+}
+
+function reasonsOf({ reasons }: AdminServerOptions): { reasons?: Readonly<Record<string, string>> } {
+  const known = reasons?.() ?? {};
+  return Object.keys(known).length === 0 ? {} : { reasons: known };
 }
 
 function namesNotReady(readiness: Readiness): string[] {

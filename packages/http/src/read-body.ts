@@ -26,6 +26,8 @@ export function readBody(request: IncomingMessage, plan: BodyPlan, options: Read
 type AtOnce<T> = T extends PromiseLike<unknown> ? never : T;
 
 export interface UseBodyOptions<T> extends ReadBodyOptions {
+  /** Told how many bytes decompression made, before `use`, and also when it failed: of that body the most it can have made. */
+  onDecoded?: (bytes: number) => void;
   /**
    * Called once with the whole body. Its bytes are good until it returns: other bodies come to stand in their place. So
    * it cannot be async.
@@ -40,7 +42,8 @@ export interface UseBodyOptions<T> extends ReadBodyOptions {
  * @throws besides what `readBody` throws, what `use` throws
  */
 export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: UseBodyOptions<T>): Promise<T> {
-  const use = (chunks: readonly Buffer[], bytes: number) => options.use(decodeBody(joinInPlace(chunks, bytes), plan));
+  const use = (chunks: readonly Buffer[], bytes: number) =>
+    options.use(decodeBody(joinInPlace(chunks, bytes), plan, options.onDecoded));
   return readRaw(request, plan, { ...options, use });
 }
 

@@ -23,8 +23,11 @@ export type Applied =
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
   /** Decided, published and trimmed before, or a fact without steps: nothing is left to do. */
   | { readonly kind: 'done' }
-  /** Newer than a hold on one of its people: not applied; must come again under a later offset. */
-  | { readonly kind: 'parked' };
+  /**
+   * Newer than a hold on one of its people: not applied; must come again under a later offset. `person` is the person key
+   * of whom the hold is on, for whoever paces what waits; it may be another one the next time.
+   */
+  | { readonly kind: 'parked'; readonly person: Buffer };
 
 /** A line of `identity_overrides`: this identity belongs to that person. */
 export interface Override extends MovedIdentity {

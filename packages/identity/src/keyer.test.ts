@@ -19,6 +19,10 @@ describe('the identity key', () => {
         expect(keyOf(environmentId, kindOfId, text)).toEqual(expected);
         expect(keyOf(environmentId, kindOfId, `\t ${text} \n`)).toEqual(expected);
         expect(keyOf(environmentId, kindOfId, text)).toEqual(expected);
+        expect(keyOf.ofBytes(environmentId, kindOfId, Buffer.from(text.trim()))).toEqual(expected);
+        expect(createIdentityKeyer(pepper).ofBytes(environmentId, kindOfId, Buffer.from(text.trim()))).toEqual(
+          expected,
+        );
       }),
     );
   });
@@ -52,9 +56,13 @@ describe('the identity key', () => {
 
   it('is right for an id longer than the contract allows', () => {
     const long = '\u{1f600}'.repeat(5_000);
-    expect(createIdentityKeyer(pepper)('e', 'custom', long)).toEqual(
-      hash('sha256', Buffer.concat([pepper, Buffer.from(`e\0custom\0${long}`)]), 'buffer').subarray(0, 16),
+    const expected = hash('sha256', Buffer.concat([pepper, Buffer.from(`e\0custom\0${long}`)]), 'buffer').subarray(
+      0,
+      16,
     );
+    const keyOf = createIdentityKeyer(pepper);
+    expect(keyOf('e', 'custom', long)).toEqual(expected);
+    expect(keyOf.ofBytes('e', 'custom', Buffer.from(long))).toEqual(expected);
   });
 
   it('is not made with a short pepper', () => {

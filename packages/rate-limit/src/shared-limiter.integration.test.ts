@@ -85,6 +85,20 @@ describe('buckets in Redis', () => {
     );
   });
 
+  it('make nobody wait for as long as the clock of Redis was set back', async () => {
+    const balances = await openConnected();
+    const redis = new Redis(url);
+    await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
+    // What a Redis whose clock was an hour ahead has written.
+    const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
+    const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
+    await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');
+    redis.disconnect();
+    const [backlogMs] = await balances.charge([{ id: 'set-back', costMs: 1_000 }]);
+    expect(backlogMs).toBeLessThanOrEqual(6_000);
+    expect(backlogMs).toBeGreaterThan(0);
+  });
+
   it('are gone once they are full, and are not written by asking', async () => {
     const balances = await openConnected();
     const redis = new Redis(url);

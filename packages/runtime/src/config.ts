@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { connectionMistakes } from './connection-mistakes.ts';
 
 /** Every mistake of a service's settings at once, one line each; never a value, since a value may be a secret. */
 export class ConfigError extends Error {
@@ -19,8 +20,10 @@ export function parseConfig<S extends z.ZodObject>(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
   const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  const lines = result.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
+  const mistakes = connectionMistakes(Object.keys(schema.shape), given);
+  if (result.success && mistakes.length === 0) return result.data;
+  const issues = result.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) ?? [];
+  const lines = [...issues, ...mistakes].map((line) => `  ${line}`);
   throw new ConfigError(`these settings are missing or wrong:\n${lines.join('\n')}`);
 }
 

@@ -1,4 +1,11 @@
-export type { AtomicPublisher, LogBounds, LogReader, PlacedRecord } from './log.ts';
+export type {
+  AtomicPublisher,
+  GroupOffsets,
+  GroupPartition,
+  LogBounds,
+  LogReader,
+  PlacedRecord,
+} from './log.ts';
 export {
   type DeadLetter,
   deadLetterTopicOf,
@@ -6,6 +13,9 @@ export {
   sendDeadLetters,
   toDeadLetter,
 } from './partitions/dead-letters.ts';
+export { type Finding, toFindingText } from './partitions/log-finding.ts';
+export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';
+export { isAnswer, type OffsetDecision, type ReplacedRange } from './partitions/offset-decision.ts';
 export { type StoreFoldingOptions, storeFolding } from './partitions/store-folding.ts';
 export {
   createNameNotes,

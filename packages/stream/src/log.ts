@@ -1,4 +1,6 @@
-import type { StreamRecord } from './ports.ts';
+import type { Finding } from './partitions/log-finding.ts';
+import type { OffsetDecision } from './partitions/offset-decision.ts';
+import type { LogMark, StreamRecord } from './ports.ts';
 
 /** What a partition holds now: offsets from `start` to before `end`, not all of which need to be records. */
 export interface LogBounds {
@@ -41,5 +43,37 @@ export interface AtomicPublisher {
    * @throws Error when the records are not published, or when nobody knows: look into the log before trying again
    */
   publish(records: readonly PlacedRecord[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One partition that a group has committed, and what its log says of that. */
+export interface GroupPartition {
+  readonly topic: string;
+  readonly partition: number;
+  readonly committed: number;
+  /** Exclusive end of everything that was read: of the block under way, else what is committed. */
+  readonly readTo: number;
+  /** The batch in front of `readTo`, as the commit names it. */
+  readonly mark: LogMark | null;
+  readonly start: number;
+  readonly end: number;
+  readonly finding: Finding;
+  /**
+   * Where a log that was replaced parts from the one that was read: everything from here on was never read. Leaders
+   * tell it by their epochs; null when they do not.
+   */
+  readonly partsAt: number | null;
+  /** What was decided last about this partition, whether or not it is followed already. */
+  readonly decision: OffsetDecision | null;
+}
+
+/** What groups have committed, and decisions about it; as a member of none. */
+export interface GroupOffsets {
+  /** Partitions of a group by topic and partition; empty when it has committed nothing. @throws Error of the brokers */
+  list(groupId: string): Promise<GroupPartition[]>;
+  /** What was decided last, by partition of a topic. */
+  decisions(groupId: string, topic: string): Promise<ReadonlyMap<number, OffsetDecision>>;
+  /** Leaves a decision for the group's members, who follow it within seconds. */
+  decide(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<void>;
   close(): Promise<void>;
 }

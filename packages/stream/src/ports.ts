@@ -1,3 +1,7 @@
+import type { LogMark } from './partitions/log-mark.ts';
+
+export type { LogMark } from './partitions/log-mark.ts';
+
 /** A record on its way to the log. Bytes only: what they mean is the caller's business. */
 export interface OutgoingRecord {
   topic: string;
@@ -74,6 +78,11 @@ export interface BlockName {
    * with it in the token, a store does not take the new rows for those it has.
    */
   readonly firstTimestampMs?: number;
+  /**
+   * When an operator decided that this log was replaced and is read on; absent for a log that never was. Part of tokens:
+   * the first block behind the decision may have the start, end and first record of one that was written before.
+   */
+  readonly logDecidedAtMs?: number;
 }
 
 /**
@@ -105,9 +114,9 @@ export class OversizeFault extends RetryableFault {
   override readonly name = 'OversizeFault';
 }
 
-/** The schema registry answered, and has no schema of this id: waiting would not help. */
-export class UnknownSchemaFault extends Error {
-  override readonly name = 'UnknownSchemaFault';
+/** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
+export class UnregisteredSchemaFault extends Error {
+  override readonly name = 'UnregisteredSchemaFault';
 }
 
 /** What a service hands to a block consumer. */
@@ -143,8 +152,16 @@ export interface AssignedPartition {
   readonly partition: number;
   /** The group's committed offset, or the first offset of the log when it has committed none. */
   readonly committed: number;
-  /** What was committed with it. */
-  readonly metadata: string | null;
+  /** The first offset that the log still has. */
+  readonly logStart: number;
+  /** An operator has decided that reading goes on at `committed`, and nothing was committed behind it yet. */
+  readonly isDecision: boolean;
+  /**
+   * Tells whether the log still has a batch that was read of it: false says that the log was replaced, null that nothing
+   * can be compared any more.
+   * @throws RetryableFault
+   */
+  holds(mark: LogMark): Promise<boolean | null>;
 }
 
 /** The offsets of one batch: from `start` to before `end`; holes of the log are inside. */
@@ -153,6 +170,8 @@ export interface BatchPosition {
   readonly partition: number;
   readonly start: number;
   readonly end: number;
+  /** The batch of the log in front of `end`; null when the log did not tell. */
+  readonly mark: LogMark | null;
   /** Aborted when the partition is not ours any more: stop as soon as it is safe. */
   readonly signal: AbortSignal;
 }
@@ -172,8 +191,6 @@ export interface BatchHandler {
   onAssign?(assigned: AssignedPartition): Promise<number>;
   /** The partition's last batch here has ended. */
   onRevoke?(topic: string, partition: number): void;
-  /** Text committed together with `position.end`, asked for after `onBatch` has resolved. */
-  commitMetadata?(position: BatchPosition): string;
   /** Most records in one batch; default 1,000. */
   readonly batchRecordsMax?: number;
 }

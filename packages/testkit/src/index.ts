@@ -1,3 +1,4 @@
+export * from './clock/open-wall-clock.ts';
 export * from './message-record.ts';
 export * from './messages.ts';
 export * from './own-stores.ts';

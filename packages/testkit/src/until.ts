@@ -12,7 +12,7 @@ export async function until<T>(
   condition: () => Promise<T> | T,
   deadlineMs = DEADLINE_MS,
 ): Promise<NonNullable<T>> {
-  const end = Date.now() + deadlineMs;
+  const end = performance.now() + deadlineMs;
   let fault: unknown = null;
   do {
     try {
@@ -23,6 +23,6 @@ export async function until<T>(
       fault = error;
     }
     await delay(25);
-  } while (Date.now() < end);
+  } while (performance.now() < end);
   throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${fault})`}`);
 }

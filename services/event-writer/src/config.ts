@@ -1,15 +1,12 @@
-import { parseConfig, settings } from '@playline/runtime';
+import { clickhouseSettings, kafkaSettings, parseConfig, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
-  KAFKA_BROKERS: settings.brokers(),
-  SCHEMA_REGISTRY_URL: settings.url(),
-  CLICKHOUSE_URL: settings.url(),
-  CLICKHOUSE_USER: settings.text(),
-  CLICKHOUSE_PASSWORD: z.string().default(''),
-  CLICKHOUSE_DATABASE: settings.text(),
+  ...kafkaSettings,
+  ...registrySettings,
+  ...clickhouseSettings,
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('event-writer'),

@@ -1,6 +1,7 @@
+import { createConnectionFaults } from '@playline/errors';
 import { openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
-import { createLogger, createMetrics, runService } from '@playline/runtime';
+import { createLogger, createMetrics, runService, toClickHouse, toKafka, toRegistry } from '@playline/runtime';
 import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
@@ -11,37 +12,34 @@ const SERVICE = 'event-writer';
 const config = readConfig(process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
-const brokers = config.KAFKA_BROKERS;
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
+const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
 
 await runService(logger, async (use) => {
   let consumer: Consumer | null = null;
   const store = await use('event store', () =>
-    openEventStore({
-      url: config.CLICKHOUSE_URL,
-      user: config.CLICKHOUSE_USER,
-      password: config.CLICKHOUSE_PASSWORD,
-      database: config.CLICKHOUSE_DATABASE,
-    }),
+    openEventStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
   const ready = { consumer: () => consumer?.ready() ?? false, store: () => store.ready() };
   await use('admin listener', () =>
-    openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, metrics }),
+    openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons: faults.reasons, metrics }),
   );
-  const deadLetters = await use('dead letters', () => openProducer({ brokers, clientId: SERVICE, logger }));
+  const deadLetters = await use('dead letters', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const pipeline = createPipeline({
     store,
-    schemas: createSchemaRegistry({ url: config.SCHEMA_REGISTRY_URL }),
+    schemas: createSchemaRegistry(registry),
     fences: createNoFences(),
     deadLetters,
     metrics,
     topicPrefix: config.TOPIC_PREFIX,
     blockBytesMax: config.BLOCK_BYTES_MAX,
   });
-  await use('letter count', () => openLetterCount({ brokers, topics: pipeline.topics, metrics }));
+  await use('letter count', () => openLetterCount({ ...kafka, topics: pipeline.topics, metrics }));
   await pipeline.prefetch();
   consumer = await use('consumer', () =>
     openBlockConsumer({
-      brokers,
+      ...kafka,
       groupId: config.CONSUMER_GROUP,
       topics: pipeline.topics,
       sink: pipeline.sink,

@@ -32,7 +32,7 @@ export interface PipelineOptions {
 export interface Pipeline {
   readonly topics: readonly string[];
   readonly sink: BlockSink;
-  /** Asks for the latest schemas, so that the first records need not wait. */
+  /** Asks for the schemas that this release knows, so that the first records need not wait. */
   prefetch(): Promise<void>;
 }
 

@@ -1,13 +1,13 @@
-import { RetryableFault, UnknownSchemaFault } from '@playline/stream';
+import { RetryableFault } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { createSchemaReaders, UnreadableSchemaError } from './schema-readers.ts';
+import { createBlockReaders, UnreadableSchemaError } from './schema-readers.ts';
 
-function createSource(answers: (() => string)[]) {
+function createSource(answers: (() => string | null)[]) {
   const asked: number[] = [];
   return {
     asked,
-    idOf: async () => 7,
+    idOf: async (_subject: string, schema: string) => (schema === 'ours' ? 7 : 8),
     schemaOf: async (id: number) => {
       asked.push(id);
       const answer = answers.shift();
@@ -21,10 +21,10 @@ const fail = (error: Error) => () => {
 };
 const createReader = (schema: string) => schema.toUpperCase();
 
-describe('SchemaReaders', () => {
+describe('createBlockReaders', () => {
   it('hands a record of an unknown id back until the registry has answered, and asks once', async () => {
     const source = createSource([() => 'schema']);
-    const readers = createSchemaReaders({ source, createReader });
+    const readers = createBlockReaders({ source, createReader });
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
     expect(await until('the reader', () => readers.readerOf(7))).toBe('SCHEMA');
@@ -33,16 +33,14 @@ describe('SchemaReaders', () => {
 
   it('waits while the registry is not reachable: a record is no dead letter for that', async () => {
     const source = createSource([fail(new Error('ECONNREFUSED')), fail(new Error('timeout')), () => 'schema']);
-    const readers = createSchemaReaders({ source, createReader });
+    const readers = createBlockReaders({ source, createReader });
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
     expect(await until('the reader', () => readers.readerOf(7))).toBe('SCHEMA');
     expect(source.asked).toEqual([7, 7, 7]);
   });
 
-  it('refuses an id that the registry does not know, and asks again a minute later', async () => {
-    let nowMs = 0;
-    const source = createSource([fail(new UnknownSchemaFault('schema 7')), () => 'schema']);
-    const readers = createSchemaReaders({ source, createReader, nowMs: () => nowMs });
+  it('refuses an id that the registry does not know', async () => {
+    const readers = createBlockReaders({ source: createSource([() => null]), createReader });
     const refusal = () => {
       try {
         return readers.readerOf(7);
@@ -50,25 +48,14 @@ describe('SchemaReaders', () => {
         return error instanceof UnreadableSchemaError && error;
       }
     };
-    expect(await until('the refusal', refusal)).toBeInstanceOf(UnreadableSchemaError);
-    nowMs = 59_999;
-    expect(refusal()).toBeInstanceOf(UnreadableSchemaError);
-    nowMs = 60_000;
-    expect(() => readers.readerOf(7)).toThrow(RetryableFault);
-    expect(await until('the reader', () => readers.readerOf(7))).toBe('SCHEMA');
+    expect(await until('the refusal', refusal)).toMatchObject({ message: 'schema 7: not in the registry' });
   });
 
-  it('refuses a schema that no reader can be made of', async () => {
-    const readers = createSchemaReaders({ source: createSource([() => 'x']), createReader: fail(new Error('no')) });
-    await readers.prefetch('subject');
-    expect(() => readers.readerOf(7)).toThrow(UnreadableSchemaError);
-  });
-
-  it('knows the latest schema before the first record when it was asked for it, and survives a registry that is down', async () => {
-    const readers = createSchemaReaders({ source: createSource([() => 'schema']), createReader });
-    await readers.prefetch('subject');
+  it('knows the schema of its release before the first record, and survives a registry that is down', async () => {
+    const readers = createBlockReaders({ source: createSource([() => 'schema']), createReader });
+    await readers.prefetch('subject', 'ours');
     expect(readers.readerOf(7)).toBe('SCHEMA');
     const down = { idOf: async () => Promise.reject(new Error('down')), schemaOf: async () => '' };
-    await createSchemaReaders({ source: down, createReader }).prefetch('subject');
+    await createBlockReaders({ source: down, createReader }).prefetch('subject', 'ours');
   });
 });

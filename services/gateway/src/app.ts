@@ -1,6 +1,6 @@
 import type { KeyVerifier } from '@playline/access-keys';
 import { createHttpApp, type HttpApp } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { Utf8IdentityKeyer } from '@playline/identity';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { AudiencePorts } from './audience-ports.ts';
@@ -30,7 +30,7 @@ export interface GatewayParts {
   verifyPublishable: KeyVerifier;
   /** Counts messages on all gateways together. */
   limiter: RateLimitParts['limiter'];
-  keyer: IdentityKeyer;
+  keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   metrics: Metrics;
   logger: Logger;

@@ -1,12 +1,12 @@
 import { createKeyVerifier, type KeyStore, type KeyVerifier } from '@playline/access-keys';
 import type { ConsentStore } from '@playline/consent';
-import { TOPICS } from '@playline/contracts';
+import { consentCodec, erasureRequestCodec, TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Closable, Logger, TlsOptions } from '@playline/runtime';
 import type { Config } from './config.ts';
 import { openHoldSweep } from './hold-sweep.ts';
-import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
 
 /** Ports of the operations on one identity: its consent and its erasure. */
 export interface AudiencePorts {
@@ -19,7 +19,14 @@ export interface AudiencePorts {
   schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
 }
 
-type OpenStore<T> = (options: { url: string; onFault: (fault: Error) => void }) => Promise<T>;
+/** Redis and how it is connected to. */
+interface RedisAddress {
+  url: string;
+  tls?: TlsOptions;
+  onFault: (fault: Error) => void;
+}
+
+type OpenStore<T> = (options: RedisAddress) => Promise<T>;
 
 export interface OpenAudiencePortsParts {
   /** What opens the stores: the composition root knows it. */
@@ -28,10 +35,11 @@ export interface OpenAudiencePortsParts {
     openRedisErasureHolds: OpenStore<ErasureHolds>;
     openRedisIdentityGraph: OpenStore<IdentityGraph>;
   };
+  redis: RedisAddress;
   /** Records of the secret keys. */
   store: Pick<KeyStore, 'find'>;
   registry: SchemaIdSource;
-  config: Pick<Config, 'REDIS_URL' | 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
+  config: Pick<Config, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
   logger: Logger;
 }
 
@@ -41,16 +49,21 @@ export interface OpenAudiencePortsParts {
  */
 export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<AudiencePorts & Closable> {
   const { config, logger } = parts;
-  const onFault = (error: Error) => logger.debug({ error }, 'the connection to Redis broke');
-  const at = { url: config.REDIS_URL, onFault };
+  const onFault = (error: Error) => {
+    logger.debug({ error }, 'the connection to Redis broke');
+    parts.redis.onFault(error);
+  };
+  const at = { ...parts.redis, onFault };
   const [consents, holds, identities] = await Promise.all([
     parts.open.openRedisConsentStore(at),
     parts.open.openRedisErasureHolds(at),
     parts.open.openRedisIdentityGraph(at),
   ]);
-  const subjectOf = (topic: { name: string }) => `${config.TOPIC_PREFIX}${topic.name}-value`;
-  const subjects = { consents: subjectOf(TOPICS.consents), erasures: subjectOf(TOPICS.erasures) };
-  const schemas = openSchemaIds(parts.registry, subjects, logger);
+  const written = {
+    consents: writtenSchemaOf(config.TOPIC_PREFIX + TOPICS.consents.name, consentCodec),
+    erasures: writtenSchemaOf(config.TOPIC_PREFIX + TOPICS.erasures.name, erasureRequestCodec),
+  };
+  const schemas = openSchemaIds(parts.registry, written, logger);
   const sweep = openHoldSweep(holds, logger);
   return {
     consents,

@@ -1,5 +1,5 @@
 import { BATCH_BYTES_MAX, EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
-import { settings } from '@playline/runtime';
+import { kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 import { rateLimitSettings } from './rate-limits/settings.ts';
 
@@ -26,9 +26,9 @@ export const configSchema = z.object({
     .string()
     .regex(/^[a-z0-9]+$/, 'expected lower-case letters and digits')
     .default('svcapik'),
-  KAFKA_BROKERS: settings.brokers(),
-  SCHEMA_REGISTRY_URL: settings.url(),
-  REDIS_URL: settings.url(),
+  ...kafkaSettings,
+  ...registrySettings,
+  ...redisSettings,
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
   /** As long as the hash that it keys. */

@@ -2,12 +2,13 @@ import { createKeyVerifier } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { openRedisConsentStore } from '@playline/consent/redis';
 import { openRedisErasureHolds } from '@playline/erasure/redis';
+import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/identity';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { openRedisBalances } from '@playline/rate-limit/redis';
-import { createLogger, createMetrics, parseConfig, runService } from '@playline/runtime';
+import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
 import { createSchemaRegistry, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
 import { openAudiencePorts } from './audience-ports.ts';
@@ -20,27 +21,32 @@ import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
 const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
+const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 
 await runService(logger, async (use) => {
-  const { topics, subjects } = topicNamesOf(config.TOPIC_PREFIX);
-  const producer = await use('producer', () =>
-    openProducer({ brokers: config.KAFKA_BROKERS, clientId: 'gateway', topics, logger }),
-  );
+  const { topics, schemas: written } = topicNamesOf(config.TOPIC_PREFIX);
+  const producer = await use('producer', () => openProducer({ ...kafka, clientId: 'gateway', topics, logger }));
   // Connects while the key store is waited for.
-  const balances = await use('rate limit store', () => openRedisBalances({ url: config.REDIS_URL }));
+  const balances = await use('rate limit store', () => openRedisBalances(redis));
   const onShared = createSharingReport(metrics, logger);
   const limiter = await use('rate limiter', () => openSharedLimiter({ balances, onShared }));
-  const store = await use('key store', () => openRedisKeyStore({ url: config.REDIS_URL }));
-  const registry = createSchemaRegistry({ url: config.SCHEMA_REGISTRY_URL });
-  const schemas = await use('schema ids', () => openSchemaIds(registry, subjects, logger));
-  const rejections = await use('rejections', () => openRejections({ openProducer, registry, config, metrics, logger }));
+  const store = await use('key store', () => openRedisKeyStore(redis));
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
+  const rejections = await use('rejections', () =>
+    openRejections({ openProducer, kafka, registry, config, metrics, logger }),
+  );
   const open = { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph };
-  const audience = await use('audience ports', () => openAudiencePorts({ open, store, registry, config, logger }));
+  const audience = await use('audience ports', () =>
+    openAudiencePorts({ open, redis, store, registry, config, logger }),
+  );
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () => openAdminServer({ host, port, ready, metrics }));
+  await use('admin listener', () => openAdminServer({ host, port, ready, reasons: faults.reasons, metrics }));
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },

@@ -6,9 +6,9 @@ import type { Metrics } from '@playline/runtime';
 export interface GatewayMetrics {
   onAnswer(status: number): void;
   onAccepted(messages: number): void;
-  onRejected(code: RejectionCode): void;
-  /** Which way a batch was read: by the byte scan, or parsed because the scan left it undecided. */
-  onBatch(way: 'scan' | 'parse'): void;
+  onRejected(code: RejectionCode, errors: number): void;
+  /** A batch whose messages were all accepted, or not. */
+  onBatch(hasRejections: boolean): void;
   onPublished(seconds: number): void;
   onBytesInFlight(held: number): void;
   onConsent(outcome: ApplyOutcome): void;
@@ -21,20 +21,22 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const requests = metrics.counter('gateway_requests_total', 'Answers by status', ['status']);
   const accepted = metrics.counter('gateway_messages_accepted_total', 'Messages acknowledged to clients');
   const rejected = metrics.counter('gateway_rejections_total', 'Rejection errors by code', ['code']);
-  const batches = metrics.counter('gateway_batches_total', 'Batches by the way they were read', ['way']);
+  const batches = metrics.counter('gateway_batches_total', 'Batches by whether all messages were accepted', [
+    'verdict',
+  ]);
   const publish = metrics.histogram('gateway_publish_seconds', 'From send to acknowledgement', {
     bucketsSeconds: PUBLISH_BUCKETS_S,
   });
   const held = metrics.gauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers');
   const consents = metrics.counter('gateway_consents_total', 'Consent changes on the log, by outcome', ['outcome']);
   // Looking a label up costs more than counting, and each request counts these two.
-  const ways = { scan: batches.labels('scan'), parse: batches.labels('parse') };
+  const [clean, mixed] = [batches.labels('accepted'), batches.labels('rejections')];
   const ok = requests.labels('200');
   return {
     onAnswer: (status) => (status === 200 ? ok : requests.labels(String(status))).inc(),
     onAccepted: (messages) => accepted.inc(messages),
-    onRejected: (code) => rejected.inc({ code }),
-    onBatch: (way) => ways[way].inc(),
+    onRejected: (code, errors) => rejected.inc({ code }, errors),
+    onBatch: (hasRejections) => (hasRejections ? mixed : clean).inc(),
     onPublished: (seconds) => publish.observe(seconds),
     onBytesInFlight: (bytes) => held.set(bytes),
     onConsent: (outcome) => consents.inc({ outcome }),

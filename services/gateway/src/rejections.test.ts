@@ -6,7 +6,6 @@ import { type BatchRejections, createPublishRejections, type PublishRejectionsOp
 import { createTestProducer } from './test/open-gateway.ts';
 
 const TOPIC = 'test.audience.rejections.v1';
-const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 const BYTES_MAX = 10_000;
 const rejection: RejectionRecord = {
   environmentId: 'demo-test',
@@ -39,7 +38,7 @@ function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
     [...(await metrics.text()).matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0);
   return {
     producer,
-    publish: (batch: BatchRejections) => publish(batch, TRACEPARENT),
+    publish: (batch: BatchRejections, logBytesMax = Number.POSITIVE_INFINITY) => publish(batch, logBytesMax),
     heldBytes: () => sumOf(/^gateway_rejections_bytes_held\S* (\S+)$/gm),
     dropped: (reason = '') => sumOf(new RegExp(`^gateway_rejections_dropped_total\\S*${reason}\\S* (\\S+)$`, 'gm')),
     sentCount: () => producer.sent.reduce((sum, { records }) => sum + records.length, 0),
@@ -52,14 +51,27 @@ describe('the way of rejections to the log', () => {
     publish({ records: [rejection, { ...rejection, field: 'type' }], omitted: 0 });
     const records = producer.sent[0]?.records ?? [];
     expect(records.map(({ topic, key, headers }) => [topic, key?.toString(), headers])).toEqual([
-      [TOPIC, 'demo-test', { traceparent: TRACEPARENT }],
-      [TOPIC, 'demo-test', { traceparent: TRACEPARENT }],
+      // The trace stands in the value.
+      [TOPIC, 'demo-test', undefined],
+      [TOPIC, 'demo-test', undefined],
     ]);
     expect(records.map(({ value }) => schemaIdOf(value))).toEqual([3, 3]);
     expect(records.map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)))).toEqual([
       rejection,
       { ...rejection, field: 'type' },
     ]);
+  });
+
+  it('takes no more of the log than the batch may, tells of the first errors and counts the rest', async () => {
+    const { publish, producer, dropped, sentCount } = openPublisher();
+    publish(batchOf(50), 1_000);
+    const bytes = producer.sent[0]!.records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0);
+    expect(bytes).toBeLessThanOrEqual(1_000);
+    expect(bytes).toBeGreaterThan(700);
+    expect(await dropped('batch')).toBe(50 - sentCount());
+    publish(batchOf(1), 0);
+    expect(producer.sent).toHaveLength(1);
+    expect(await dropped('batch')).toBe(51 - sentCount());
   });
 
   it('holds no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec, TOPICS } from '@playline/contracts';
-import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { Closable, KafkaSecurity, Logger, Metrics } from '@playline/runtime';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { Config } from './config.ts';
-import { openSchemaIds, type SchemaIdSource } from './schema-ids.ts';
+import { BATCH_HEAD_BYTES, RECORD_FRAME_BYTES } from './log-bytes.ts';
+import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
 
 /** What one batch has to tell about its rejected messages. */
 export interface BatchRejections {
@@ -12,8 +13,11 @@ export interface BatchRejections {
   readonly omitted: number;
 }
 
-/** Tells of a batch that has been answered. Returns at once and never throws: ingest does not depend on it. */
-export type PublishRejections = (rejections: BatchRejections, traceparent: string) => void;
+/**
+ * Tells of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
+ * @param logBytesMax what it may take on the log: errors beyond it are told of by nobody
+ */
+export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
 
 export interface PublishRejectionsOptions {
   /** Not the producer of accepted messages: a topic of rejections without a leader must not hold those up. */
@@ -64,17 +68,17 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
     }
   };
 
-  const publish: PublishRejections = ({ records, omitted }, traceparent) => {
+  const publish: PublishRejections = ({ records, omitted }, logBytesMax) => {
     drop('batch', omitted);
     const id = schemaId();
     if (id === null) return drop('schema', records.length);
-    const taken = encodeWithin(bytesMax - held, records, { topic, schemaId: id, traceparent });
-    drop('budget', records.length - taken.records.length);
+    const taken = encodeWithin({ memory: bytesMax - held, log: logBytesMax }, records, { topic, schemaId: id });
+    drop(taken.isLogFull ? 'batch' : 'budget', records.length - taken.records.length);
     if (taken.records.length > 0) send(taken.records, taken.bytes);
   };
-  return (batch, traceparent) => {
+  return (batch, logBytesMax) => {
     try {
-      publish(batch, traceparent);
+      publish(batch, logBytesMax);
     } catch {
       // A record that cannot be encoded is a mistake of ours; the batch has been answered.
       drop('fault', batch.records.length);
@@ -82,24 +86,32 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
   };
 }
 
-/** Encodes the first records that fit into `room` bytes, and one more at most: under a flood a drop must cost little. */
+interface Room {
+  /** Bytes left in memory. */
+  memory: number;
+  /** Bytes that the log may take for this batch. */
+  log: number;
+}
+
+/** Encodes the first records that fit, and one more at most: under a flood a drop must cost little. */
 function encodeWithin(
-  room: number,
+  room: Room,
   records: readonly RejectionRecord[],
-  { topic, schemaId, traceparent }: { topic: string; schemaId: number; traceparent: string },
-): { records: OutgoingRecord[]; bytes: number } {
-  const headers = { traceparent };
+  { topic, schemaId }: { topic: string; schemaId: number },
+): { records: OutgoingRecord[]; bytes: number; isLogFull: boolean } {
   const taken: OutgoingRecord[] = [];
   let bytes = 0;
+  let logBytes = BATCH_HEAD_BYTES;
   for (const record of records) {
     const key = Buffer.from(record.environmentId);
     const value = frameRecord(schemaId, rejectionCodec.encode(record));
-    const size = value.length + key.length + RECORD_OVERHEAD_BYTES;
-    if (bytes + size > room) break;
-    taken.push({ topic, key, value, headers });
-    bytes += size;
+    const size = value.length + key.length;
+    logBytes += size + RECORD_FRAME_BYTES;
+    if (logBytes > room.log || bytes + size + RECORD_OVERHEAD_BYTES > room.memory) break;
+    taken.push({ topic, key, value });
+    bytes += size + RECORD_OVERHEAD_BYTES;
   }
-  return { records: moveOut(taken), bytes };
+  return { records: moveOut(taken), bytes, isLogFull: logBytes > room.log };
 }
 
 /** Moves the bytes into one buffer of their own: slices of the pool that Node shares keep kilobytes alive each. */
@@ -117,19 +129,31 @@ function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
 /** A healthy flush takes milliseconds, and the drain's time belongs to what was accepted. */
 const CLOSE_MAX_MS = 1_000;
 
+/** The brokers and how they are connected to. */
+interface KafkaAddress {
+  brokers: string[];
+  security: KafkaSecurity;
+  onFault: (fault: unknown) => void;
+}
+
 /** Opens the way of rejections with a producer and a schema id of its own; the gateway is ready without either. */
 export async function openRejections(options: {
-  openProducer(options: { brokers: string[]; clientId: string; topics: string[]; logger: Logger }): Promise<Producer>;
+  openProducer(options: KafkaAddress & { clientId: string; topics: string[]; logger: Logger }): Promise<Producer>;
+  kafka: KafkaAddress;
   registry: SchemaIdSource;
-  config: Pick<Config, 'KAFKA_BROKERS' | 'TOPIC_PREFIX'>;
+  config: Pick<Config, 'TOPIC_PREFIX'>;
   metrics: Metrics;
   logger: Logger;
 }): Promise<Closable & { readonly publish: PublishRejections }> {
   const { config, logger } = options;
   const topic = config.TOPIC_PREFIX + TOPICS.rejections.name;
-  const brokers = config.KAFKA_BROKERS;
-  const producer = await options.openProducer({ brokers, clientId: 'gateway-rejections', topics: [topic], logger });
-  const schema = openSchemaIds(options.registry, { rejections: `${topic}-value` }, logger);
+  const producer = await options.openProducer({
+    ...options.kafka,
+    clientId: 'gateway-rejections',
+    topics: [topic],
+    logger,
+  });
+  const schema = openSchemaIds(options.registry, { rejections: writtenSchemaOf(topic, rejectionCodec) }, logger);
   const schemaId = () => schema.current()?.rejections ?? null;
   return {
     publish: createPublishRejections({ producer, topic, schemaId, metrics: options.metrics }),

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { TOPICS } from '@playline/contracts';
+import { identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface SchemaIds {
@@ -7,17 +7,32 @@ export interface SchemaIds {
   readonly identityLinks: number;
 }
 
+/** A schema that this process writes, and where it is registered. */
+export interface WrittenSchema {
+  readonly subject: string;
+  /** Its text. The encoder writes by it, whatever newer version the subject has got meanwhile. */
+  readonly schema: string;
+}
+
+/** @param topic with its prefix */
+export function writtenSchemaOf(topic: string, { schema }: { readonly schema: string }): WrittenSchema {
+  return { subject: `${topic}-value`, schema };
+}
+
 /** What the records of messages are called on the log and in the registry. */
-export function topicNamesOf(prefix: string): { topics: string[]; subjects: Record<keyof SchemaIds, string> } {
+export function topicNamesOf(prefix: string): { topics: string[]; schemas: Record<keyof SchemaIds, WrittenSchema> } {
   const [messages, identityLinks] = [prefix + TOPICS.messages.name, prefix + TOPICS.identityLinks.name];
-  const subjects = { messages: `${messages}-value`, identityLinks: `${identityLinks}-value` };
-  return { topics: [messages, identityLinks], subjects };
+  const schemas = {
+    messages: writtenSchemaOf(messages, messageRecordCodec),
+    identityLinks: writtenSchemaOf(identityLinks, identityLinkCodec),
+  };
+  return { topics: [messages, identityLinks], schemas };
 }
 
 /** The registry as far as the gateway needs it. */
 export interface SchemaIdSource {
-  /** Id of the latest schema of a subject. */
-  idOf(subject: string): Promise<number>;
+  /** The id under which exactly this text is registered. @throws when it is not, or cannot be asked for */
+  idOf(subject: string, schema: string): Promise<number>;
 }
 
 /** The ids, once the registry has told them; null until then. */
@@ -31,20 +46,20 @@ const RETRY_MS = 1000;
 /** Asks for all ids until the registry answers, then never again: a registry that is down later stops nothing. */
 export function openSchemaIds<Name extends string>(
   source: SchemaIdSource,
-  subjects: Readonly<Record<Name, string>>,
+  schemas: Readonly<Record<Name, WrittenSchema>>,
   logger: Logger,
 ): SchemaIdCache<Name> {
-  const names = Object.keys(subjects) as Name[];
+  const names = Object.keys(schemas) as Name[];
   let ids: Readonly<Record<Name, number>> | null = null;
   const closed = new AbortController();
   const ask = async () => {
     while (!closed.signal.aborted) {
       try {
-        const found = await Promise.all(names.map(async (name) => [name, await source.idOf(subjects[name])]));
+        const found = await Promise.all(names.map(async (name) => [name, await askId(source, schemas[name])]));
         ids = Object.fromEntries(found) as Record<Name, number>;
         return;
       } catch (error) {
-        logger.warn({ error }, 'the schema registry does not answer yet');
+        logger.warn({ error }, 'the schema registry does not give the ids yet');
       }
       await delay(RETRY_MS, undefined, { signal: closed.signal }).catch(() => {});
     }
@@ -52,3 +67,5 @@ export function openSchemaIds<Name extends string>(
   void ask();
   return { current: () => ids, close: () => closed.abort() };
 }
+
+const askId = (source: SchemaIdSource, { subject, schema }: WrittenSchema) => source.idOf(subject, schema);

@@ -1,5 +1,5 @@
 import { IDENTITY_TYPES } from '@playline/contracts';
-import { settings } from '@playline/runtime';
+import { kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** A list of text for each environment: `{"demo-production":["player"]}`. */
@@ -25,9 +25,9 @@ export const configSchema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port().default(8082),
-  KAFKA_BROKERS: settings.brokers(),
-  SCHEMA_REGISTRY_URL: settings.url(),
-  REDIS_URL: settings.url(),
+  ...kafkaSettings,
+  ...registrySettings,
+  ...redisSettings,
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('identity-linker'),

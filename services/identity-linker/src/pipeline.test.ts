@@ -128,7 +128,7 @@ describe('the linker', () => {
     const reasons = bench.log.records(`${LINKS}.dead`).map(({ headers }) => String(headers.reason));
     expect(reasons.sort()).toEqual([
       ...['blank id', 'blank id', 'no schema id', 'not a record of schema 7', 'not an environment id'],
-      ...['schema 99 is not the one of a link fact', 'time out of range', 'time out of range', 'unknown identity kind'],
+      ...['schema 99: not in the registry', 'time out of range', 'time out of range', 'unknown identity kind'],
     ]);
     expect(bench.decisions()).toHaveLength(1);
     await linker.close();

@@ -1,3 +1,4 @@
+import type { SchemaSource } from '@playline/contracts';
 import type { ReadinessChecks } from '@playline/http';
 import {
   type Applied,
@@ -19,7 +20,7 @@ import {
 } from '@playline/stream';
 import { createLinkerMetrics } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
-import { createDecodeFact, type SchemaSource } from './steps/decode-fact.ts';
+import { createDecodeFact } from './steps/decode-fact.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
 import { paceParked } from './steps/pace-parked.ts';
 import { createPublication, createPublish } from './steps/publish.ts';
@@ -30,6 +31,7 @@ export interface LinkerParts {
   producer: Producer;
   /** Opens the consumer of the link topic. */
   openConsumer(handler: BatchHandler): Promise<Consumer>;
+  /** Texts of the schemas that link facts were written with. */
   schemaOf: SchemaSource;
   /** Id of the decisions' schema. */
   decisionSchemaId(): Promise<number>;

@@ -1,46 +1,113 @@
+import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
+import {
+  type KafkaSecurity,
+  type StoreFetch,
+  type TlsOptions,
+  toClickHouse,
+  toKafka,
+  toRedis,
+  toRegistry,
+} from '@playline/runtime';
 import type { ClickHouseAccount } from './clickhouse-query.ts';
 import { UnreachableError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
 import { readStack } from './stack-file.ts';
 
+type OnFault = { readonly onFault: (fault: unknown) => void };
+
+/** What a command's clients of Redis are told. */
+export interface RedisAddress extends OnFault {
+  readonly url: string;
+  readonly tls?: TlsOptions;
+}
+
+/** What a command's clients of Kafka are told. */
+export interface KafkaAddress extends OnFault {
+  readonly brokers: readonly string[];
+  readonly security?: KafkaSecurity;
+}
+
+/** What a command's questions to the schema registry are told. */
+export interface RegistryAddress extends OnFault {
+  readonly url: string;
+  readonly fetch?: StoreFetch;
+}
+
 /** Where the stores are that a command works with; each throws UnreachableError when nobody has told. */
 export interface Addresses {
-  redis(): string;
-  kafka(): readonly string[];
-  registry(): string;
+  redis(): RedisAddress;
+  kafka(): KafkaAddress;
+  registry(): RegistryAddress;
   clickhouse(): ClickHouseAccount;
 }
 
-/**
- * The environment's addresses when it has any of them, else those of the stack that runs from `folder`. Never a mixture:
- * the log of one deployment and the Redis of another would be written to.
- */
-export function createAddresses(config: OperatorConfig, folder: string): Addresses {
+/** The environment's address of a store, or the stack's. */
+type Find = <V, A>(
+  name: string,
+  given: V | undefined,
+  ways: { given: (value: V) => A; ofStack: () => A | undefined },
+) => A;
+
+function createFind(config: OperatorConfig): Find {
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL } = config;
   const isGiven = [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
-  const find = <T>(name: string, given: T | undefined, ofStack: () => T | undefined): T => {
-    const value = isGiven ? given : ofStack();
-    if (value !== undefined) return value;
+  return (name, given, ways) => {
+    const ofEnvironment = () => (given === undefined ? undefined : ways.given(given));
+    const address = isGiven ? ofEnvironment() : ways.ofStack();
+    if (address !== undefined) return address;
     throw new UnreachableError(
       isGiven
         ? `${name} is not set, but other addresses are`
         : `no stack runs here: start it (npm run up) or set ${name}`,
     );
   };
+}
+
+/**
+ * The environment's addresses when it has any of them, else those of the stack that runs from `folder`. Never a mixture:
+ * the log of one deployment and the Redis of another would be written to.
+ * @param faults told of every fault of a connection; nobody is without it
+ */
+export function createAddresses(
+  config: OperatorConfig,
+  folder: string,
+  faults: ConnectionFaults = createConnectionFaults({ warn: () => {} }),
+): Addresses {
+  const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL } = config;
+  const find = createFind(config);
+  const stack = () => readStack(folder);
+  const [onRedis, onKafka, onRegistry] = [faults.of('Redis'), faults.of('Kafka'), faults.of('the schema registry')];
   return {
-    redis: () => find('REDIS_URL', REDIS_URL, () => readStack(folder).redis),
-    kafka: () => find<readonly string[]>('KAFKA_BROKERS', KAFKA_BROKERS, () => readStack(folder).kafka),
-    registry: () => find('SCHEMA_REGISTRY_URL', SCHEMA_REGISTRY_URL, () => readStack(folder).registry),
-    clickhouse: () => find('CLICKHOUSE_URL', toAccount(config), () => readStack(folder).clickhouse),
+    redis: () => ({
+      ...find('REDIS_URL', REDIS_URL, {
+        given: (url) => toRedis({ ...config, REDIS_URL: url }),
+        ofStack: () => toUrl(stack().redis),
+      }),
+      onFault: onRedis,
+    }),
+    kafka: () => ({
+      ...find<string[], Omit<KafkaAddress, 'onFault'>>('KAFKA_BROKERS', KAFKA_BROKERS, {
+        given: (brokers) => toKafka({ ...config, KAFKA_BROKERS: brokers }),
+        ofStack: () => toBrokers(stack().kafka),
+      }),
+      onFault: onKafka,
+    }),
+    registry: () => ({
+      ...find<string, Omit<RegistryAddress, 'onFault'>>('SCHEMA_REGISTRY_URL', SCHEMA_REGISTRY_URL, {
+        given: (url) => toRegistry({ ...config, SCHEMA_REGISTRY_URL: url }),
+        ofStack: () => toUrl(stack().registry),
+      }),
+      onFault: onRegistry,
+    }),
+    clickhouse: () => ({
+      ...find<string, ClickHouseAccount>('CLICKHOUSE_URL', CLICKHOUSE_URL, {
+        given: (url) => toClickHouse({ ...config, CLICKHOUSE_URL: url }),
+        ofStack: () => stack().clickhouse,
+      }),
+      onFault: faults.of('ClickHouse'),
+    }),
   };
 }
 
-function toAccount(config: OperatorConfig): ClickHouseAccount | undefined {
-  const {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USER: user,
-    CLICKHOUSE_PASSWORD: password,
-    CLICKHOUSE_DATABASE: database,
-  } = config;
-  return url === undefined ? undefined : { url, user, password, database };
-}
+const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
+const toBrokers = (brokers: string[] | undefined) => (brokers === undefined ? undefined : { brokers });

@@ -1,9 +1,14 @@
+import type { StoreFetch, StoreRequest } from '@playline/runtime';
+
 /** An account of ClickHouse and the database that its questions are about. */
 export interface ClickHouseAccount {
   readonly url: string;
   readonly user: string;
   readonly password: string;
   readonly database: string;
+  /** How it is asked: by itself without an authority of its own. */
+  readonly fetch?: StoreFetch;
+  readonly onFault?: (fault: unknown) => void;
 }
 
 /** Asks one question; rows come as they are read, each an array of its columns. Large integers come as text. */
@@ -14,8 +19,37 @@ const QUERY_MAX_MS = 300_000;
 /** Lists of up to some thousand ids are part of a question; the engine's own bound is 256 KiB. */
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
+/** What ClickHouse answered instead of rows. */
+class ClickHouseFault extends Error {
+  override readonly name = 'ClickHouseFault';
+  readonly code: string;
+
+  constructor(status: number, code: string, answer: string) {
+    super(`ClickHouse answered ${status}: ${answer.slice(0, 500)}`);
+    this.code = code;
+  }
+}
+
+/** Asks one question. @throws Error of the network, or with what ClickHouse answered */
+export async function askClickHouse(
+  { fetch: ask = fetch, onFault }: Pick<ClickHouseAccount, 'fetch' | 'onFault'>,
+  url: URL,
+  request: StoreRequest,
+): Promise<Response> {
+  try {
+    const response = await ask(url, request);
+    if (response.ok) return response;
+    const code = response.headers.get('x-clickhouse-exception-code') ?? '';
+    throw new ClickHouseFault(response.status, code, await response.text());
+  } catch (fault) {
+    onFault?.(fault);
+    throw fault;
+  }
+}
+
 /** @throws Error of the network, or with what ClickHouse answered */
-export function createQueryRows({ url: base, user, password, database }: ClickHouseAccount): QueryRows {
+export function createQueryRows(account: ClickHouseAccount): QueryRows {
+  const { url: base, user, password, database } = account;
   return async function* query(sql) {
     const url = new URL(base);
     url.searchParams.set('database', database);
@@ -23,9 +57,12 @@ export function createQueryRows({ url: base, user, password, database }: ClickHo
     url.searchParams.set('output_format_json_quote_64bit_integers', '1');
     const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
     const body = `${sql} FORMAT JSONCompactEachRow`;
-    const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(QUERY_MAX_MS) });
-    if (!response.ok)
-      throw new Error(`ClickHouse answered ${response.status}: ${(await response.text()).slice(0, 500)}`);
+    const response = await askClickHouse(account, url, {
+      method: 'POST',
+      headers,
+      body,
+      signal: AbortSignal.timeout(QUERY_MAX_MS),
+    });
     for await (const line of readLines(response)) yield parseRow(line);
   };
 }

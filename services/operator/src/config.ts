@@ -1,15 +1,18 @@
-import { settings } from '@playline/runtime';
+import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the operator's commands; a command that needs an address that nobody has told says so. */
 export const configSchema = z.object({
-  REDIS_URL: settings.url().optional(),
-  KAFKA_BROKERS: settings.brokers().optional(),
-  SCHEMA_REGISTRY_URL: settings.url().optional(),
-  CLICKHOUSE_URL: settings.url().optional(),
-  CLICKHOUSE_USER: settings.text().default('operator'),
-  CLICKHOUSE_PASSWORD: z.string().default(''),
-  CLICKHOUSE_DATABASE: settings.text().default('playline'),
+  ...redisSettings,
+  REDIS_URL: redisSettings.REDIS_URL.optional(),
+  ...kafkaSettings,
+  KAFKA_BROKERS: kafkaSettings.KAFKA_BROKERS.optional(),
+  ...registrySettings,
+  SCHEMA_REGISTRY_URL: registrySettings.SCHEMA_REGISTRY_URL.optional(),
+  ...clickhouseSettings,
+  CLICKHOUSE_URL: clickhouseSettings.CLICKHOUSE_URL.optional(),
+  CLICKHOUSE_USER: clickhouseSettings.CLICKHOUSE_USER.default('operator'),
+  CLICKHOUSE_DATABASE: clickhouseSettings.CLICKHOUSE_DATABASE.default('playline'),
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
   /** As the linkers have it: offsets of another generation mean other facts. */

@@ -2,6 +2,7 @@ import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { openRedisConsentStore } from '@playline/consent/redis';
 import { TOPICS } from '@playline/contracts';
 import { openRedisErasureHolds } from '@playline/erasure/redis';
+import { createConnectionFaults } from '@playline/errors';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import * as log from '@playline/stream/kafka';
@@ -25,22 +26,23 @@ const terminal: Terminal = {
 
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
-  const addresses = createAddresses(config, folder);
+  const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
+  const addresses = createAddresses(config, folder, faults);
   const { redis, kafka, registry } = addresses;
   const topic = config.TOPIC_PREFIX + TOPICS.accessKeys.name;
   const openLog = async () => {
-    const [brokers, schemas] = [kafka(), log.createSchemaRegistry({ url: registry() })];
-    const producer = await log.openProducer({ brokers, clientId: 'operator', topics: [topic] });
-    return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ brokers, topic }) });
+    const schemas = log.createSchemaRegistry(registry());
+    const producer = await log.openProducer({ ...kafka(), clientId: 'operator', topics: [topic] });
+    return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ ...kafka(), topic }) });
   };
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const keys = createKeysCommand({
-    openView: async () => openRedisKeyStore({ url: redis() }),
+    openView: async () => openRedisKeyStore(redis()),
     openLog,
     prefix: config.ACCESS_KEY_PREFIX,
-    publish: (changed) => publishDemoKey({ folder, redisUrl: redis() }, changed),
+    publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
   });
   const commands = [
     keys,

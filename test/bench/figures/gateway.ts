@@ -1,9 +1,10 @@
-import type { Bench, Figure, Row } from '../figure.ts';
+import type { Bar, Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
 import { loadOn, openGateway, openPeer, peerEnvironment, type Server, warmUp } from '../gateway-servers.ts';
 import type { LoadFigure } from '../load.ts';
 import { memoryPeakMibOf } from '../processes.ts';
+import { TRAFFICS, type Traffic } from '../traffic.ts';
 
 /** A batch size, as many connections as keep one core busy with it, and what the ratio to the reference must be. */
 interface Size {
@@ -17,6 +18,10 @@ const SIZES: readonly Size[] = [
   { batchSize: 20, connections: 32, must: 4, aim: 6 },
   { batchSize: 100, connections: 16, must: 3, aim: 4.5 },
 ];
+/** One message a request is where a plain build has the least to do, and most clients begin. */
+const PLAIN_BAR: Bar = { of: 'ratio', bound: 'at least', must: 3.5 };
+/** What is left of the usual rate, of batches with one bad message and of ids that no cache has seen. */
+const TRAFFIC_MUST: Readonly<Partial<Record<Traffic, number>>> = { 'one bad a batch': 0.8, 'every id new': 0.85 };
 /** What the gateway may hold at saturation, with its bound of 16 MB in flight. */
 const MEMORY_MUST_MIB = 300;
 const MEMORY_AIM_MIB = 200;
@@ -24,6 +29,7 @@ const MEMORY_AIM_MIB = 200;
 interface Servers {
   gateway: Server;
   reference: Server;
+  plain: Server;
   bare: Server;
 }
 
@@ -40,6 +46,7 @@ export const gateway: Figure = {
       const servers = {
         gateway: keep(await openGateway(bench)),
         reference: keep(await openPeer('reference/gateway', bench)),
+        plain: keep(await openPeer('reference/plain', bench)),
         bare: keep(await openPeer('reference/http-server', bench)),
       };
       const produced = rateOf(await runFloor('produce', peerEnvironment(bench)));
@@ -47,15 +54,8 @@ export const gateway: Figure = {
       for (const size of SIZES) {
         const own = await measureSize(bench, servers, size);
         rows.push(...own);
-        rows.push(
-          toRow({
-            ...partsOf(size),
-            ours: own[0]?.ours ?? 0,
-            beside: 'floor: produce alone',
-            theirs: produced,
-            also: '',
-          }),
-        );
+        const row = { ...partsOf(size), ours: own[0]?.ours ?? 0, also: '' };
+        rows.push(toRow({ ...row, beside: 'floor: produce alone', theirs: produced }));
       }
       rows.push(toMemoryRow(servers));
       return rows;
@@ -65,9 +65,9 @@ export const gateway: Figure = {
   },
 };
 
-const partsOf = ({ batchSize }: Size) => ({
+const partsOf = ({ batchSize }: Size, traffic: Traffic = 'usual') => ({
   figure: 'gateway',
-  case: `batches of ${batchSize}`,
+  case: `batches of ${batchSize}${traffic === 'usual' ? '' : `, ${traffic}`}`,
   unit: 'events per CPU-second',
 });
 
@@ -82,29 +82,78 @@ function toMemoryRow({ gateway, reference }: Servers): Row {
 
 const rateOf = ({ events, cpuSeconds }: { events: number; cpuSeconds: number }) => events / cpuSeconds;
 
-/** Windows of each server, in turn with the other's, so that what else the machine does meets both. */
+/** Windows of each server and traffic, in turn with the others', so that what else the machine does meets all. */
 const ROUNDS = 3;
-const WINDOW_MS = 4_000;
+const SHAPE = { warmUpMs: 1_000, windowMs: 3_000 };
+
+/** The servers that answer the same requests. */
+const PEERS = ['gateway', 'reference', 'plain'] as const;
+type Peer = (typeof PEERS)[number];
+type Medians = Readonly<Record<Traffic, Readonly<Record<Peer, LoadFigure>>>>;
 
 async function measureSize(bench: Bench, servers: Servers, size: Size): Promise<Row[]> {
-  const [ownWindows, referenceWindows]: [LoadFigure[], LoadFigure[]] = [[], []];
-  const shape = { ...size, windowMs: WINDOW_MS };
-  await warmUp(servers.gateway, bench, size);
-  await warmUp(servers.reference, bench, size);
-  for (let round = 0; round < ROUNDS; round += 1) {
-    ownWindows.push(await loadOn(servers.gateway, bench, shape));
-    referenceWindows.push(await loadOn(servers.reference, bench, shape));
-  }
-  const [own, reference] = [medianOf(ownWindows), medianOf(referenceWindows)];
-  const bare = await loadOn(servers.bare, bench, shape);
+  for (const peer of PEERS) await warmUp(servers[peer], bench, size);
+  const traffics = TRAFFICS.filter((traffic) => size.batchSize > 1 || traffic !== 'one bad a batch');
+  const medians = await measureInTurn(traffics, (peer, traffic) =>
+    loadOn(servers[peer], bench, { ...size, ...SHAPE, traffic }),
+  );
+  const bare = await loadOn(servers.bare, bench, { ...size, ...SHAPE });
   const parsed = await runFloor('parse', { BATCH_SIZE: String(size.batchSize) });
-  const row = { ...partsOf(size), ours: rateOf(own) };
-  const bar = { of: 'ratio', bound: 'at least', must: size.must, aim: size.aim } as const;
-  const also = `${describe(own, servers.gateway)}; reference: ${describe(reference, servers.reference)}`;
+  const row = { ...partsOf(size), ours: rateOf(medians.usual.gateway), also: '' };
   return [
-    toRow({ ...row, beside: 'reference', theirs: rateOf(reference), also, bars: [bar] }),
-    toRow({ ...row, beside: 'floor: read and answer', theirs: rateOf(bare), also: '' }),
-    toRow({ ...row, beside: 'floor: JSON.parse alone', theirs: rateOf(parsed), also: '' }),
+    ...toPeerRows(size, medians.usual, servers),
+    toRow({ ...row, beside: 'floor: read and answer', theirs: rateOf(bare) }),
+    toRow({ ...row, beside: 'floor: JSON.parse alone', theirs: rateOf(parsed) }),
+    ...traffics.filter((traffic) => traffic !== 'usual').flatMap((traffic) => toTrafficRows(size, traffic, medians)),
+  ];
+}
+
+async function measureInTurn(
+  traffics: readonly Traffic[],
+  load: (peer: Peer, traffic: Traffic) => Promise<LoadFigure>,
+): Promise<Medians> {
+  const windows = new Map<string, LoadFigure[]>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const traffic of traffics) {
+      for (const peer of PEERS) {
+        // Peers stand beside the other traffics with one window each: no bar is about them there.
+        if (peer !== 'gateway' && traffic !== 'usual' && round > 0) continue;
+        const name = `${traffic} ${peer}`;
+        windows.set(name, [...(windows.get(name) ?? []), await load(peer, traffic)]);
+      }
+    }
+  }
+  const medianFor = (traffic: Traffic, peer: Peer) => medianOf(windows.get(`${traffic} ${peer}`) ?? []);
+  const ofPeers = (traffic: Traffic) => Object.fromEntries(PEERS.map((peer) => [peer, medianFor(traffic, peer)]));
+  return Object.fromEntries(traffics.map((traffic) => [traffic, ofPeers(traffic)])) as unknown as Medians;
+}
+
+/** The usual traffic beside both references. */
+function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[] {
+  const row = { ...partsOf(size), ours: rateOf(usual.gateway) };
+  const bar = { of: 'ratio', bound: 'at least', must: size.must, aim: size.aim } as const;
+  const own = describe(usual.gateway, servers.gateway);
+  const besideOf = (peer: 'reference' | 'plain') => ({
+    ...{ ...row, beside: peer === 'plain' ? 'plain express' : peer, theirs: rateOf(usual[peer]) },
+    also: `${own}; ${peer}: ${describe(usual[peer], servers[peer])}`,
+  });
+  const plain = toRow(besideOf('plain'));
+  return [
+    toRow({ ...besideOf('reference'), bars: [bar] }),
+    size.batchSize === 1 ? { ...plain, bars: [PLAIN_BAR] } : plain,
+  ];
+}
+
+/** Another traffic beside the usual one of the same run, and beside both references. */
+function toTrafficRows(size: Size, traffic: Traffic, medians: Medians): Row[] {
+  const { gateway, reference, plain } = medians[traffic];
+  const row = { ...partsOf(size, traffic), ours: rateOf(gateway), also: '' };
+  const usual = toRow({ ...row, beside: 'its usual traffic', theirs: rateOf(medians.usual.gateway) });
+  const must = TRAFFIC_MUST[traffic];
+  return [
+    must === undefined ? usual : { ...usual, bars: [{ of: 'ratio', bound: 'at least', must }] },
+    toRow({ ...row, beside: 'reference', theirs: rateOf(reference) }),
+    toRow({ ...row, beside: 'plain express', theirs: rateOf(plain) }),
   ];
 }
 

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import { type Admin, Kafka, logLevel } from 'kafkajs';
+import type { Admin } from 'kafkajs';
 import type { Bar, Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
 import { findFreePort } from '../free-port.ts';
+import { createKafka } from '../kafka-client.ts';
 import { pairGrowing, pairRandom, pairStrangers, prepareLinks } from '../link-facts.ts';
 import { type PreparedRecord, publish } from '../prepared-records.ts';
 import {
@@ -38,7 +39,7 @@ export const linker: Figure = {
     const group = `${bench.topicPrefix}identity-linker`;
     const settings = { CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort), SESSION_TIMEOUT_MS };
     const measured = openService('identity-linker', { ...bench.environment, ...settings });
-    const admin = new Kafka({ clientId: 'bench', brokers: bench.stores.kafka, logLevel: logLevel.NOTHING }).admin();
+    const admin = createKafka('bench', bench.stores.kafka).admin();
     await admin.connect();
     try {
       await waitUntilReady(measured, adminPort);

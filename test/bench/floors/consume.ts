@@ -1,12 +1,9 @@
 /** Floor: nothing but the consumer's client: counts `EVENTS` records of a topic from its beginning. */
-import { Kafka, logLevel } from 'kafkajs';
+import { logLevel } from 'kafkajs';
+import { createKafka } from '../kafka-client.ts';
 
 const wanted = Number(process.env.EVENTS);
-const kafka = new Kafka({
-  clientId: 'floor',
-  brokers: (process.env.KAFKA_BROKERS ?? '').split(','),
-  logLevel: logLevel.ERROR,
-});
+const kafka = createKafka('floor', (process.env.KAFKA_BROKERS ?? '').split(','), logLevel.ERROR);
 const consumer = kafka.consumer({ groupId: process.env.CONSUMER_GROUP ?? 'floor', maxWaitTimeInMs: 200 });
 await consumer.connect();
 await consumer.subscribe({ topic: process.env.BENCH_TOPIC ?? '', fromBeginning: true });

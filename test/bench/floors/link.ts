@@ -1,15 +1,12 @@
 /** Floor of the linker: reads `EVENTS` records with the bare client, one pipelined HSET each, and commits each batch. */
 import { Redis } from 'ioredis';
-import { Kafka, logLevel } from 'kafkajs';
+import { logLevel } from 'kafkajs';
+import { createKafka } from '../kafka-client.ts';
 
 const wanted = Number(process.env.EVENTS);
 const name = process.env.BENCH_KEY ?? 'test-floor';
 const redis = new Redis(process.env.REDIS_URL ?? '');
-const kafka = new Kafka({
-  clientId: 'floor',
-  brokers: (process.env.KAFKA_BROKERS ?? '').split(','),
-  logLevel: logLevel.ERROR,
-});
+const kafka = createKafka('floor', (process.env.KAFKA_BROKERS ?? '').split(','), logLevel.ERROR);
 const consumer = kafka.consumer({ groupId: process.env.CONSUMER_GROUP ?? 'floor', maxWaitTimeInMs: 200 });
 await consumer.connect();
 await consumer.subscribe({ topic: process.env.BENCH_TOPIC ?? '', fromBeginning: true });

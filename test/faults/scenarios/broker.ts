@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { post } from '../world/post.ts';
 import type { Reached } from '../world/reached.ts';
-import type { ServiceProcess } from '../world/service-process.ts';
+import { isStopped, type ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { watchOutage } from './outage.ts';
 
 /** An outage goes on for up to this long behind the first refusal. */
 const FURTHER_MAX_MS = 3_000;
-
-/** Kernel's word that a process takes no more steps. */
-const isStopped = (pid: number) => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 async function openLoadedGateway(trial: Trial) {
   const gateway = await trial.start('gateway');

@@ -6,6 +6,8 @@ import { hostileBodies, oneBadAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped } from './broker.ts';
 import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
 import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
+import { leaderReplacedWhileWaiting } from './leader-replaced.ts';
+import { leadersMove } from './leaders.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
@@ -28,10 +30,16 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
 /** Faults of what stands behind the log. */
 export const LINKER_SCENARIOS: readonly Scenario[] = [engineKilled, redisAwayFromLinker, redisWiped, oldEventKept];
 
+/** Faults of a cluster of several brokers. */
+export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];
+
 /** Too long, or covered by others, for every run of the tests; part of `npm run faults`. */
 const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */
-export const SCENARIOS: readonly Scenario[] = [...GATEWAY_SCENARIOS, ...LINKER_SCENARIOS, ...FURTHER_SCENARIOS].sort(
-  (one, other) => one.fault - other.fault,
-);
+export const SCENARIOS: readonly Scenario[] = [
+  ...GATEWAY_SCENARIOS,
+  ...LINKER_SCENARIOS,
+  ...CLUSTER_SCENARIOS,
+  ...FURTHER_SCENARIOS,
+].sort((one, other) => one.fault - other.fault);

@@ -11,7 +11,7 @@ const BLOCK_AGE_MAX_MS = 100;
 /** The same in every process of a world: keys of identities must agree. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** What a service is told: every store through its wire. */
+/** What a service is told: every store through its wire, but for several brokers, which have none. */
 export function environmentOf(
   service: ServiceName,
   { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
@@ -20,7 +20,7 @@ export function environmentOf(
   const { engine, topicPrefix } = deployment;
   const environment: Record<string, string> = {
     LOG_LEVEL: 'info',
-    KAFKA_BROKERS: `127.0.0.1:${wires.kafka.port}`,
+    KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${wires.kafka.port}`,
     SCHEMA_REGISTRY_URL: through(stack.file.registry, wires.registry.port),
     REDIS_URL: through(stack.file.redis, wires.redis.port),
     CLICKHOUSE_URL: through(engine.url, wires.clickhouse.port),

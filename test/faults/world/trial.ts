@@ -37,6 +37,8 @@ export interface Scenario {
   readonly title: string;
   /** What is done, in a few words for the table. */
   readonly tried: string;
+  /** Brokers of the world that it needs; one unless it says otherwise. */
+  readonly brokers?: number;
   /** Processes of the consuming services beside it; one each unless it says otherwise. */
   readonly crew?: Crew;
   /**

@@ -33,6 +33,8 @@ export interface World {
   groupOf(service: ServiceName): string;
   /** Process id of a store; waits for it while the stack starts it again. */
   storePid(store: Store): Promise<number>;
+  /** The same for a broker by its id, from 1 on. */
+  brokerPid(id: number): Promise<number>;
   /** New topics, tables and groups, after a seed has left the old ones in doubt. Ends the crew. */
   renew(): Promise<void>;
   close(): Promise<void>;
@@ -106,6 +108,11 @@ class RunningWorld implements World {
     return waitFor(`${store} has a process`, () => this.stack.file.processes[store] ?? null);
   }
 
+  brokerPid(id: number): Promise<number> {
+    const name = id === 1 ? 'kafka' : `kafka-${id}`;
+    return waitFor(`${name} has a process`, () => this.stack.file.processes[name] ?? null);
+  }
+
   async #closeProcesses(): Promise<void> {
     await Promise.all([...this.#processes].map((child) => child.close()));
     this.#crew = [];
@@ -130,8 +137,15 @@ class RunningWorld implements World {
   }
 }
 
-/** Starts a world in a folder of its own. @param say told of progress */
-export async function openWorld(say: (line: string) => void = () => {}): Promise<World> {
+export interface WorldOptions {
+  /** Told of progress. */
+  say?: (line: string) => void;
+  /** Brokers of Kafka; one unless it says otherwise. Several have no wire before them. */
+  brokers?: number;
+}
+
+/** Starts a world in a folder of its own. */
+export async function openWorld({ say = () => {}, brokers = 1 }: WorldOptions = {}): Promise<World> {
   const parent = join(placesOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   await sweepStacks(placesOf, parent);
@@ -140,7 +154,8 @@ export async function openWorld(say: (line: string) => void = () => {}): Promise
   const ports = await openPortPool(folder);
   const wires = await openWires(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
   try {
-    stack = await startStack({ directory: folder, services: [], kafkaFrontPort: wires.kafka.port, say });
+    const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
+    stack = await startStack({ directory: folder, services: [], say, ...kafka });
     return new RunningWorld({ stack, wires, ports, folder, deployment: await openDeployment(stack) });
   } catch (error) {
     await stack?.stop();

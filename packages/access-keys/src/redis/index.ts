@@ -1,3 +1,5 @@
+import type { ConnectionOptions } from 'node:tls';
+import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
 import type { KeyRecord, KeyView } from '../key-store.ts';
 import { REMOVE, REPLACE, RESTORE } from './scripts.ts';
@@ -6,8 +8,12 @@ import { runInTurn } from './turn.ts';
 export interface RedisKeyStoreOptions {
   /** `redis://:password@host:port/database` */
   url: string;
+  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; tests use it, a deployment leaves it empty. */
   namespace?: string;
+  /** Told of every fault of the connection; it reconnects by itself. */
+  onFault?: (fault: Error) => void;
 }
 
 export interface RedisKeyStore extends KeyView {
@@ -31,17 +37,23 @@ const SCAN_COUNT = 1000;
  * `k:project:<id>` the hashes of all keys of a project, `k:complete` that all this is there, `k:turn` who changes it now.
  * Waits a second for Redis and opens all the same without it.
  */
-export async function openRedisKeyStore({ url, namespace = '' }: RedisKeyStoreOptions): Promise<RedisKeyStore> {
+export async function openRedisKeyStore(options: RedisKeyStoreOptions): Promise<RedisKeyStore> {
+  const { url, tls, namespace = '' } = options;
+  const pace = createReconnectPace('Redis', RECONNECT_MAX_MS);
   const redis = new Redis(url, {
+    ...(tls === undefined ? {} : { tls }),
     // A look-up must fail at once while Redis is away: the cached answer takes over, nothing may queue up.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_MAX_MS,
     socketTimeout: SILENCE_MAX_MS,
-    retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
+    retryStrategy: pace.waitMs,
   });
   // Every command reports its own fault; without a listener ioredis prints each reconnect to the console.
-  redis.on('error', () => {});
+  redis.on('error', (fault) => {
+    pace.heard(fault);
+    options.onFault?.(fault);
+  });
   await connectedWithin(redis, CONNECT_MAX_MS);
 
   const view = createKeyView(redis, createNames(namespace));

@@ -36,7 +36,7 @@ export function createClient(
 
 /** Puts timers and dates under the test's control, and nothing else: streams run as they do. */
 export function holdTime(): void {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
 }
 
 /** Lets time pass; every timer and everything that follows from it has happened afterwards. */

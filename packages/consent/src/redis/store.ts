@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
 import { type ConsentStore, MissingEpochFault, type PlacedConsent } from '../store.ts';
 import { createLayout } from './layout.ts';
@@ -7,6 +9,8 @@ import { fromReply, fromValue, toValue } from './wire.ts';
 export interface RedisConsentStoreOptions {
   /** With its password: `redis://:password@host:port/database` */
   url: string;
+  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; '' in a deployment, tests keep apart with it. */
   namespace?: string;
   /** Told of every fault of the connection; it reconnects by itself. */
@@ -59,8 +63,10 @@ export async function openRedisConsentStore(options: RedisConsentStoreOptions): 
   };
 }
 
-function connect({ url, onFault }: RedisConsentStoreOptions): Connection {
+function connect({ url, tls, onFault }: RedisConsentStoreOptions): Connection {
+  const pace = createReconnectPace('Redis', RECONNECT_DELAY_MAX_MS);
   const redis = new Redis(url, {
+    ...(tls === undefined ? {} : { tls }),
     lazyConnect: true,
     // A command whose connection broke fails: whether to try again is the caller's business.
     enableOfflineQueue: false,
@@ -68,10 +74,13 @@ function connect({ url, onFault }: RedisConsentStoreOptions): Connection {
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_DELAY_MAX_MS),
+    retryStrategy: pace.waitMs,
     scripts: { putConsent: { lua: PUT, numberOfKeys: 3 } },
   });
-  redis.on('error', (fault) => onFault?.(fault));
+  redis.on('error', (fault) => {
+    pace.heard(fault);
+    onFault?.(fault);
+  });
   return redis as Connection;
 }
 

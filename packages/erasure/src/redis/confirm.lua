@@ -1,10 +1,8 @@
-#!lua
 -- Makes a hold stand, when there is one.
--- KEYS  leases
 -- ARGV  erasure id
 -- Reply 1 when there is one, else 0
-local lease = redis.call('HGET', KEYS[1], ARGV[1])
+local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
 local cutoff = struct.unpack('>I6', lease)
-redis.call('HSET', KEYS[1], ARGV[1], struct.pack('>I6I6', cutoff, 0) .. string.sub(lease, 13))
+redis.call('HSET', LEASES, ARGV[1], struct.pack('>I6I6', cutoff, 0) .. string.sub(lease, FIRST_KEY))
 return 1

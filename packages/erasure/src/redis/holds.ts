@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
 import type { ErasureHolds, HoldName } from '../holds.ts';
 import { createLayout, type Layout } from './layout.ts';
@@ -7,6 +9,8 @@ import { fromMember, toLease, toMember } from './wire.ts';
 export interface RedisErasureHoldsOptions {
   /** With its password: `redis://:password@host:port/database` */
   url: string;
+  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; '' in a deployment, tests keep apart with it. The identity graph's must be the same. */
   namespace?: string;
   /** Told of every fault of the connection; it reconnects by itself. */
@@ -22,10 +26,11 @@ const RECONNECT_DELAY_MAX_MS = 500;
 const LAPSED_A_SWEEP_MAX = 1_000;
 
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const toScript = (file: string) => ({ lua: read('keep.lua') + read(file), numberOfKeys: 4 });
 const scripts = {
-  placeHold: { lua: read('place.lua'), numberOfKeys: 2 },
-  confirmHold: { lua: read('confirm.lua'), numberOfKeys: 1 },
-  releaseHold: { lua: read('release.lua'), numberOfKeys: 2 },
+  placeHold: toScript('place.lua'),
+  confirmHold: toScript('confirm.lua'),
+  releaseHold: toScript('release.lua'),
 };
 type Call = (...args: (string | Buffer | number)[]) => Promise<unknown>;
 /** The scripts as ioredis adds them: by their hash, and by their text where the server does not know them yet. */
@@ -40,11 +45,10 @@ export async function openRedisErasureHolds(options: RedisErasureHoldsOptions): 
     async place(hold) {
       // The list first: a hold that is not on it would never lapse; an entry without a hold does no harm.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
-      const keys = [layout.leasesOf(hold.environmentId), layout.holdsOf(hold.environmentId)];
-      await redis.placeHold(...keys, hold.erasureId, toLease(hold), hold.cutoffMs, ...hold.keys);
+      await redis.placeHold(...layout.keysOf(hold.environmentId), hold.erasureId, toLease(hold));
     },
     async confirm({ environmentId, erasureId }) {
-      return (await redis.confirmHold(layout.leasesOf(environmentId), erasureId)) === 1;
+      return (await redis.confirmHold(...layout.keysOf(environmentId), erasureId)) === 1;
     },
     release: async (name) => void (await release(redis, layout, { ...name, lapsedAtMs: '' })),
     async dropLapsed(nowMs) {
@@ -65,12 +69,13 @@ async function release(
   layout: Layout,
   { environmentId, erasureId, lapsedAtMs }: HoldName & { lapsedAtMs: number | '' },
 ): Promise<boolean> {
-  const keys = [layout.leasesOf(environmentId), layout.holdsOf(environmentId)];
-  return (await redis.releaseHold(...keys, erasureId, lapsedAtMs)) === 1;
+  return (await redis.releaseHold(...layout.keysOf(environmentId), erasureId, lapsedAtMs)) === 1;
 }
 
-function connect({ url, onFault }: RedisErasureHoldsOptions): Connection {
+function connect({ url, tls, onFault }: RedisErasureHoldsOptions): Connection {
+  const pace = createReconnectPace('Redis', RECONNECT_DELAY_MAX_MS);
   const redis = new Redis(url, {
+    ...(tls === undefined ? {} : { tls }),
     lazyConnect: true,
     // A command whose connection broke fails: whether to try again is the caller's business.
     enableOfflineQueue: false,
@@ -78,9 +83,12 @@ function connect({ url, onFault }: RedisErasureHoldsOptions): Connection {
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_DELAY_MAX_MS),
+    retryStrategy: pace.waitMs,
     scripts,
   });
-  redis.on('error', (fault) => onFault?.(fault));
+  redis.on('error', (fault) => {
+    pace.heard(fault);
+    onFault?.(fault);
+  });
   return redis as Connection;
 }

@@ -1,10 +1,10 @@
-#!lua
--- Puts a hold and raises the cut-offs that the identity graph reads, in one step.
--- KEYS  leases, holds
--- ARGV  erasure id, lease (wire.ts), cut-off as text, keys
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-for at = 4, #ARGV do
-  local known = tonumber(redis.call('HGET', KEYS[2], ARGV[at]) or nil)
-  if not known or known < tonumber(ARGV[3]) then redis.call('HSET', KEYS[2], ARGV[at], ARGV[3]) end
-end
+-- Puts a hold in the place of what this erasure held, and tells the identity graph, in one step.
+-- ARGV  erasure id, lease
+local id, lease = ARGV[1], ARGV[2]
+local known = redis.call('HGET', LEASES, id)
+if known then remove_holders(id, known) end
+redis.call('HSET', LEASES, id, lease)
+add_holders(id, lease)
+each_key(lease, tell_graph)
+if known then each_key(known, tell_graph) end
 return 1

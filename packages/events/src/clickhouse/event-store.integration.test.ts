@@ -250,6 +250,17 @@ describe('the event store in ClickHouse', () => {
     expect(await store.storedOffsets('events', range)).toEqual(new Set([7_000, 7_001]));
   });
 
+  it('does not take the row of a log that was lost for one of the log that has its offsets now', async () => {
+    const environmentId = 'test-replaced';
+    const before = record({ environmentId });
+    await insert(blockOf([before], 9_000), 'lost log');
+    const now = [blockOf([{ ...before, messageId: randomBytes(16), receivedAt: NOW_MS + 1 }], 9_000)];
+    const range = { partition: 2, start: 9_000, end: 9_001, rows: now };
+    expect(await store.storedOffsets('events', range)).toEqual(new Set());
+    await insert(now[0]!, 'log of now');
+    expect(await store.storedOffsets('events', range)).toEqual(new Set([9_000]));
+  });
+
   it('finds offsets by names that a statement would end at', async () => {
     const environmentId = "test-\\'); --";
     const rows = [blockOf([record({ environmentId, eventName: "a\\' OR 1\n\0 🎮" })], 8_000)];

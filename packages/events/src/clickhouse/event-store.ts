@@ -1,4 +1,6 @@
+import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
+import type { ConnectionOptions } from 'node:tls';
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
@@ -10,6 +12,10 @@ export interface ClickHouseTarget {
   user: string;
   password: string;
   database: string;
+  /** For `https://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
+  /** Told of every fault of a call as the client threw it. */
+  onFault?: (fault: unknown) => void;
 }
 
 /** Rows of one ClickHouse block at most; an insert of more would be several blocks under one token. */
@@ -31,19 +37,44 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
     database: target.database,
     request_timeout: REQUEST_TIMEOUT_MS,
     max_open_connections: CONNECTIONS_MAX,
+    // The client's own option for TLS knows no server name, and takes a client's certificate for a login.
+    ...(target.tls === undefined
+      ? {}
+      : { http_agent: new Agent({ ...target.tls, keepAlive: true, maxSockets: CONNECTIONS_MAX }) }),
     compression: { request: false, response: false },
     // An insert whose answer is lost on an idle connection is tried again under its token anyway.
     keep_alive: { enabled: true },
     // Faults are thrown, and say less: the client's own lines quote what the server could not read.
     log: { level: ClickHouseLogLevel.OFF },
   });
+  if (target.onFault !== undefined) watchCalls(client, target.onFault);
   return {
     insert: (block) => insertBlock(client, block),
     storedOffsets: (table, asked) => readOffsets(client, table, asked),
-    // Not the server's own ping, which lets anybody in.
-    ready: async () => (await client.ping({ select: true })).success,
+    async ready() {
+      // A question of the account: the address that only says that the server lives is answered to anybody.
+      const answer = await client.ping({ select: true });
+      if (!answer.success) target.onFault?.(answer.error);
+      return answer.success;
+    },
     close: () => client.close(),
   };
+}
+
+/** Tells of what calls of the client throw, before it is put into the words of a store. */
+function watchCalls(client: ClickHouseClient, onFault: (fault: unknown) => void): void {
+  for (const name of ['exec', 'query', 'command', 'insert'] as const) {
+    const call = client[name].bind(client) as (options: unknown) => Promise<unknown>;
+    const watched = async (options: unknown) => {
+      try {
+        return await call(options);
+      } catch (fault) {
+        onFault(fault);
+        throw fault;
+      }
+    };
+    Object.assign(client, { [name]: watched });
+  }
 }
 
 async function insertBlock(client: ClickHouseClient, block: BlockInsert): Promise<void> {

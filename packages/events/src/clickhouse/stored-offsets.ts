@@ -5,7 +5,7 @@ import type { OffsetTable, StoredQuestion } from '../store.ts';
 interface Bounds {
   /** First columns of the sorting key: only where the rows' own values meet in it is read. */
   readonly key: readonly { readonly column: string; readonly expression: string }[];
-  /** A column that parts of the table, or what follows `key`, are bounded by. */
+  /** A column besides `received_at` that parts of the table, or what follows `key`, are bounded by. */
   readonly span: string | null;
 }
 
@@ -19,7 +19,7 @@ const BOUNDS: Record<OffsetTable, Bounds> = {
   },
   identity_links: { key: plain('environment_id', 'link_generation', 'link_partition'), span: 'link_offset' },
   consent_log: { key: plain('environment_id', 'identity_key'), span: null },
-  message_rejections: { key: plain('environment_id', 'code', 'field'), span: 'received_at' },
+  message_rejections: { key: plain('environment_id', 'code', 'field'), span: null },
 };
 
 /** Bytes that end a literal, or begin an escape in it, are escaped; every other stands for itself. */
@@ -64,6 +64,8 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
   const conditions = [
     `kafka_partition = ${partition}`,
     `kafka_offset >= ${start} AND kafka_offset < ${end}`,
+    // Another log that had these offsets, before it was lost or made anew, had them at another time.
+    spanOf(table, 'received_at', rows),
     ...(span === null ? [] : [spanOf(table, span, rows)]),
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
   ];

@@ -19,6 +19,7 @@ function pagesWith(title: string, count = 1): ScannedBatch {
   const parts = Array.from({ length: count }, () => [type, text]).flat();
   batch.body = Buffer.concat([Buffer.alloc(MIB - count * (type.length + text.length), ' '), ...parts]);
   batch.count = count;
+  batch.accepted.fill(1, 0, count);
   const put = (message: number, field: number, [start, length]: readonly [number, number]) => {
     const slot = (message << ROW_SHIFT) + field;
     batch.starts[slot] = start;

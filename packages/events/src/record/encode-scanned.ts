@@ -1,5 +1,5 @@
 import { ZERO_KEY } from '@playline/contracts';
-import type { EncodedRecord, KeyOf, RecordEnvelope } from './envelope.ts';
+import type { EncodedRecord, KeyOfBytes, RecordEnvelope } from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
 import { KEY_BYTES } from './layout.ts';
 import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from './ranges.ts';
@@ -50,10 +50,10 @@ const FIELDS_AFTER_DENSITY = Uint8Array.of(
 const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE_DENSITY, ...FIELDS_AFTER_DENSITY);
 
 /**
- * Encodes a scanned batch straight from its bytes: the fast path. Strings are copied, not decoded, unless they hold
- * escapes. Writes the same bytes as `encodeMessages` does for the same messages.
+ * Encodes the accepted messages of a scanned batch straight from its bytes. Strings are copied, not decoded, unless
+ * they hold escapes. Writes the same bytes as `encodeMessages` does for the same messages.
  */
-export type EncodeScanned = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOf) => EncodedRecord[];
+export type EncodeScanned = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
 /** Builds an encoder: synchronous, not reentrant, and the owner of the memory that its records stand in. */
 export function createScannedEncoder(): EncodeScanned {
@@ -72,14 +72,15 @@ class ScannedEncoder {
   #owner: Buffer = ZERO_KEY;
   #recordKey: Buffer | null = null;
 
-  encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOf): EncodedRecord[] {
+  encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes): EncodedRecord[] {
     this.#batch = batch;
     this.#envelope.turnTo(envelope);
     for (const keys of [this.#anonymous, this.#user, this.#from, this.#to]) keys.turnTo(batch, keyOf);
     this.#owner = ZERO_KEY;
     this.#reserve();
-    const records = new Array<EncodedRecord>(batch.count);
-    for (let message = 0; message < batch.count; message++) records[message] = this.#encode(message);
+    const records: EncodedRecord[] = [];
+    for (let message = 0; message < batch.count; message++)
+      if (batch.accepted[message] === 1) records.push(this.#encode(message));
     return records;
   }
 
@@ -180,6 +181,7 @@ function textBytesOf(batch: ScannedBatch): number {
   const { count, starts, ends } = batch;
   let bytes = 0;
   for (let message = 0; message < count; message++) {
+    if (batch.accepted[message] === 0) continue;
     const escaped = batch.escaped[message]!;
     for (let i = 0; i < TEXT_FIELDS.length; i++) {
       const field = TEXT_FIELDS[i]!;

@@ -14,6 +14,9 @@ export interface RecordEnvelope {
 /** Computes the 16-byte key of an identity; `id` comes trimmed and is not blank. Nobody writes into the key later. */
 export type KeyOf = (kind: IdentityKind, id: string) => Buffer;
 
+/** As `KeyOf`, of an id in UTF-8. */
+export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
+
 /** One record for `audience.messages.v1`. */
 export interface EncodedRecord {
   /** Bytes of the environment id, then the 16 bytes of the owner's key; null when nobody owns the message. */

@@ -1,6 +1,6 @@
 import { IDENTITY_TYPES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
-import type { KeyOf } from './envelope.ts';
-import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf } from './ranges.ts';
+import type { KeyOfBytes } from './envelope.ts';
+import { createScannedBatch, FIELD, type Field, isEscaped, ROW_SHIFT, type ScannedBatch, textOf } from './ranges.ts';
 
 /** The two fields that name an identity; an anonymous id has no type field. */
 interface IdentityFields {
@@ -26,6 +26,11 @@ function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boole
   return true;
 }
 
+/** A character that trimming leaves where it is. */
+function isVisibleAscii(byte: number): boolean {
+  return byte > 0x20 && byte < 0x80;
+}
+
 const NO_BATCH = createScannedBatch();
 
 /**
@@ -35,7 +40,7 @@ const NO_BATCH = createScannedBatch();
 export class IdentityKeys {
   #batch: ScannedBatch = NO_BATCH;
   readonly #fields: IdentityFields;
-  #keyOf: KeyOf = () => ZERO_KEY;
+  #keyOf: KeyOfBytes = () => ZERO_KEY;
   #last = -1;
   #key: Buffer = ZERO_KEY;
 
@@ -44,7 +49,7 @@ export class IdentityKeys {
   }
 
   /** Begins another batch. */
-  turnTo(batch: ScannedBatch, keyOf: KeyOf): void {
+  turnTo(batch: ScannedBatch, keyOf: KeyOfBytes): void {
     this.#batch = batch;
     this.#keyOf = keyOf;
     this.#last = -1;
@@ -70,8 +75,15 @@ export class IdentityKeys {
   }
 
   #compute(message: number): Buffer {
-    const id = textOf(this.#batch, message, this.#fields.id).trim();
-    return id === '' ? ZERO_KEY : this.#keyOf(this.#kindOf(message), id);
+    const { body, starts, ends } = this.#batch;
+    const { id } = this.#fields;
+    const slot = (message << ROW_SHIFT) + id;
+    const [start, end] = [starts[slot]!, ends[slot]!];
+    const isPlain =
+      isVisibleAscii(body[start]!) && isVisibleAscii(body[end - 1]!) && !isEscaped(this.#batch, message, id);
+    if (isPlain) return this.#keyOf(this.#kindOf(message), body.subarray(start, end));
+    const text = textOf(this.#batch, message, id).trim();
+    return text === '' ? ZERO_KEY : this.#keyOf(this.#kindOf(message), Buffer.from(text));
   }
 
   #kindOf(message: number): IdentityKind {

@@ -45,14 +45,16 @@ export const ROW_SHIFT = 5;
 export const UUID_BYTES = 16;
 
 /**
- * Where the fields of a batch of acceptable messages stand in its body: no strings, no objects.
- * A range of no bytes is an absent field (or an empty string, which is stored alike). The range of a string lies between its quotes;
+ * Where the fields of a batch's messages stand in its body: no strings, no objects.
+ * A range of no bytes is an absent field (or null, or an empty string, which are stored alike). The range of a string lies between its quotes;
  * of an object, a number or a boolean it is the whole value.
  */
 export interface ScannedBatch {
   body: Buffer;
   /** Messages. */
   count: number;
+  /** Per message: 1 when it keeps every rule, so that a record is written for it. */
+  readonly accepted: Uint8Array;
   /** First byte of field f of message m at `(m << ROW_SHIFT) + f`. */
   readonly starts: Int32Array;
   /** The byte after the last, likewise. */
@@ -69,6 +71,7 @@ export function createScannedBatch(): ScannedBatch {
   return {
     body: Buffer.alloc(0),
     count: 0,
+    accepted: new Uint8Array(BATCH_MESSAGES_MAX),
     starts: new Int32Array(BATCH_MESSAGES_MAX * ROW_WIDTH),
     ends: new Int32Array(BATCH_MESSAGES_MAX * ROW_WIDTH),
     escaped: new Int32Array(BATCH_MESSAGES_MAX),

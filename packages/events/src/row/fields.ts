@@ -31,6 +31,7 @@ interface AvroObject {
 export interface AvroField {
   readonly name: string;
   readonly type: AvroType;
+  readonly default?: unknown;
 }
 
 const INPUT_TYPES: Record<FieldKind, string> = {
@@ -66,7 +67,7 @@ export function parseRecordSchema(schema: string): AvroField[] {
     if (type.name !== undefined) named.set(shortName(type.name), resolved);
     return resolved;
   };
-  return root.fields.map((field) => ({ name: field.name, type: resolve(field.type) }));
+  return root.fields.map((field) => ({ ...field, type: resolve(field.type) }));
 }
 
 export const isUnion = (type: AvroType): type is readonly AvroType[] => Array.isArray(type);
@@ -83,11 +84,29 @@ export function kindOf(type: AvroType): FieldKind | null {
 
 const toColumn = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Columns of `events` in table order, taken from the message schema of this release. */
-export const EVENT_FIELDS: readonly EventField[] = parseRecordSchema(messageRecordCodec.schema).map(
-  ({ name, type }) => {
+/** What a column holds of a record whose schema does not have its field, as a schema writes such a default. */
+const NEUTRAL: Record<FieldKind, unknown> = {
+  string: '',
+  time: 0,
+  uuid: '\0'.repeat(16),
+  key: '\0'.repeat(16),
+  boolean: false,
+  nullableDouble: null,
+};
+
+/**
+ * Columns of a message schema, in order.
+ * @throws UnsupportedSchemaError when a field is like no column, or its default is not what the column would hold
+ */
+export function toEventFields(schema: string): EventField[] {
+  return parseRecordSchema(schema).map(({ name, type, default: absent }) => {
     const kind = kindOf(type);
     if (kind === null) throw new UnsupportedSchemaError(`${name}: no column is like its type`);
+    if (absent !== undefined && absent !== NEUTRAL[kind])
+      throw new UnsupportedSchemaError(`${name}: its default must be ${JSON.stringify(NEUTRAL[kind])}`);
     return { name, kind, column: toColumn(name), inputType: INPUT_TYPES[kind] };
-  },
-);
+  });
+}
+
+/** Columns of `events` in table order, taken from the message schema of this release. */
+export const EVENT_FIELDS: readonly EventField[] = toEventFields(messageRecordCodec.schema);

@@ -2,7 +2,7 @@ import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/c
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AvroCursor } from './avro-cursor.ts';
-import { parseRecordSchema, UnsupportedSchemaError } from './fields.ts';
+import { parseRecordSchema, toEventFields, UnsupportedSchemaError } from './fields.ts';
 import { createRowPlan } from './plan.ts';
 import { RowBuffer } from './row-buffer.ts';
 import { arbitraryRecord } from './test/arbitrary-record.ts';
@@ -46,6 +46,7 @@ function rewrite(record: MessageRecord, options: { order: number[]; without: str
   return { schema, value: frameRecord(SCHEMA_ID, Buffer.concat(ordered.map(({ bytes }) => bytes))) };
 }
 
+const DENSITY = plan.fields.findIndex(({ name }) => name === 'screenDensity');
 const FIELD_INDEXES = [...plan.fields.keys()];
 
 describe('RowTranscoder', () => {
@@ -154,9 +155,51 @@ describe('RowTranscoder', () => {
     expect(readEventRow(out.toBytes())).toEqual(expected(record));
   });
 
+  it('reads a field of another type that Avro can read as ours', () => {
+    const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string; type: unknown }[] };
+    const others: Record<string, unknown> = {
+      eventName: 'bytes',
+      receivedAt: 'int',
+      screenDensity: ['double', 'null'],
+    };
+    const theirs = fields.map((field) => ({ ...field, type: others[field.name] ?? field.type, default: undefined }));
+    const schema = JSON.stringify({ ...rest, fields: theirs });
+    const otherPlan = createRowPlan(schema);
+    const transcoder = new RowTranscoder();
+    fc.assert(
+      fc.property(arbitraryRecord, (arbitrary) => {
+        const record = { ...arbitrary, receivedAt: 1_000_000_000 };
+        // The same bytes, but for the number of the branch that the optional double takes.
+        const bytes = messageRecordCodec.encode(record);
+        const cursor = new AvroCursor();
+        cursor.source = bytes;
+        for (const field of plan.fields.slice(0, DENSITY)) cursor.skip(field.type);
+        bytes[cursor.at]! ^= 2;
+        const out = new RowBuffer(64);
+        transcoder.add(out, otherPlan, at(frameRecord(SCHEMA_ID, bytes)));
+        expect(readEventRow(out.toBytes())).toEqual(expected(record));
+        expect(transcoder.head.environmentId).toBe(record.environmentId);
+        const cut = frameRecord(SCHEMA_ID, bytes.subarray(0, -1));
+        expect(() => transcoder.add(out, otherPlan, at(cut))).toThrow(RangeError);
+        expect(out.rows).toBe(1);
+      }),
+    );
+  });
+
+  it('lets no field of its own release have a default that its column would not hold', () => {
+    const withDefault = (name: string, value: unknown) => {
+      const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string }[] };
+      const changed = fields.map((field) => (field.name === name ? { ...field, default: value } : field));
+      return () => toEventFields(JSON.stringify({ ...rest, fields: changed }));
+    };
+    expect(withDefault('surface', '')).not.toThrow();
+    expect(withDefault('test', false)).not.toThrow();
+    expect(withDefault('surface', 'web')).toThrow('surface: its default must be ""');
+  });
+
   it('refuses a schema that no row can be made of', () => {
     const fields = JSON.parse(messageRecordCodec.schema).fields as { name: string }[];
-    const schemaOf = (list: unknown[]) => JSON.stringify({ type: 'record', name: 'Other', fields: list });
+    const schemaOf = (list: unknown[]) => JSON.stringify({ ...JSON.parse(messageRecordCodec.schema), fields: list });
     expect(() => createRowPlan(schemaOf(fields.filter(({ name }) => name !== 'messageId')))).toThrow(
       UnsupportedSchemaError,
     );

@@ -41,11 +41,11 @@ export class RowTranscoder {
 
   /**
    * Adds one row to `out`.
-   * @param record a Confluent frame and an Avro record of the plan's schema
+   * @param record a Confluent frame and an Avro record of the schema that the plan was made of
    * @throws RangeError when the bytes are no such record; `out` is as it was
    */
   add(out: RowBuffer, plan: RowPlan, record: LogPosition & { readonly value: Buffer }): void {
-    const source = record.value;
+    const source = plan.rewrite === null ? record.value : plan.rewrite(record.value);
     out.reserve(source.length + GROWTH_BYTES_MAX);
     this.#target = out.bytes;
     this.#write = out.length;

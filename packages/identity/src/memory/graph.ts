@@ -66,7 +66,7 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
       const results = block.facts.map((fact): Applied => {
         const { outbox } = environmentOf(model, fact.environmentId);
         const field = `${nameOf(block)}/${fact.offset}`;
-        if (fact.offset <= applied) return outbox.get(field) ?? { kind: 'done' };
+        if (fact.offset <= applied) return toRecorded(model, fact, outbox.get(field));
         const result = applyFact(model, fact);
         outbox.set(field, result);
         return result;
@@ -93,7 +93,8 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
 function applyFact(model: Model, fact: GraphFact): Applied {
   const state = environmentOf(model, fact.environmentId);
   if (fact.steps.length === 0) return { kind: 'done' };
-  if (isHeld(state, fact)) return { kind: 'parked' };
+  const person = parkedBy(state, fact);
+  if (person !== null) return { kind: 'parked', person };
   const { limits } = model;
   return { kind: 'decided', decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits })) };
 }
@@ -155,13 +156,24 @@ function createRebuild(model: Model): Pick<IdentityGraph, 'mintEpoch' | 'load' |
   };
 }
 
-function isHeld(state: EnvironmentState, fact: GraphFact): boolean {
-  const touched = fact.steps.flatMap((step) => [step.aKey.toString('hex'), step.bKey.toString('hex')]);
-  return [...state.holds].some(([held, cutoffMs]) => {
-    if (fact.receivedAt <= cutoffMs) return false;
-    const root = state.roots.get(held);
-    return touched.some((key) => key === held || (root !== undefined && state.roots.get(key) === root));
-  });
+/** That a fact was parked is recorded, not by whom: holds come and go. */
+function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
+  if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
+  const state = environmentOf(model, fact.environmentId);
+  return { kind: 'parked', person: parkedBy(state, fact) ?? personOf(state, fact.steps[0]!.aKey) };
+}
+
+function personOf(state: EnvironmentState, key: Buffer): Buffer {
+  const hex = key.toString('hex');
+  return Buffer.from(state.roots.get(hex) ?? hex, 'hex');
+}
+
+/** Person key of the first whom the fact touches and whose hold it is newer than; null when there is none. */
+function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
+  const newer = [...state.holds].filter(([, cutoffMs]) => fact.receivedAt > cutoffMs).map(([held]) => held);
+  const held = new Set(newer.map((hex) => personOf(state, Buffer.from(hex, 'hex')).toString('hex')));
+  const touched = fact.steps.flatMap(({ aKey, bKey }) => [personOf(state, aKey), personOf(state, bKey)]);
+  return touched.find((person) => held.has(person.toString('hex'))) ?? null;
 }
 
 function raise(cutoffs: Map<string, number>, { key, cutoffMs }: Cutoff): void {

@@ -1,20 +1,64 @@
 -- The second half of the script, behind components.lua: reads facts and decides them.
 
-local function touches(env, step, held, held_component)
-  if step.a == held or step.b == held then return true end
-  return held_component and (component_of(env, step.a) == held_component or component_of(env, step.b) == held_component)
+local PARKED = 'P'
+-- A call stops behind the fact with which it has asked for the holds of this many identities: some three milliseconds.
+local LOOK_UPS_MAX = 8000
+
+local environments, look_ups = {}, 0
+
+-- Cut-offs of the holds of these keys, NEVER where nobody holds one, in one command for as many as a call takes.
+local function read_cutoffs(env, keys, tell)
+  for first = 1, #keys, FIELDS_MAX do
+    local last = min(first + FIELDS_MAX - 1, #keys)
+    local cutoffs = call('HMGET', env.holds, unpack(keys, first, last))
+    for at = first, last do tell(keys[at], tonumber(cutoffs[at - first + 1] or nil) or NEVER) end
+  end
+  look_ups = look_ups + #keys
 end
 
-local function is_parked(env, fact)
-  for at = 1, #env.holds, 2 do
-    if fact.received_at > tonumber(env.holds[at + 1]) then
-      local held_component = component_of(env, env.holds[at])
+-- One look-up for all that the facts of a call name: most belong to nobody who is held, nor to anybody at all.
+local function read_named_cutoffs(list)
+  local names = {}
+  for _, fact in ipairs(list) do
+    local env = fact.env
+    if env.holds then
+      names[env] = names[env] or {}
       for _, step in ipairs(fact.steps) do
-        if touches(env, step, env.holds[at], held_component) then return true end
+        for _, key in ipairs({ step.a, step.b }) do
+          if not env.cutoffs[key] then
+            env.cutoffs[key] = NEVER
+            names[env][#names[env] + 1] = key
+          end
+        end
       end
     end
   end
-  return false
+  for env, keys in pairs(names) do read_cutoffs(env, keys, function(key, cutoff) env.cutoffs[key] = cutoff end) end
+end
+
+-- Earliest cut-off of those who hold any member: the members are asked for, once, not the holds, which may be many more.
+local function held_from(env, component)
+  if component.held_from ~= UNKNOWN then return component.held_from end
+  local keys, earliest = {}, NEVER
+  for _, part in ipairs(component.parts) do
+    for at = 1, #part.blob, MEMBER_BYTES do keys[#keys + 1] = sub(part.blob, at, at + 15) end
+  end
+  read_cutoffs(env, keys, function(_, cutoff) earliest = min(earliest, cutoff) end)
+  component.held_from = earliest
+  return earliest
+end
+
+-- The person whose hold the fact must wait for, by its root; nil when there is none.
+local function parked_by(env, fact)
+  if not env.holds then return nil end
+  for _, step in ipairs(fact.steps) do
+    for _, key in ipairs({ step.a, step.b }) do
+      local component = component_of(env, key)
+      local from = component and held_from(env, component) or env.cutoffs[key]
+      if fact.received_at > from then return component and component.root or key end
+    end
+  end
+  return nil
 end
 
 local function have_kind_in_common(link, a, b)
@@ -61,8 +105,8 @@ local function judge(env, fact, step)
       if component_of(env, sub(facts, at, at + 15)) == b then return 'm', '-', ZERO_KEY, 0, '' end
     end
   end
-  a = a or new_component(step.a, step.a_kind, fact)
-  b = b or new_component(step.b, step.b_kind, fact)
+  a = a or new_component(env, step.a, step.a_kind, fact)
+  b = b or new_component(env, step.b, step.b_kind, fact)
   local reason = refusal_of(fact, step.link, a, b)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
@@ -94,7 +138,7 @@ local function read_fact(start)
   for step = 1, count do steps[step], at = read_step(at) end
   return {
     offset = offset, received_at = received_at, received_at_bytes = sub(facts, start + 6, start + 11),
-    event_time = event_time, environment = environment, steps = steps,
+    event_time = event_time, env = environments[environment], steps = steps,
   }, at
 end
 
@@ -109,7 +153,6 @@ local function lacks_others(env, fact)
 end
 
 local function apply(env, fact)
-  if is_parked(env, fact) then return 'P' end
   if #fact.steps == 1 then return decide(env, fact, fact.steps[1]) end
   local entries = {}
   for at, step in ipairs(fact.steps) do entries[at] = decide(env, fact, step) end
@@ -117,11 +160,13 @@ local function apply(env, fact)
 end
 
 -- Entries by offset, out of every record of the outbox that may hold one of this call.
-local function read_recorded(env)
+local function read_recorded(env, list)
   local recorded = {}
   local prefix = source .. '/'
   for _, field in ipairs(call('HKEYS', env.outbox)) do
-    if sub(field, 1, #prefix) == prefix then
+    local first, last = string.match(field, '(%d+)%-(%d+)$', #prefix + 1)
+    local is_wanted = sub(field, 1, #prefix) == prefix and tonumber(first) <= list[#list].offset
+    if is_wanted and tonumber(last) >= list[1].offset then
       local value, at = call('HGET', env.outbox, field), 1
       while at <= #value do
         local offset, length, entry_at = unpack_bytes('>I6I4', value, at)
@@ -138,26 +183,36 @@ local function record(env, offset, line)
   env.decided[#env.decided + 1] = line
 end
 
-local environments, reply, at, last = {}, {}, 1, -1
+local function read_facts()
+  local list, at = {}, 1
+  while at <= #facts do list[#list + 1], at = read_fact(at) end
+  return list
+end
+
+-- What is told of a parked fact and not recorded: who it waits for may be another one when it comes again.
+local function person_of(env, fact)
+  local component = component_of(env, fact.steps[1].a)
+  return parked_by(env, fact) or component and component.root or fact.steps[1].a
+end
+
 for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = open_environment(ARGV[index]) end
-while at <= #facts do
-  local fact
-  fact, at = read_fact(at)
-  local env = environments[fact.environment]
-  local entry = ''
+local list, reply, last = read_facts(), {}, -1
+read_named_cutoffs(list)
+for at, fact in ipairs(list) do
+  local env, entry = fact.env, ''
   if fact.offset <= applied then
-    env.recorded = env.recorded or read_recorded(env)
+    env.recorded = env.recorded or read_recorded(env, list)
     entry = env.recorded[fact.offset] or ''
-  elseif lacks_others(env, fact) then
+  elseif lacks_others(env, fact) or at > 1 and look_ups > LOOK_UPS_MAX then
     through = last
     break
   elseif #fact.steps > 0 then
-    entry = apply(env, fact)
+    entry = parked_by(env, fact) and PARKED or apply(env, fact)
   end
-  local line = pack_bytes('>I6I4', fact.offset, #entry) .. entry
-  if fact.offset > applied then record(env, fact.offset, line) end
+  if fact.offset > applied then record(env, fact.offset, pack_bytes('>I6I4', fact.offset, #entry) .. entry) end
+  if entry == PARKED then entry = PARKED .. person_of(env, fact) end
   last = fact.offset
-  reply[#reply + 1] = line
+  reply[#reply + 1] = pack_bytes('>I6I4', fact.offset, #entry) .. entry
 end
 for _, env in pairs(environments) do write(env) end
 if through > applied then call('HSET', KEYS[2], source, string.format('%.0f', through)) end

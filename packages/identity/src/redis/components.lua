@@ -4,8 +4,9 @@
 -- KEYS  epoch, progress
 -- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, facts, then the
 --       environments that the facts speak of
--- Reply an entry a fact behind its offset and length: 'P' parked, '' done before, else its recorded decisions; fewer entries
---       than facts where the next one can only be decided with its other keys, which are rarely needed and left out
+-- Reply an entry a fact behind its offset and length: 'P' and the person's root for parked, '' done before, else its recorded
+--       decisions; fewer entries than facts where the next one can only be decided with its other keys, which are rarely needed
+--       and left out, or where the call has looked for as many holds as it may
 -- Facts and entries are described in wire.ts, the keys in layout.ts. This half keeps components; apply.lua, behind it, decides.
 -- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
 local namespace, source = ARGV[1], ARGV[2]
@@ -20,10 +21,16 @@ local HEADER_BYTES = 4
 -- Below this a component is written whole: Redis keeps as much room again behind a value that is appended to.
 local APPENDED_MEMBERS_MIN = 16
 local OTHERS_LEFT_OUT = 255
+-- Later than any time: nobody holds this.
+local NEVER = math.huge
+-- Nobody has looked for holds of this component yet.
+local UNKNOWN = -1
+-- Values that one call of a function takes: Lua's stack has room for some 8,000.
+local FIELDS_MAX = 1000
 local KIND_BITS = { a = 1, p = 2, s = 4, e = 8, g = 16, l = 32, d = 64, m = 128, c = 256, u = 512 }
 
 local call, unpack_bytes, pack_bytes = redis.call, struct.unpack, struct.pack
-local sub, byte, concat, floor = string.sub, string.byte, table.concat, math.floor
+local sub, byte, concat, floor, min = string.sub, string.byte, table.concat, math.floor, math.min
 
 if call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOEPOCH the identity graph has no epoch') end
 local applied = tonumber(call('HGET', KEYS[2], source) or -1)
@@ -47,7 +54,9 @@ local function open_environment(id)
     fences = namespace .. 'f:' .. prefix .. ':',
     outbox = namespace .. 'o:' .. prefix,
     fenced = call('GET', namespace .. 'f:' .. prefix),
-    holds = call('HGETALL', namespace .. 'h:' .. prefix),
+    holds = call('EXISTS', namespace .. 'h:' .. prefix) == 1 and namespace .. 'h:' .. prefix,
+    -- By identity key: cut-off of its hold, or NEVER; of the keys that facts name.
+    cutoffs = {},
     -- By identity key: its component, or false while it is linked to nobody; and the name of its bucket.
     components = {},
     names = {},
@@ -87,15 +96,15 @@ local function is_fenced(env, key, fact)
   return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
 end
 
--- A component: root, size, kinds (a bit each), number of anonymous ids, members in parts. `root` of a part is what the
--- index of its members says in Redis.
+-- A component: root, size, kinds (a bit each), number of anonymous ids, earliest cut-off of a hold on a member, members in
+-- parts. `root` of a part is what the index of its members says in Redis.
 local function load_component(env, root)
   local value = call('GET', env.members .. root)
   local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
   local blob = sub(value, HEADER_BYTES + 1)
   local component = {
     root = root, size = #blob / MEMBER_BYTES, kinds = kinds, anonymous_ids = anonymous_ids, is_new = false, into = false,
-    parts = { { blob = blob, root = root } },
+    held_from = UNKNOWN, parts = { { blob = blob, root = root } },
   }
   env.stored[root] = component
   return component
@@ -112,10 +121,10 @@ local function component_of(env, key)
   return component
 end
 
-local function new_component(key, kind, fact)
+local function new_component(env, key, kind, fact)
   return {
     root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true, into = false,
-    parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
+    held_from = env.cutoffs[key] or NEVER, parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
   }
 end
 
@@ -135,6 +144,7 @@ local function rejoin(env, key, kind, fact)
   component.size = component.size + 1
   component.kinds = bit.bor(component.kinds, KIND_BITS[kind])
   component.anonymous_ids = component.anonymous_ids + (kind == 'a' and 1 or 0)
+  component.held_from = UNKNOWN
   env.components[key], env.changed[component] = component, true
 end
 
@@ -151,6 +161,8 @@ local function join(env, kept, lost)
   kept.size = kept.size + lost.size
   kept.kinds = bit.bor(kept.kinds, lost.kinds)
   kept.anonymous_ids = kept.anonymous_ids + lost.anonymous_ids
+  -- UNKNOWN is less than any time: what nobody has looked for in one of them is not known of both.
+  kept.held_from = min(kept.held_from, lost.held_from)
   kept.is_new = false
   lost.into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true
   return moved, concat(blobs)

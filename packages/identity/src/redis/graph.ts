@@ -1,4 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { ConnectionOptions } from 'node:tls';
+import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
 import {
   type Applied,
@@ -20,6 +22,8 @@ import { fromComponent, fromReply, toFactsBlob, toKindLetters, toOverrideBlob } 
 export interface RedisIdentityGraphOptions {
   /** With its password: `redis://:password@host:port` */
   url: string;
+  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; '' in a deployment, tests keep apart with it. */
   namespace?: string;
   limits?: GraphLimits;
@@ -46,7 +50,9 @@ const RECONNECT_DELAY_MAX_MS = 1_000;
 /** Opens the graph in Redis; resolves also while Redis is away, `ready` tells. */
 export async function openRedisIdentityGraph(options: RedisIdentityGraphOptions): Promise<IdentityGraph> {
   const namespace = options.namespace ?? '';
+  const pace = createReconnectPace('Redis', RECONNECT_DELAY_MAX_MS);
   const redis = new Redis(options.url, {
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
     lazyConnect: true,
     // A command whose connection broke fails: only the caller knows where to begin again.
     enableOfflineQueue: false,
@@ -54,9 +60,12 @@ export async function openRedisIdentityGraph(options: RedisIdentityGraphOptions)
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_DELAY_MAX_MS),
+    retryStrategy: pace.waitMs,
   });
-  redis.on('error', (fault) => options.onFault?.(fault));
+  redis.on('error', (fault) => {
+    pace.heard(fault);
+    options.onFault?.(fault);
+  });
   await redis.connect().catch(() => {});
   const connection = { redis, namespace, layout: createLayout(namespace, options.linkTopic ?? '') };
   return {
@@ -115,7 +124,10 @@ function createFactCalls(
 
 type ApplyCall = (call: FactBlock, withOthers: boolean) => Promise<Applied[]>;
 
-/** Runs a block in calls, several on their way at once; one that stopped is finished before those behind it. */
+/**
+ * Runs a block in calls, several on their way at once. One that stopped is finished before those behind it; every call
+ * decides a fact at least.
+ */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
   const waiting = splitBlock(block);
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
@@ -140,7 +152,11 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
       if (part.length === call.facts.length) continue;
       await Promise.allSettled(running.map((later) => later.reply));
       waiting.unshift(...running.splice(0).map((later) => later.call));
-      tell(await applyCall(toRest(call, part.length), true));
+      for (let rest = toRest(call, part.length); rest.facts.length > 0; ) {
+        const decided = await applyCall(rest, true);
+        tell(decided);
+        rest = toRest(rest, decided.length);
+      }
     }
   } finally {
     // Nothing of a block runs any more when its caller hears that it failed.

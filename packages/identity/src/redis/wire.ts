@@ -174,7 +174,7 @@ export function fromReply(reply: Buffer): Applied[] {
 
 function fromEntry(reply: Buffer, start: number, end: number): Applied {
   if (start === end) return { kind: 'done' };
-  if (end === start + 1 && reply[start] === PARKED) return { kind: 'parked' };
+  if (reply[start] === PARKED) return { kind: 'parked', person: reply.subarray(start + 1, end) };
   const decisions: StepDecision[] = [];
   let at = start;
   while (at < end) {

@@ -1,13 +1,19 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+import { createReconnectPace } from '@playline/errors';
 import { Redis, ReplyError } from 'ioredis';
 import type { SharedBalances } from '../balances.ts';
 
 export interface RedisBalancesOptions {
   /** `redis://:password@host:port/database` */
   url: string;
+  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; tests use it, a deployment leaves it empty. */
   namespace?: string;
+  /** Told of every fault of the connection; it reconnects by itself. */
+  onFault?: (fault: Error) => void;
 }
 
 export interface RedisBalances extends SharedBalances {
@@ -29,16 +35,22 @@ const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
  * Buckets in Redis: `rate:<id>` holds the microsecond, by the clock of Redis, at which that bucket is full, and expires
  * then. Connects in the background; until then, and while Redis is away, every charge fails at once.
  */
-export function openRedisBalances({ url, namespace = '' }: RedisBalancesOptions): RedisBalances {
+export function openRedisBalances(options: RedisBalancesOptions): RedisBalances {
+  const { url, tls, namespace = '' } = options;
+  const pace = createReconnectPace('Redis', RECONNECT_MAX_MS);
   const redis = new Redis(url, {
+    ...(tls === undefined ? {} : { tls }),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_MAX_MS,
     socketTimeout: SILENCE_MAX_MS,
-    retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
+    retryStrategy: pace.waitMs,
   });
   // Every charge reports its own fault; without a listener ioredis prints each reconnect to the console.
-  redis.on('error', () => {});
+  redis.on('error', (fault) => {
+    pace.heard(fault);
+    options.onFault?.(fault);
+  });
 
   const run = async (args: (string | number)[]) => {
     try {

@@ -6,6 +6,7 @@ export {
   type RecordConsumerOptions,
 } from './consumer/open-consumers.ts';
 export { type AtomicPublisherOptions, openAtomicPublisher } from './log/open-atomic-publisher.ts';
+export { openGroupOffsets } from './log/open-group-offsets.ts';
 export { type LetterCountOptions, openLetterCount } from './log/open-letter-count.ts';
 export { openLogReader } from './log/open-log-reader.ts';
 export { ProduceFault } from './producer/broker-faults.ts';

@@ -1,8 +1,12 @@
+import type { KafkaSecurity } from '@playline/runtime';
 import type { StreamRecord } from '../ports.ts';
 import { openLogReader } from './log/open-log-reader.ts';
 
 export interface ReadTopicOptions {
   brokers: readonly string[];
+  /** As of every client. */
+  security?: KafkaSecurity;
+  onFault?: (fault: unknown) => void;
   /** As it is called on the broker. */
   topic: string;
 }
@@ -12,8 +16,8 @@ export interface ReadTopicOptions {
  * partition, each in the order of the log. Nothing is committed and no group is joined.
  * @throws Error when the brokers do not answer, or there is no such topic
  */
-export async function readTopic({ brokers, topic }: ReadTopicOptions): Promise<StreamRecord[]> {
-  const reader = openLogReader({ brokers, clientId: `read-${topic}` });
+export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<StreamRecord[]> {
+  const reader = openLogReader({ ...kafka, clientId: `read-${topic}` });
   try {
     const partitions = await reader.bounds(topic);
     if (partitions.length === 0) throw new Error(`there is no topic ${topic}`);

@@ -3,45 +3,65 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { testStores } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { UnknownSchemaFault } from '../ports.ts';
+import { UnregisteredSchemaFault } from '../ports.ts';
 import { createSchemaRegistry } from './schema-registry.ts';
 
-const schema = JSON.stringify({
-  type: 'record',
-  name: `Test${randomBytes(4).toString('hex')}`,
-  fields: [{ name: 'id', type: { type: 'fixed', name: 'Id', size: 16, logicalType: 'uuid' } }],
-});
+const tag = randomBytes(4).toString('hex');
+const id = { name: 'id', type: { type: 'fixed', name: 'Id', size: 16, logicalType: 'uuid' } };
+const toText = (fields: object[]) => JSON.stringify({ type: 'record', name: `Test${tag}`, fields }, null, 2);
+const schema = toText([id]);
 
-async function register(subject: string): Promise<number> {
+async function register(subject: string, text: string): Promise<number> {
   const answer = await fetch(`${testStores().registry}/subjects/${subject}/versions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ schema }),
+    body: JSON.stringify({ schema: text }),
   });
   return ((await answer.json()) as { id: number }).id;
 }
 
-it('gives the id of a subject and the text of a schema as it was registered', async () => {
-  const subject = `test-${randomBytes(4).toString('hex')}-value`;
-  const id = await register(subject);
+it('gives the id of exactly the text that is asked for, also when the subject has a newer one', async () => {
+  const subject = `test-${tag}-value`;
+  const older = await register(subject, schema);
+  const newer = await register(subject, toText([id, { name: 'more', type: 'string', default: '' }]));
+  expect(newer).not.toBe(older);
   const registry = createSchemaRegistry({ url: testStores().registry });
-  expect(await registry.idOf(subject)).toBe(id);
-  expect(JSON.parse(await registry.schemaOf(id))).toEqual(JSON.parse(schema));
+  expect(await registry.idOf(subject, schema)).toBe(older);
+  expect(await registry.schemaOf(older)).toBe(schema);
 });
 
-it('asks once for each answer, so a registry that is down later does not matter, and asks again after a fault', async () => {
+it('says that a text is not registered, and asks again', async () => {
+  const subject = `test-${tag}-later-value`;
+  const registry = createSchemaRegistry({ url: testStores().registry });
+  const fault = await registry.idOf(subject, schema).catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(UnregisteredSchemaFault);
+  expect((fault as Error).message).toBe(
+    `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
+  );
+  const registered = await register(subject, schema);
+  await expect(registry.idOf(subject, toText([]))).rejects.toThrow(UnregisteredSchemaFault);
+  expect(await registry.idOf(subject, schema)).toBe(registered);
+});
+
+it('asks once for each answer, so a registry that is down later does not matter, and asks again after none', async () => {
   let asked = 0;
   const server = createServer((_request, response) => {
     asked++;
     response.setHeader('content-type', 'application/json');
-    response.statusCode = asked === 1 ? 404 : 200;
-    response.end(JSON.stringify({ schema, id: 7, version: 1, subject: 'subject' }));
+    response.statusCode = [404, 500, 404][asked - 1] ?? 200;
+    const fault = asked === 1 ? { error_code: 40403 } : {};
+    response.end(JSON.stringify({ schema, id: 7, version: 1, subject: 'subject', ...fault }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
-  await expect(registry.schemaOf(7)).rejects.toThrow(UnknownSchemaFault);
+  expect(await registry.schemaOf(7)).toBeNull();
+  await expect(registry.schemaOf(7)).rejects.toThrow('500');
+  // Not the registry's own word: something else answers at its address.
+  await expect(registry.schemaOf(7)).rejects.toThrow('404');
   expect(await registry.schemaOf(7)).toBe(schema);
+  expect(await registry.idOf('subject', schema)).toBe(7);
   await new Promise((resolve) => server.close(resolve));
   expect(await registry.schemaOf(7)).toBe(schema);
-  expect(asked).toBe(2);
+  expect(await registry.idOf('subject', schema)).toBe(7);
+  expect(asked).toBe(5);
 });

@@ -1,45 +1,104 @@
-import { SchemaRegistry as RegistryClient } from '@kafkajs/confluent-schema-registry';
-import { UnknownSchemaFault } from '../ports.ts';
+import type { StoreFetch, StoreRequest } from '@playline/runtime';
+import { UnregisteredSchemaFault } from '../ports.ts';
 
 /** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
 export interface SchemaRegistry {
-  /** The latest id registered under a subject. @throws what the registry or the network says; asked again next time */
-  idOf(subject: string): Promise<number>;
-  /** The schema's text as it was registered. @throws UnknownSchemaFault when there is none; else as `idOf` */
-  schemaOf(id: number): Promise<string>;
+  /**
+   * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
+   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
+   * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
+   *   says. Either is asked again next time
+   */
+  idOf(subject: string, schema: string): Promise<number>;
+  /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
+  schemaOf(id: number): Promise<string | null>;
 }
 
 /** A registry is asked at a service's start and when an unknown id turns up: slow is better than failing. */
 const REQUEST_TIMEOUT_MS = 5_000;
+/** The interface's own codes for a subject, a version or a schema that is not there. */
+const NOT_THERE = new Set([40401, 40402, 40403]);
 
-/** Remembers answers, and never faults. */
-function createCache<K, V>(ask: (key: K) => Promise<V>): (key: K) => Promise<V> {
-  const answers = new Map<K, Promise<V>>();
+/** Remembers answers, and neither faults nor null. */
+function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Promise<V> {
+  const answers = new Map<string, Promise<V>>();
   return (key) => {
     const known = answers.get(key);
     if (known !== undefined) return known;
     const asked = ask(key);
     answers.set(key, asked);
-    asked.catch(() => answers.delete(key));
+    asked.then(
+      (answer) => answer === null && answers.delete(key),
+      () => answers.delete(key),
+    );
     return asked;
   };
 }
 
-/** @param options.url Confluent-compatible address without a trailing slash */
-export function createSchemaRegistry({ url }: { url: string }): SchemaRegistry {
-  const client = new RegistryClient({ host: url, retry: { maxRetryTimeInSecs: REQUEST_TIMEOUT_MS / 1_000 } });
-  // The client gives schemas parsed, without what its parser does not know (logical types): the text is asked for here.
-  const readText = async (id: number) => {
-    const answer = await fetch(`${url}/schemas/ids/${id}`, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-    if (answer.status === 404) throw new UnknownSchemaFault(`the schema registry has no schema ${id}`);
-    if (!answer.ok) throw new Error(`the schema registry answered ${answer.status} for schema ${id}`);
-    const body: unknown = await answer.json();
-    if (typeof body === 'object' && body !== null && 'schema' in body && typeof body.schema === 'string')
-      return body.schema;
+export interface SchemaRegistryOptions {
+  /** Confluent-compatible address without a trailing slash. */
+  url: string;
+  /** How it is asked: by itself without an authority of its own and without a login. */
+  fetch?: StoreFetch;
+  /** Told of every fault; the registry is asked again by whoever needs the answer. */
+  onFault?: (fault: unknown) => void;
+}
+
+/** A registry that answers with something else than what was asked for. */
+class RegistryFault extends Error {
+  override readonly name = 'RegistryFault';
+  readonly status: number;
+
+  constructor(status: number, what: string) {
+    super(`the schema registry answered ${status} for ${what}`);
+    this.status = status;
+  }
+}
+
+type Answer = Record<string, unknown>;
+
+/** Whoever else answers 404 at a wrong address knows nothing of schemas, and no record is a dead letter for that. */
+async function isNotThere(answer: Response): Promise<boolean> {
+  if (answer.status !== 404) return false;
+  const body = (await answer.json().catch(() => null)) as { error_code?: unknown } | null;
+  return NOT_THERE.has(Number(body?.error_code));
+}
+
+export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
+  /** @returns null where the registry answers that it is not there */
+  const read = async (path: string, what: string, request: StoreRequest = {}): Promise<Answer | null> => {
+    try {
+      const answer = await ask(url + path, { ...request, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+      if (await isNotThere(answer)) return null;
+      if (!answer.ok) throw new RegistryFault(answer.status, what);
+      return (await answer.json()) as Answer;
+    } catch (fault) {
+      onFault?.(fault);
+      throw fault;
+    }
+  };
+  const readText = async (id: string) => {
+    const body = await read(`/schemas/ids/${id}`, `schema ${id}`);
+    if (body === null || typeof body.schema === 'string') return (body?.schema as string | undefined) ?? null;
     throw new Error(`the schema registry gave no schema for id ${id}`);
   };
+  const readId = async (key: string) => {
+    const [subject, schema] = JSON.parse(key) as [string, string];
+    const body = await read(`/subjects/${encodeURIComponent(subject)}`, subject, {
+      method: 'POST',
+      headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
+      body: JSON.stringify({ schema, schemaType: 'AVRO' }),
+    });
+    if (body === null)
+      throw new UnregisteredSchemaFault(
+        `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
+      );
+    if (typeof body.id === 'number') return body.id;
+    throw new Error(`the schema registry gave no id for ${subject}`);
+  };
+  const [texts, ids] = [createCache(readText), createCache(readId)];
   return {
-    idOf: createCache((subject: string) => client.getLatestSchemaId(subject)),
-    schemaOf: createCache(readText),
+    idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
+    schemaOf: (id) => texts(String(id)),
   };
 }

@@ -1,5 +1,9 @@
 import type { Logger, Metrics } from '@playline/runtime';
 import { BlockPartition, type BlockPartitionOptions } from '../partitions/block-partition.ts';
+import type { WhenExpired } from '../partitions/guarded-partition.ts';
+import { parseRead } from '../partitions/intent.ts';
+import type { LogPartition } from '../partitions/log-partition.ts';
+import type { OffsetDecision } from '../partitions/offset-decision.ts';
 import { RecordPartition } from '../partitions/record-partition.ts';
 import { createStreamMetrics } from '../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
@@ -14,6 +18,8 @@ interface MemoryConsumerOptions {
   topics: readonly string[];
   /** Consumers of one group go on where the last one stopped; default one group for all. */
   groupId?: string;
+  /** As of the consumers on real brokers. */
+  whenExpired?: WhenExpired;
   logger?: Logger;
   metrics?: Metrics;
 }
@@ -35,6 +41,12 @@ export interface MemoryLog {
   openRecordConsumer(options: MemoryConsumerOptions & BatchHandler): MemoryConsumer;
   /** Everything in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
+  /** Loses everything from an offset on, as a lone broker does whose machine loses power. */
+  truncate(topic: string, partition: number, end: number): void;
+  /** Loses everything before an offset, as retention does. */
+  expire(topic: string, partition: number, start: number): void;
+  /** Decides, as an operator does, where a group goes on with a log that was replaced. */
+  decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
   /** The group's committed offset; 0 when it has committed none. */
   committed(topic: string, partition: number, groupId?: string): number;
 }
@@ -43,33 +55,60 @@ const GROUP = 'group';
 /** No coordinator can expel the only member. */
 const SESSION_TIMEOUT_MS = 3_600_000;
 
+function decide(
+  { topic, partition, from }: { topic: string; partition: number; from: number },
+  offsets: CommittedOffsets,
+  decisions: Map<string, OffsetDecision>,
+): void {
+  const name = `${topic}/${partition}`;
+  const { offset: committed, metadata } = offsets.get(name) ?? { offset: 0, metadata: '' };
+  const answers = { committed, mark: parseRead(committed, metadata).mark };
+  decisions.set(name, { from, answers, decidedAtMs: Date.now(), replaced: [] });
+}
+
 export function createMemoryLog({ partitions }: { partitions?: number } = {}): MemoryLog {
   const log = new MemoryTopics(partitions);
   const groups = new Map<string, CommittedOffsets>();
+  const decisions = new Map<string, Map<string, OffsetDecision>>();
+  const decisionsOf = (groupId = GROUP) => {
+    const own = decisions.get(groupId) ?? new Map<string, OffsetDecision>();
+    decisions.set(groupId, own);
+    return own;
+  };
   const offsetsOf = (groupId = GROUP) => {
     const committed = groups.get(groupId) ?? new Map();
     groups.set(groupId, committed);
     return committed;
   };
+  /** What every consumer of a group is given. */
+  const shareOf = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
+    ...{ log, topics, logger, groupId: groupId ?? GROUP },
+    ...{ committed: offsetsOf(groupId), decisions: decisionsOf(groupId) },
+  });
   const openProducer = () => new MemoryProducer(log);
   return {
     createTopic: (topic, options) => log.createTopic(topic, options),
     openProducer,
-    openBlockConsumer({ topics, groupId, sink, limits, logger, ...options }) {
+    openBlockConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
-      const { deadLetters = openProducer(), withoutIntents = false, waits } = options;
+      const { sink, limits, logger, deadLetters = openProducer(), withoutIntents = false, waits } = options;
       const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents, ...(waits && { waits }) };
-      const openWorker = (partition: ConstructorParameters<typeof BlockPartition>[0]['log']) =>
+      const openWorker = (partition: LogPartition) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
-      return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), metrics, openWorker });
+      const whenExpired = options.whenExpired ?? 'passOver';
+      return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
     },
     openRecordConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
-      const { topics, groupId, logger } = options;
-      const openWorker = (partition: ConstructorParameters<typeof RecordPartition>[0]['log']) =>
+      const { logger } = options;
+      const openWorker = (partition: LogPartition) =>
         new RecordPartition({ handler: options, log: partition, logger, metrics });
-      return new MemoryConsumer({ log, topics, committed: offsetsOf(groupId), metrics, openWorker });
+      const whenExpired = options.whenExpired ?? 'stop';
+      return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
     },
+    truncate: (topic, partition, end) => log.truncate(topic, partition, end),
+    expire: (topic, partition, start) => log.expire(topic, partition, start),
+    decide: ({ groupId, ...at }) => decide(at, offsetsOf(groupId), decisionsOf(groupId)),
     records: (topic) => log.partitionsOf(topic).flat(),
     committed: (topic, partition, groupId) => offsetsOf(groupId).get(`${topic}/${partition}`)?.offset ?? 0,
   };

@@ -1,5 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import type { Logger } from '@playline/runtime';
+import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../partitions/guarded-partition.ts';
+import { parseRead } from '../partitions/intent.ts';
+import { judgeLog } from '../partitions/log-finding.ts';
 import { Fenced, type LogPartition } from '../partitions/log-partition.ts';
+import type { OffsetDecision } from '../partitions/offset-decision.ts';
 import type { PartitionWorker } from '../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../partitions/stream-metrics.ts';
 import type { Consumer } from '../ports.ts';
@@ -15,28 +20,42 @@ const RECORDS_PER_DELIVERY = 100;
 interface Assignment {
   readonly topic: string;
   readonly partition: number;
-  readonly worker: PartitionWorker;
+  readonly guarded: GuardedPartition;
+  readonly place: Place;
+}
+
+/** Where a partition is read. */
+interface Place {
   position: number;
   paused: boolean;
   over: boolean;
 }
 
+export interface MemoryConsumerOptions {
+  readonly log: MemoryTopics;
+  readonly groupId: string;
+  readonly topics: readonly string[];
+  readonly committed: CommittedOffsets;
+  /** What was decided, by `topic/partition`. */
+  readonly decisions: ReadonlyMap<string, OffsetDecision>;
+  readonly whenExpired: WhenExpired;
+  readonly logger: Logger | undefined;
+  readonly metrics: StreamMetrics;
+  openWorker(log: LogPartition): PartitionWorker;
+}
+
 /** The only member of its group: every partition of its topics is its own until it closes. */
 export class MemoryConsumer implements Consumer {
   readonly #topics: MemoryTopics;
+  readonly #metrics: StreamMetrics;
   readonly #assignments: Assignment[] = [];
   readonly #unlisten: () => void;
   #scheduled = false;
   #closed = false;
 
-  constructor(options: {
-    log: MemoryTopics;
-    topics: readonly string[];
-    committed: CommittedOffsets;
-    metrics: StreamMetrics;
-    openWorker(log: LogPartition): PartitionWorker;
-  }) {
+  constructor(options: MemoryConsumerOptions) {
     this.#topics = options.log;
+    this.#metrics = options.metrics;
     for (const topic of options.topics)
       for (const partition of options.log.partitionsOf(topic).keys()) this.#assign(options, topic, partition);
     const unlisten = options.log.onAppend(() => this.#schedule());
@@ -48,40 +67,48 @@ export class MemoryConsumer implements Consumer {
     this.#schedule();
   }
 
-  #assign(
-    options: { committed: CommittedOffsets; openWorker(log: LogPartition): PartitionWorker },
-    topic: string,
-    partition: number,
-  ) {
+  #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
+    const place: Place = { position: 0, paused: false, over: false };
+    const examine = () => this.#examine(options, { topic, partition, place });
+    const { groupId, whenExpired, openWorker, logger, metrics } = options;
+    const guarded = new GuardedPartition(examine(), {
+      ...{ groupId, whenExpired, openWorker, logger, metrics, drainBudgetMs: DRAIN_MS },
+      examine: async () => examine(),
+      readDecision: async () => options.decisions.get(`${topic}/${partition}`) ?? null,
+    });
+    this.#assignments.push({ topic, partition, guarded, place });
+  }
+
+  #examine(
+    { committed: offsets, log: topics }: MemoryConsumerOptions,
+    { topic, partition, place }: { topic: string; partition: number; place: Place },
+  ): ExaminedPartition {
     const name = `${topic}/${partition}`;
-    const stands = options.committed.get(name);
-    const state = { topic, partition, position: stands?.offset ?? 0, paused: false, over: false };
-    let assignment: Assignment | null = null;
-    const current = () => assignment ?? state;
+    const stands = offsets.get(name);
+    const [start, end] = [topics.startOf(topic, partition), topics.partitionsOf(topic)[partition]!.length];
+    const [committed, metadata] = [stands?.offset ?? start, stands?.metadata ?? null];
     const log: LogPartition = {
-      topic,
-      partition,
-      committed: state.position,
-      metadata: stands?.metadata ?? null,
+      ...{ topic, partition, committed, metadata, start },
       commit: async (offset, metadata) => {
         await turn();
-        if (current().over) throw new Fenced('closed');
-        options.committed.set(name, { offset, metadata });
+        if (place.over) throw new Fenced('closed');
+        offsets.set(name, { offset, metadata });
       },
+      batchAt: async (offset) => topics.batchAt(topic, partition, offset),
       seek: (offset) => {
-        current().position = offset;
+        place.position = offset;
       },
       pause: () => {
-        current().paused = true;
+        place.paused = true;
       },
       resume: () => {
-        current().paused = false;
+        place.paused = false;
         this.#schedule();
       },
     };
-    const worker = options.openWorker(log);
-    assignment = { ...state, worker };
-    this.#assignments.push(assignment);
+    const read = parseRead(committed, metadata);
+    const found = read.mark === null ? null : topics.batchAt(topic, partition, read.mark.base);
+    return { log, finding: judgeLog(read, { start, end, found }) };
   }
 
   #schedule() {
@@ -95,19 +122,34 @@ export class MemoryConsumer implements Consumer {
 
   #deliver() {
     let more = false;
-    for (const assignment of this.#assignments) {
-      const records = this.#topics.partitionsOf(assignment.topic)[assignment.partition]!;
-      if (assignment.paused || assignment.over || assignment.position >= records.length) continue;
-      const end = Math.min(records.length, assignment.position + RECORDS_PER_DELIVERY);
-      assignment.worker.accept(records.slice(assignment.position, end), end);
-      assignment.position = end;
-      more ||= end < records.length;
-    }
+    for (const assignment of this.#assignments) more = this.#deliverTo(assignment) || more;
     if (more) this.#schedule();
   }
 
+  /** @returns whether there is more to deliver */
+  #deliverTo({ topic, partition, guarded, place }: Assignment): boolean {
+    const records = this.#topics.partitionsOf(topic)[partition]!;
+    if (place.paused || place.over || guarded.isClosed) return false;
+    if (place.position > records.length) guarded.outOfRange();
+    if (place.position >= records.length) return false;
+    const { worker } = guarded;
+    const start = this.#topics.startOf(topic, partition);
+    if (place.position < start) {
+      this.#metrics.skipped(topic, start - place.position);
+      worker.accept([], start);
+      place.position = start;
+    }
+    const end = Math.min(records.length, place.position + RECORDS_PER_DELIVERY);
+    const taken = records.slice(place.position, end);
+    const batches = taken.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);
+    if (!guarded.follows(batches)) return false;
+    worker.accept(taken, end, batches);
+    place.position = end;
+    return end < records.length;
+  }
+
   ready(): boolean {
-    return !this.#closed && this.#assignments.every(({ worker }) => worker.healthy);
+    return !this.#closed && this.#assignments.every(({ guarded }) => guarded.worker.healthy);
   }
 
   lag(): ReadonlyMap<string, number> {
@@ -115,7 +157,7 @@ export class MemoryConsumer implements Consumer {
   }
 
   readings(): readonly PartitionReading[] {
-    return this.#assignments.map(({ topic, partition, worker }) => {
+    return this.#assignments.map(({ topic, partition, guarded: { worker } }) => {
       const end = this.#topics.partitionsOf(topic)[partition]!.length;
       const { settled, writingSinceMs, oldestUnwrittenMs } = worker;
       return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs, oldestUnwrittenMs };
@@ -127,7 +169,7 @@ export class MemoryConsumer implements Consumer {
    * they are asked for: they go on by themselves when what stopped them has been mended.
    */
   async idle({ stopped = false } = {}): Promise<void> {
-    const isBehind = ({ topic, partition, worker }: Assignment) =>
+    const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
       (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
     while (!this.#closed && this.#assignments.some(isBehind)) await turn();
   }
@@ -136,17 +178,17 @@ export class MemoryConsumer implements Consumer {
     if (this.#closed) return;
     this.#closed = true;
     this.#unlisten();
-    await Promise.all(this.#assignments.map(({ worker }) => worker.drain(DRAIN_MS)));
-    for (const assignment of this.#assignments) assignment.over = true;
+    await Promise.all(this.#assignments.map(({ guarded }) => guarded.drain(DRAIN_MS)));
+    for (const { place } of this.#assignments) place.over = true;
   }
 
   /** Ends as a killed process does: nothing is finished, nothing is committed any more. */
   kill(): void {
     this.#closed = true;
     this.#unlisten();
-    for (const assignment of this.#assignments) {
-      assignment.over = true;
-      assignment.worker.end();
+    for (const { guarded, place } of this.#assignments) {
+      place.over = true;
+      guarded.end();
     }
   }
 }

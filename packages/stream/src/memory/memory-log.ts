@@ -1,12 +1,25 @@
+import type { LogMark } from '../partitions/log-mark.ts';
 import type { OutgoingRecord, RecordPlace, StreamRecord } from '../ports.ts';
 
 const PARTITIONS = 6;
+
+/** What a partition holds beside its records. */
+interface PartitionState {
+  /** Retention has taken everything before. */
+  start: number;
+  /** Raised with every truncation, as a leader's that follows another. */
+  epoch: number;
+  /** One batch for each record. */
+  readonly marks: LogMark[];
+}
 
 /** A log in this process's memory: topics appear when they are used. */
 export class MemoryTopics {
   readonly #partitions: number;
   readonly #topics = new Map<string, StreamRecord[][]>();
   readonly #recordBytesMax = new Map<string, number>();
+  readonly #states = new Map<string, PartitionState>();
+  #appended = 0;
   readonly #listeners = new Set<() => void>();
 
   constructor(partitions = PARTITIONS) {
@@ -38,8 +51,46 @@ export class MemoryTopics {
     const offset = partition.length;
     const timestampMs = Date.now();
     partition.push({ ...record, offset, timestampMs });
-    for (const listener of this.#listeners) listener();
+    const { marks, epoch } = this.#stateOf(record.topic, record.partition);
+    marks.push({ base: offset, epoch, crc: this.#appended++ });
+    this.#tell();
     return { partition: record.partition, offset, loggedAtMs: timestampMs };
+  }
+
+  startOf(topic: string, partition: number): number {
+    return this.#stateOf(topic, partition).start;
+  }
+
+  /** The batch that holds an offset; null when there is none. */
+  batchAt(topic: string, partition: number, offset: number): LogMark | null {
+    const { start, marks } = this.#stateOf(topic, partition);
+    return offset < start ? null : (marks[offset] ?? null);
+  }
+
+  /** Loses the end of a log, as a lone broker does whose machine loses power. */
+  truncate(topic: string, partition: number, end: number): void {
+    const state = this.#stateOf(topic, partition);
+    this.partitionsOf(topic)[partition]!.splice(end);
+    state.marks.splice(end);
+    state.epoch++;
+    this.#tell();
+  }
+
+  /** Loses the beginning of a log, as retention does. */
+  expire(topic: string, partition: number, start: number): void {
+    this.#stateOf(topic, partition).start = start;
+    this.#tell();
+  }
+
+  #stateOf(topic: string, partition: number): PartitionState {
+    const name = `${topic}/${partition}`;
+    const state = this.#states.get(name) ?? { start: 0, epoch: 0, marks: [] };
+    this.#states.set(name, state);
+    return state;
+  }
+
+  #tell() {
+    for (const listener of this.#listeners) listener();
   }
 
   /** @returns a call that ends it */

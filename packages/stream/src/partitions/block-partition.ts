@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
-import { addToBlock, type Block, createBlock } from './block.ts';
+import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
 import { BlockWriter } from './block-writer.ts';
 import { Epoch, EpochOver, type Waits } from './epoch.ts';
-import { type Intent, parseIntent, toMetadata } from './intent.ts';
+import { type CommitNote, type Intent, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
+import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { Standstill } from './standstill.ts';
@@ -46,6 +47,9 @@ export class BlockPartition implements PartitionWorker {
   #filling: Block | null = null;
   #next: number;
   #done: number;
+  #trail = new MarkTrail(null);
+  /** What stands beside `#done`. */
+  #note: CommitNote = NO_NOTE;
   #timer: NodeJS.Timeout | null = null;
   /** The block that is filled is old enough, and waits only because another is being written. */
   #overdue = false;
@@ -60,13 +64,17 @@ export class BlockPartition implements PartitionWorker {
     this.#epoch = new Epoch(options.waits?.attempt);
     this.#tenure = { log, metrics, logger, epoch: this.#epoch };
     this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
-    this.#writer = new BlockWriter(options, this.#epoch, (block) => this.#name(block));
+    this.#writer = new BlockWriter(options, this.#epoch, {
+      confirm: (block) => this.#name(block),
+      logDecidedAtMs: () => this.#note.decidedAtMs,
+    });
     const { committed, metadata } = log;
     this.#next = committed;
     this.#done = committed;
     try {
-      const intent = options.withoutIntents ? null : parseIntent(metadata, committed);
-      if (intent !== null) this.#filling = this.#openBlock(intent);
+      this.#note = options.withoutIntents ? NO_NOTE : parseMetadata(metadata, committed);
+      this.#trail = new MarkTrail(this.#note.mark);
+      if (this.#note.intent !== null) this.#filling = this.#openBlock(this.#note.intent);
     } catch (fault) {
       this.#stop(fault);
     }
@@ -78,6 +86,10 @@ export class BlockPartition implements PartitionWorker {
 
   get done(): number {
     return this.#done;
+  }
+
+  get lastRead(): LogMark | null {
+    return this.#trail.last;
   }
 
   get settled(): number {
@@ -97,8 +109,9 @@ export class BlockPartition implements PartitionWorker {
     return this.#healthy;
   }
 
-  accept(records: readonly StreamRecord[], end: number): void {
+  accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
     if (this.#epoch.over || this.#draining || !this.#healthy) return;
+    this.#trail.add(batches);
     try {
       this.#take(records, end);
     } catch (fault) {
@@ -181,6 +194,8 @@ export class BlockPartition implements PartitionWorker {
     if (block === null) return;
     this.#filling = null;
     block.end = end;
+    block.mark = this.#trail.before(end);
+    this.#trail.forget(end);
     this.#queue.push(block);
     this.#working ??= this.#work();
     if (this.#queue.length < BLOCKS_WAITING_MAX || this.#paused) return;
@@ -233,12 +248,8 @@ export class BlockPartition implements PartitionWorker {
   /** Step 1: the intent. A refused commit means that the block is never written. */
   async #name(block: Block) {
     const namedAtMs = block.namedAtMs ?? Date.now();
-    await this.#commit(
-      block.start,
-      toMetadata({ end: block.end, namedAtMs, transformVersion: block.transformVersion }),
-    );
-    block.namedAtMs = namedAtMs;
-    block.confirmedAtMs = Date.now();
+    await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
+    noteNamed(block, namedAtMs);
   }
 
   /** Step 3: completion and, when the next block is cut already, its intent in the same commit. */
@@ -246,12 +257,11 @@ export class BlockPartition implements PartitionWorker {
     const { log, metrics, withoutIntents } = this.#options;
     const following = this.#draining ? undefined : this.#queue[1];
     const namedAtMs = Date.now();
-    const intent = following && { end: following.end, namedAtMs, transformVersion: following.transformVersion };
-    await this.#commit(block.end, withoutIntents ? '' : toMetadata(intent ?? null));
-    if (following !== undefined && !withoutIntents) {
-      following.namedAtMs = namedAtMs;
-      following.confirmedAtMs = Date.now();
-    }
+    const intent = following === undefined ? null : toIntent(following, namedAtMs);
+    const note = { ...this.#note, intent, mark: block.mark, isDecision: false };
+    await this.#commit(block.end, note);
+    if (following !== undefined && !withoutIntents) noteNamed(following, namedAtMs);
+    this.#note = note;
     this.#queue.shift();
     this.#done = block.end;
     metrics.block(log.topic, block.recoverTo === null ? 'written' : 'recovered');
@@ -263,8 +273,8 @@ export class BlockPartition implements PartitionWorker {
     log.resume();
   }
 
-  #commit(offset: number, metadata: string): Promise<void> {
-    return commitOffset(this.#tenure, offset, metadata);
+  #commit(offset: number, note: CommitNote): Promise<void> {
+    return commitOffset(this.#tenure, offset, this.#options.withoutIntents ? '' : toMetadata(note));
   }
 
   #stop(error: unknown) {

@@ -1,5 +1,5 @@
 import { RetryableFault } from '../ports.ts';
-import type { Block } from './block.ts';
+import { type Block, nameTry } from './block.ts';
 import type { BlockPartitionOptions } from './block-partition.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import type { Epoch } from './epoch.ts';
@@ -10,21 +10,28 @@ import { WriteWatch } from './write-watch.ts';
 /** Step named in dead letters: the only one a block consumer has. */
 const TRANSFORM_STEP = 'transform';
 
+/** What a writer asks of the partition it writes for. */
+export interface WrittenPartition {
+  /** Asks the coordinator whether the block is still ours to write. */
+  confirm(block: Block): Promise<void>;
+  /** When an operator decided that this log was replaced and is read on; null for a log that never was. */
+  logDecidedAtMs(): number | null;
+}
+
 /** Brings one block after the other to the store, as often as it takes, and tells how that goes. */
 export class BlockWriter {
   readonly #options: BlockPartitionOptions;
   readonly #epoch: Epoch;
-  readonly #confirm: (block: Block) => Promise<void>;
+  readonly #partition: WrittenPartition;
   readonly #watch = new WriteWatch();
 
-  /** @param confirm asks the coordinator whether the block is still ours to write */
-  constructor(options: BlockPartitionOptions, epoch: Epoch, confirm: (block: Block) => Promise<void>) {
+  constructor(options: BlockPartitionOptions, epoch: Epoch, partition: WrittenPartition) {
     this.#options = options;
     this.#epoch = epoch;
-    this.#confirm = confirm;
+    this.#partition = partition;
   }
 
-  /** Epoch milliseconds since when a block is being written; null while none is. */
+  /** Since when a block is being written, by `performance.now`; null while none is. */
   get sinceMs(): number | null {
     return this.#watch.sinceMs;
   }
@@ -68,12 +75,10 @@ export class BlockWriter {
     const notice = new RetryNotice();
     const write = async () => {
       // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
-      if (!withoutIntents && Date.now() - block.confirmedAtMs > sessionTimeoutMs / 2) await this.#confirm(block);
+      const isOld = performance.now() - block.confirmedAt > sessionTimeoutMs / 2;
+      if (!withoutIntents && isOld) await this.#partition.confirm(block);
       this.#epoch.check();
-      const { start, end, tried: triedBefore } = block;
-      const firstTimestampMs = block.firstTimestampMs ?? 0;
-      block.tried = true;
-      const name = { topic: log.topic, partition: log.partition, start, end, firstTimestampMs, triedBefore };
+      const name = nameTry(block, log, this.#partition.logDecidedAtMs());
       await block.builder.write(name, this.#epoch.signal);
     };
     await this.#epoch.retry(write, (error) => {

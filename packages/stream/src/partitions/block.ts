@@ -1,6 +1,7 @@
-import type { BlockBuilder, Outcome, StreamRecord } from '../ports.ts';
+import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '../ports.ts';
 import type { DeadLetter } from './dead-letters.ts';
 import type { Intent } from './intent.ts';
+import type { LogMark } from './log-mark.ts';
 
 /** A block of one partition while it is filled, waits and is written. */
 export interface Block {
@@ -13,12 +14,14 @@ export interface Block {
   readonly transformVersion: number;
   /** The end that an earlier owner gave the block: it is cut there and nowhere else. */
   readonly recoverTo: number | null;
-  /** When it was named, by us or an earlier owner; null while its intent is not committed. */
+  /** The batch in front of its end; known when it is cut. */
+  mark: LogMark | null;
+  /** Epoch milliseconds when it was named, by us or an earlier owner; null while its intent is not committed. */
   namedAtMs: number | null;
   /** Rows of it may have been sent to the store before, by us or an earlier owner. */
   tried: boolean;
-  /** When the coordinator last accepted a commit for it. */
-  confirmedAtMs: number;
+  /** When the coordinator last accepted a commit for it (`performance.now`). */
+  confirmedAt: number;
   /** With the reason as it may be counted and logged. */
   readonly letters: (DeadLetter & { readonly label: string })[];
   letterBytes: number;
@@ -40,13 +43,40 @@ export function createBlock(options: {
     firstTimestampMs: null,
     transformVersion,
     recoverTo: intent === null ? null : intent.end,
+    mark: null,
     namedAtMs: intent === null ? null : intent.namedAtMs,
     tried: intent !== null,
-    confirmedAtMs: intent === null ? 0 : Date.now(),
+    confirmedAt: intent === null ? 0 : performance.now(),
     letters: [],
     letterBytes: 0,
     outcomes: new Map(),
   };
+}
+
+/** The intent of a block that is cut. */
+export const toIntent = ({ end, transformVersion, mark }: Block, namedAtMs: number): Intent => ({
+  end,
+  namedAtMs,
+  transformVersion,
+  mark,
+});
+
+/** The coordinator has just accepted a block's intent, for the first time or again. */
+export function noteNamed(block: Block, namedAtMs: number): void {
+  block.namedAtMs = namedAtMs;
+  block.confirmedAt = performance.now();
+}
+
+/** What its store is told of a block that is sent to it now; from then on it was tried. */
+export function nameTry(
+  block: Block,
+  { topic, partition }: { topic: string; partition: number },
+  logDecidedAtMs: number | null,
+): BlockName {
+  const { start, end, firstTimestampMs, tried: triedBefore } = block;
+  block.tried = true;
+  const name = { topic, partition, start, end, firstTimestampMs: firstTimestampMs ?? 0, triedBefore };
+  return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
 
 /** Lets the builder take one record; whatever it throws becomes a dead letter. */

@@ -1,39 +1,90 @@
+import { fromMark, type LogMark, parseMark } from './log-mark.ts';
+
 /** A block named before it is written, as it stands in the metadata of a committed offset. */
 export interface Intent {
   /** Exclusive end of the block; its start is the committed offset. */
   readonly end: number;
-  /** Epoch milliseconds when the block was named first. */
+  /** Epoch milliseconds when the block was named first, by the clock of whoever named it. */
   readonly namedAtMs: number;
   /** Version of the transform that builds the block. */
   readonly transformVersion: number;
+  /** The batch in front of its end. */
+  readonly mark: LogMark | null;
 }
 
-const FORMAT = 1;
+/** What stands beside a committed offset. */
+export interface CommitNote {
+  /** The block under way; none for consumers that write no blocks. */
+  readonly intent: Intent | null;
+  /** The batch in front of the committed offset; null when nobody knows. */
+  readonly mark: LogMark | null;
+  /** Epoch milliseconds of the last decision about a log that was replaced; null when it never was. Part of tokens. */
+  readonly decidedAtMs: number | null;
+  /** The offset itself is that decision, and nothing has been committed behind it yet. */
+  readonly isDecision: boolean;
+}
 
-/** Metadata of a committed offset: `{v, e, t, s}`; without an intent only the format. */
-export function toMetadata(intent: Intent | null): string {
-  if (intent === null) return JSON.stringify({ v: FORMAT });
-  return JSON.stringify({ v: FORMAT, e: intent.end, t: intent.namedAtMs, s: intent.transformVersion });
+export const NO_NOTE: CommitNote = { intent: null, mark: null, decidedAtMs: null, isDecision: false };
+
+const FORMAT = 2;
+/** Of releases whose commits say nothing of the log: such a commit is believed once, and the next one has a mark. */
+const FORMAT_WITHOUT_MARKS = 1;
+
+/**
+ * Metadata of a committed offset: `{v, m, e, t, s, n, g, d}` for format, mark, the intent's end, time, transform version
+ * and mark, time of the last decision, and whether this is one. What is not there is left out.
+ */
+export function toMetadata({ intent, mark, decidedAtMs, isDecision }: CommitNote): string {
+  return JSON.stringify({
+    v: FORMAT,
+    ...(mark === null ? {} : { m: fromMark(mark) }),
+    ...(intent === null ? {} : { e: intent.end, t: intent.namedAtMs, s: intent.transformVersion }),
+    ...(intent === null || intent.mark === null ? {} : { n: fromMark(intent.mark) }),
+    ...(decidedAtMs === null ? {} : { g: decidedAtMs }),
+    ...(isDecision ? { d: 1 } : {}),
+  });
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
+function parseIntent({ e, t, s, n }: Record<string, unknown>, offset: number): Intent | null {
+  if (typeof e !== 'number' || typeof t !== 'number' || typeof s !== 'number' || e <= offset) return null;
+  return { end: e, namedAtMs: t, transformVersion: s, mark: parseMark(n) };
+}
+
 /**
- * Reads the intent from the metadata committed with `offset`; null when there is none or it ends there.
+ * Reads what was committed with `offset`. An intent that ends there is none.
  * @throws Error for metadata of a format that this version does not know: going on could write a block twice
  */
-export function parseIntent(metadata: string | null, offset: number): Intent | null {
-  if (metadata === null || metadata === '') return null;
+export function parseMetadata(metadata: string | null, offset: number): CommitNote {
+  if (metadata === null || metadata === '') return NO_NOTE;
   let value: unknown;
   try {
     value = JSON.parse(metadata);
   } catch {
     value = null;
   }
-  if (!isRecord(value) || value.v !== FORMAT) throw new Error(`unknown metadata at a committed offset: ${metadata}`);
-  const { e, t, s } = value;
-  if (typeof e !== 'number' || typeof t !== 'number' || typeof s !== 'number' || e <= offset) return null;
-  return { end: e, namedAtMs: t, transformVersion: s };
+  if (!isRecord(value) || (value.v !== FORMAT && value.v !== FORMAT_WITHOUT_MARKS))
+    throw new Error(`unknown metadata at a committed offset: ${metadata}`);
+  return {
+    intent: parseIntent(value, offset),
+    mark: parseMark(value.m),
+    decidedAtMs: typeof value.g === 'number' ? value.g : null,
+    isDecision: value.d === 1,
+  };
+}
+
+/** How far a group has read, as far as its commit tells; one in a format of nobody's tells nothing of the log. */
+export function parseRead(
+  committed: number,
+  metadata: string | null,
+): { committed: number; end: number; mark: LogMark | null } {
+  try {
+    const { intent, mark } = parseMetadata(metadata, committed);
+    return { committed, end: intent?.end ?? committed, mark: intent?.mark ?? mark };
+  } catch {
+    return { committed, end: committed, mark: null };
+  }
 }

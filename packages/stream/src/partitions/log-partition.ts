@@ -1,3 +1,5 @@
+import type { LogMark } from './log-mark.ts';
+
 /** A commit was refused because the partition belongs to someone else now: whatever it was for must be dropped. */
 export class Fenced extends Error {
   override readonly name = 'Fenced';
@@ -10,11 +12,15 @@ export interface LogPartition {
   /** The group's committed offset, or the first offset of the log when it has committed none. */
   readonly committed: number;
   readonly metadata: string | null;
+  /** The first offset that the log had when the partition was assigned. */
+  readonly start: number;
   /**
    * Commits under the generation of this assignment, whatever the group has become since.
    * @throws Fenced when the generation is over; any other fault may be tried again
    */
   commit(offset: number, metadata: string): Promise<void>;
+  /** The batch that holds an offset now; null when the log has none there. @throws Error while no broker tells */
+  batchAt(offset: number): Promise<LogMark | null>;
   /** Reads on from this offset, or from the first that the log still has. */
   seek(offset: number): void;
   /** Stops and goes on fetching this partition; the others are not touched. */

@@ -80,8 +80,8 @@ export function reportOpenLetters(letters: OpenLetters, metrics: Metrics): void 
   let reading: Promise<void> | null = null;
   let readAtMs = Number.NEGATIVE_INFINITY;
   const readOn = () => {
-    if (reading !== null || Date.now() - readAtMs < REFRESH_EVERY_MS) return reading;
-    readAtMs = Date.now();
+    if (reading !== null || performance.now() - readAtMs < REFRESH_EVERY_MS) return reading;
+    readAtMs = performance.now();
     reading = letters
       .refresh()
       .catch(() => {})

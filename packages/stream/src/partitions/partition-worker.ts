@@ -1,5 +1,6 @@
 import type { Logger } from '@playline/runtime';
 import type { StreamRecord } from '../ports.ts';
+import type { LogMark } from './log-mark.ts';
 import type { StreamMetrics } from './stream-metrics.ts';
 
 /** What a consumer runs for each partition assigned to it. */
@@ -16,8 +17,13 @@ export interface PartitionWorker {
   readonly oldestUnwrittenMs?: number | null;
   /** False after a fault that does not pass: the partition stands, and is tried again seldom or when it is assigned again. */
   readonly healthy: boolean;
-  /** Takes records from `next` on, without waiting; everything before `end` has been read or does not exist. */
-  accept(records: readonly StreamRecord[], end: number): void;
+  /** The last batch that it has taken; null when it has taken none and does not know the one before. */
+  readonly lastRead: LogMark | null;
+  /**
+   * Takes records from `next` on, without waiting; everything before `end` has been read or does not exist.
+   * @param batches what the log keeps them in, markers of transactions among them: commits name them
+   */
+  accept(records: readonly StreamRecord[], end: number, batches?: readonly LogMark[]): void;
   /** Finishes what must be finished, within `budgetMs`, then ends. */
   drain(budgetMs: number): Promise<void>;
   /** The partition is not ours any more: nothing is written or committed after this. */

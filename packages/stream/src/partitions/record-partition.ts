@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
 import { Epoch, EpochOver } from './epoch.ts';
+import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
+import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
@@ -15,6 +17,18 @@ export interface RecordPartitionOptions extends Reports {
   handler: BatchHandler;
 }
 
+/** Whether the log has this very batch; null when it has none at its place any more, which proves nothing. */
+async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> {
+  if (mark.base < log.start) return null;
+  try {
+    const found = await log.batchAt(mark.base);
+    if (found === null) return false;
+    return found.base > mark.base ? null : isSameMark(found, mark);
+  } catch (cause) {
+    throw new RetryableFault('the log was not asked for a batch that was read', { cause });
+  }
+}
+
 /** One partition of a record consumer: batches in order, one at a time, each committed when it is done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
@@ -24,6 +38,8 @@ export class RecordPartition implements PartitionWorker {
   #next: number;
   #done: number;
   #committed: number;
+  #trail = new MarkTrail(null);
+  #note: CommitNote = NO_NOTE;
   #working: Promise<void> | null = null;
   #draining = false;
   #paused = false;
@@ -39,6 +55,13 @@ export class RecordPartition implements PartitionWorker {
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
+    try {
+      this.#note = parseMetadata(log.metadata, log.committed);
+    } catch (fault) {
+      this.#stop(fault);
+      return;
+    }
+    this.#trail = new MarkTrail(this.#note.mark);
     if (handler.onAssign === undefined) return;
     log.pause();
     this.#starting = true;
@@ -51,6 +74,10 @@ export class RecordPartition implements PartitionWorker {
 
   get done(): number {
     return this.#done;
+  }
+
+  get lastRead(): LogMark | null {
+    return this.#trail.last;
   }
 
   get settled(): number {
@@ -66,8 +93,9 @@ export class RecordPartition implements PartitionWorker {
     return this.#options.handler.batchRecordsMax ?? BATCH_RECORDS_MAX;
   }
 
-  accept(records: readonly StreamRecord[], end: number): void {
+  accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
     if (this.#starting || this.#epoch.over || this.#draining || !this.#healthy) return;
+    this.#trail.add(batches);
     for (const record of records) if (record.offset >= this.#next) this.#queue.push(record);
     this.#next = Math.max(this.#next, end);
     if (this.#queue.length === 0) return;
@@ -96,10 +124,19 @@ export class RecordPartition implements PartitionWorker {
   /** Asked here and not while the group is joined: a store that is down must not keep the group from its heartbeats. */
   async #start(): Promise<void> {
     const { log, handler, metrics, logger } = this.#options;
-    const { topic, partition, committed, metadata } = log;
+    const { topic, partition, committed, start: logStart } = log;
+    const { isDecision } = this.#note;
     let told = '';
     try {
-      const ask = async () => await handler.onAssign!({ topic, partition, committed, metadata });
+      const assigned = {
+        topic,
+        partition,
+        committed,
+        logStart,
+        isDecision,
+        holds: (mark: LogMark) => holds(log, mark),
+      };
+      const ask = async () => await handler.onAssign!(assigned);
       const start = await this.#epoch.retry(ask, (error) => {
         if (!(error instanceof RetryableFault)) return false;
         metrics.retry(topic, 'assign');
@@ -112,6 +149,8 @@ export class RecordPartition implements PartitionWorker {
       if (start > committed) throw new Error(`${topic}/${partition} cannot start at ${start}, behind ${committed}`);
       this.#next = start;
       this.#done = start;
+      // Read again from further back: the mark of the commit stands behind what comes first.
+      if (start < committed) this.#trail = new MarkTrail(null);
       log.seek(start);
       log.resume();
     } catch (fault) {
@@ -129,10 +168,12 @@ export class RecordPartition implements PartitionWorker {
         const records = this.#queue.splice(0, this.#batchRecordsMax);
         const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
         const { signal } = this.#epoch;
-        const position = { topic: log.topic, partition: log.partition, start: this.#done, end, signal };
+        const mark = this.#trail.before(end);
+        const position = { topic: log.topic, partition: log.partition, start: this.#done, end, mark, signal };
         await this.#handle(records, position);
         await this.#commit(position);
         this.#done = end;
+        this.#trail.forget(end);
         metrics.record(log.topic, { kind: 'ok' }, records.length);
         this.#goOn();
       }
@@ -160,10 +201,9 @@ export class RecordPartition implements PartitionWorker {
 
   /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
   async #commit(position: BatchPosition) {
-    const { handler } = this.#options;
     if (position.end <= this.#committed) return;
-    const metadata = handler.commitMetadata?.(position) ?? '';
-    await commitOffset(this.#tenure, position.end, metadata);
+    this.#note = { ...this.#note, mark: position.mark, isDecision: false };
+    await commitOffset(this.#tenure, position.end, toMetadata(this.#note));
     this.#committed = position.end;
   }
 

@@ -38,13 +38,14 @@ it('tells the lag of the partitions assigned when it is read, and of no others',
 });
 
 it('tells how long the oldest write of a topic runs, and nothing of topics whose consumer writes no blocks', async () => {
-  vi.useFakeTimers({ toFake: ['Date'], now: 100_000 });
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const nowMs = performance.now();
   const metrics = createMetrics('test');
   const watch = createStreamMetrics(metrics).watch;
   watch({
     readings: () => [
-      { topic: 'slow', partition: 0, lag: 1, writingSinceMs: 93_000 },
-      { topic: 'slow', partition: 1, lag: 1, writingSinceMs: 99_000 },
+      { topic: 'slow', partition: 0, lag: 1, writingSinceMs: nowMs - 7_000 },
+      { topic: 'slow', partition: 1, lag: 1, writingSinceMs: nowMs - 1_000 },
       { topic: 'slow', partition: 2, lag: 1, writingSinceMs: null },
       { topic: 'calm', partition: 0, lag: 0, writingSinceMs: null },
     ],

@@ -9,7 +9,7 @@ export interface PartitionReading {
   readonly partition: number;
   /** Records between what is done and the end of the log. */
   readonly lag: number;
-  /** Epoch milliseconds since when its block is being written, null when none is; absent where nothing writes blocks. */
+  /** Since when its block is being written, by `performance.now()`, null when none is; absent where nothing writes blocks. */
   readonly writingSinceMs?: number | null;
   /** Epoch milliseconds of the first record that is not written yet, null when none waits; absent where nothing writes. */
   readonly oldestUnwrittenMs?: number | null;
@@ -118,7 +118,7 @@ function oldestWrites(readings: readonly PartitionReading[]): Map<string, number
   const oldest = new Map<string, number>();
   for (const { topic, writingSinceMs } of readings) {
     if (writingSinceMs === undefined) continue;
-    const seconds = writingSinceMs === null ? 0 : Math.max(0, Date.now() - writingSinceMs) / 1_000;
+    const seconds = writingSinceMs === null ? 0 : Math.max(0, performance.now() - writingSinceMs) / 1_000;
     oldest.set(topic, Math.max(seconds, oldest.get(topic) ?? 0));
   }
   return oldest;

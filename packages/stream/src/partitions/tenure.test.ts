@@ -9,12 +9,13 @@ function createTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoc
   const asked: string[] = [];
   const epoch = new Epoch();
   const log: Tenure['log'] = {
-    ...{ topic: 'topic', partition: 2, committed: 0, metadata: null },
+    ...{ topic: 'topic', partition: 2, committed: 0, metadata: null, start: 0 },
     commit: async (offset, metadata) => {
       asked.push(`${offset} ${metadata}`);
       const fault = faults.shift();
       if (fault !== undefined) throw typeof fault === 'function' ? fault() : fault;
     },
+    batchAt: async () => null,
     ...{ seek: () => {}, pause: () => {}, resume: () => {} },
   };
   return { tenure: { log, epoch, logger: undefined, metrics: createStreamMetrics(undefined) }, epoch, asked };

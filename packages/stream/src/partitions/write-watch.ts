@@ -5,14 +5,14 @@ const WRITE_SLOW_MS = 5_000;
 export class WriteWatch {
   #sinceMs: number | null = null;
 
-  /** Epoch milliseconds of the first attempt; null while nothing is being written. */
+  /** The first attempt by `performance.now()`; null while nothing is being written. */
   get sinceMs(): number | null {
     return this.#sinceMs;
   }
 
   /** Runs `write` and calls `onSlow` at most once, while it is still running. */
   async run(write: () => Promise<void>, onSlow: () => void): Promise<void> {
-    this.#sinceMs = Date.now();
+    this.#sinceMs = performance.now();
     // A watch alone must not keep a process from ending.
     const timer = setTimeout(onSlow, WRITE_SLOW_MS).unref();
     try {

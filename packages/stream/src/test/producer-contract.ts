@@ -89,8 +89,10 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     it('fails a record that is too large, and no other that travels with it', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
+      // A new leader may not lead yet; a batch that is refused for its size behind such an answer fails as a whole.
+      await small(0);
       const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
-      const outcomes = await Promise.allSettled([small(0), small(1), large, small(2), small(3)]);
+      const outcomes = await Promise.allSettled([small(1), small(2), large, small(3), small(4)]);
       expect(outcomes.map(({ status }) => status)).toEqual([
         'fulfilled',
         'fulfilled',
@@ -98,7 +100,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
         'fulfilled',
         'fulfilled',
       ]);
-      expect((await harness.read(topic)).map(text)).toEqual(['0', '1', '2', '3']);
+      expect((await harness.read(topic)).map(text)).toEqual(['0', '1', '2', '3', '4']);
     });
 
     it('carries more bytes than one request may hold, in order', async () => {

@@ -105,13 +105,14 @@ class TokenBlock implements BlockBuilder {
     // Of this moment: rows that a released builder takes must not go out under this name.
     const rows = [...this.#rows];
     const named = (asked: readonly number[]) => asked.map((index) => rows[index]!);
-    const { topic, partition, start, end, firstTimestampMs, triedBefore = false } = block;
+    const { topic, partition, start, end, firstTimestampMs, triedBefore = false, logDecidedAtMs = '' } = block;
+    const name = `${topic}|${partition}|${firstTimestampMs}|${this.#transformVersion}|${logDecidedAtMs}`;
     try {
       await store.onWrite(block, 'before');
       await storeOnce({
         ...{ start, end, notes: this.#notes },
         triedBefore: triedBefore && !store.withoutLook,
-        tokenOf: (from, to) => `${topic}|${partition}|${from}|${to - 1}|${firstTimestampMs}|${this.#transformVersion}`,
+        tokenOf: (from, to) => `${name}|${from}|${to - 1}`,
         rows: {
           count: rows.length,
           offsetOf: (row) => rows[row]!.offset,

@@ -7,7 +7,7 @@ import type { BufferPool } from './buffer-pool.ts';
 /** What becomes of the records of one topic. */
 export interface BlockStep {
   openBlock(transformVersion: number): BlockBuilder;
-  /** Asks for the latest schema of the topic's subject, so that the first records need not wait. Never throws. */
+  /** Asks for the schema of the topic's subject that this release knows, so that the first records need not wait. Never throws. */
   prefetch(subject: string): Promise<void>;
 }
 

@@ -1,21 +1,22 @@
+import { messageRecordCodec } from '@playline/contracts';
 import { createRowPlan, type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
 import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
-import { createSchemaReaders, type SchemaReaders } from '../schema-readers.ts';
+import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
 import type { BlockParts, BlockStep } from './block-step.ts';
 import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
 
 interface MessageBlockOptions extends BlockParts {
-  plans: SchemaReaders<RowPlan>;
+  plans: BlockReaders<RowPlan>;
 }
 
 /** Creates the step of `audience.messages`, read without making objects: transcode, check fences, write `events`. */
 export function createMessageBlocks(parts: BlockParts): BlockStep {
-  const plans = createSchemaReaders({ source: parts.schemas, createReader: createRowPlan });
+  const plans = createBlockReaders({ source: parts.schemas, createReader: createRowPlan });
   // Blocks are filled one record at a time, so one transcoder serves them all.
   const transcoder = new RowTranscoder();
   return {
     openBlock: (transformVersion) => new MessageBlock({ ...parts, plans }, transcoder, transformVersion),
-    prefetch: plans.prefetch,
+    prefetch: (subject) => plans.prefetch(subject, messageRecordCodec.schema),
   };
 }
 

@@ -1,21 +1,21 @@
 import { FRAME_BYTES, type RecordCodec } from '@playline/contracts';
 import type { RecordRows, RowBuffer } from '@playline/events';
 import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
-import { createSchemaReaders, type SchemaReaders } from '../schema-readers.ts';
+import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
 import type { BlockParts, BlockStep } from './block-step.ts';
 import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
 
 interface RecordBlockOptions<R> extends BlockParts {
-  decoders: SchemaReaders<(bytes: Buffer) => R>;
+  decoders: BlockReaders<(bytes: Buffer) => R>;
   rows: RecordRows<R>;
 }
 
 /** Creates the step of records that are few enough to be read as objects: decode, check fences, write their rows. */
 export function createRecordBlocks<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
-  const decoders = createSchemaReaders({ source: parts.schemas, createReader: codec.decoderOf });
+  const decoders = createBlockReaders({ source: parts.schemas, createReader: codec.decoderOf });
   return {
     openBlock: (transformVersion) => new RecordBlock({ ...parts, decoders, rows }, transformVersion),
-    prefetch: decoders.prefetch,
+    prefetch: (subject) => decoders.prefetch(subject, codec.schema),
   };
 }
 

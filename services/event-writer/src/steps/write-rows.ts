@@ -36,7 +36,7 @@ type Ask = (question: StoredQuestion) => Promise<ReadonlySet<number>>;
 /**
  * Creates the step that stores a block's rows once.
  * The token names the rows of a range of offsets: topic, partition, offsets, time of the first record, table and version
- * of the transform. Whoever writes the block again, this process or the next owner, goes through the same tokens in the
+ * of the transform and, for a log that was replaced, when it was decided to read on. Whoever writes the block again, this process or the next owner, goes through the same tokens in the
  * same order, and reads what stands before it takes an answer for its rows (`storeOnce`).
  */
 export function createWriteRows(options: { store: EventStore; metrics: WriterMetrics }): WriteRows {
@@ -72,8 +72,9 @@ function toStreamFault(fault: StoreFault): Error {
 }
 
 function tokenOf({ table, block, transformVersion }: BlockRows, start: number, end: number): string {
-  const { topic, partition, firstTimestampMs = 0 } = block;
-  return `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}|${table}|${transformVersion}`;
+  const { topic, partition, firstTimestampMs = 0, logDecidedAtMs } = block;
+  const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;
+  return `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}|${table}|${transformVersion}${log}`;
 }
 
 async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, ask }: { insert: Insert; ask: Ask }) {

@@ -32,7 +32,8 @@ const ERASURE_ID: HeaderSpec = {
 const RATE_LIMIT: readonly HeaderSpec[] = [
   {
     name: 'RateLimit-Policy',
-    description: 'The limit that applies: `q` units in `w` seconds. A batch counts as many units as it has messages.',
+    description:
+      'The limit that applies: `q` units in `w` seconds. A batch counts as many units as it has messages, or as it has KiB after decompression where those are more.',
     schema: { type: 'string', pattern: ';q=\\d+;w=\\d+' },
   },
   {

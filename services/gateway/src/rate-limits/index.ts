@@ -6,6 +6,7 @@ import { createFailedKeyLimit, type FailedKeyLimit } from './failed-keys.ts';
 import { createMessageLimit, type LimitMessages } from './message-limit.ts';
 import type { RateLimitSettings } from './settings.ts';
 
+export { unitsOf } from './charge.ts';
 export type { Allowance, LimitMessages } from './message-limit.ts';
 
 /** Every limit on callers that the gateway has. */

@@ -6,8 +6,8 @@ import type { RateLimitSettings } from './settings.ts';
 
 /** A request's account with the limit of its key. */
 export interface Allowance {
-  /** Takes what the request turned out to hold, accepted or not. */
-  charge(messages: number): void;
+  /** Takes what the request turned out to be, accepted or not: `unitsOf`. */
+  charge(units: number): void;
 }
 
 /**

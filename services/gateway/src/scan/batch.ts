@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX, type TimeWindow } from '@playline/contracts';
-import { createScannedBatch, type ScannedBatch } from '@playline/events';
+import { createScannedBatch } from '@playline/events';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -16,44 +16,59 @@ import {
   skipColon,
   skipSpace,
 } from './json.ts';
-import { scanMessage } from './message.ts';
-import { hasTwins } from './message-id.ts';
+import { clearRow, scanMessage } from './message.ts';
 import { NameTable, UNKNOWN } from './names.ts';
-import type { ScanState } from './state.ts';
+import { DOUBTFUL, NO_OBJECT, type ScanState, SOUND } from './state.ts';
 
-/** The scan does not say: the slow path judges the body. */
-export const UNDECIDED = -1;
+/** What is wrong with a body as a whole. */
+export const BODY_FAULT = {
+  /** Not UTF-8, or not JSON. */
+  notJson: -1,
+  notAnObject: -2,
+  noMessages: -3,
+  tooFew: -4,
+  tooMany: -5,
+} as const;
 
 /**
- * One pass over the bytes of a body. It may leave any body undecided; it never accepts what the contract rejects and
- * never finds other fields than JSON.parse does. Synchronous and not reentrant: `batch` is good until the next scan.
+ * One pass over the bytes of a body, which checks all of its grammar and finds the fields of every message. It never
+ * calls a message sound that the contract rejects, and never finds other fields than JSON.parse does. Synchronous and
+ * not reentrant: the state is good until the next scan.
  */
 export interface Scanner {
-  readonly batch: ScannedBatch;
-  /** @returns the number of messages, all of them acceptable and described by `batch`; or `UNDECIDED`. */
+  readonly state: ScanState;
+  /** @returns the number of messages, each with a verdict of its own; or one of `BODY_FAULT`. */
   scan(body: Buffer, window: TimeWindow): number;
 }
 
 export function createScanner(): Scanner {
   const batch = createScannedBatch();
-  const state: ScanState = { bytes: batch.body, batch, message: 0, fromMs: 0, toMs: 0 };
+  const state: ScanState = {
+    ...{ bytes: batch.body, batch, message: 0, fromMs: 0, toMs: 0, isDoubtful: false },
+    verdicts: new Uint8Array(BATCH_MESSAGES_MAX),
+    starts: new Int32Array(BATCH_MESSAGES_MAX),
+    ends: new Int32Array(BATCH_MESSAGES_MAX),
+    hasUuid: new Uint8Array(BATCH_MESSAGES_MAX),
+    tooDeep: new Int32Array(BATCH_MESSAGES_MAX),
+  };
   return {
-    batch,
+    state,
     scan: (body, window) => {
       state.bytes = body;
       state.fromMs = window.fromMs;
       state.toMs = window.toMs;
       batch.body = body;
       batch.count = 0;
-      if (!isUtf8(body) || !scanBody(state)) return UNDECIDED;
-      return batch.count === 0 || hasTwins(batch) ? UNDECIDED : batch.count;
+      // RFC 8259: JSON is UTF-8. Decoding would put U+FFFD in the place of broken bytes and store what nobody sent.
+      return isUtf8(body) ? scanBody(state) : BODY_FAULT.notJson;
     },
   };
 }
 
 const ENVELOPE_TABLE = new NameTable(['messages']);
-/** A field of the body. */
+/** A field of the body, and an element of its array. */
 const VALUE_DEPTH = 1;
+const ELEMENT_DEPTH = 2;
 
 function lengthWithoutTrailingSpace(bytes: Uint8Array): number {
   let length = bytes.length;
@@ -61,46 +76,57 @@ function lengthWithoutTrailingSpace(bytes: Uint8Array): number {
   return length;
 }
 
-/** Reads the whole body: an object with one array `messages`, and nothing behind it. */
-function scanBody(state: ScanState): boolean {
+/** Reads the whole body: an object with an array `messages`, and nothing behind it. Of equal keys the last wins. */
+function scanBody(state: ScanState): number {
   const { bytes } = state;
   const length = lengthWithoutTrailingSpace(bytes);
   let i = skipSpace(bytes, 0);
+  if (bytes[i] !== OPEN_BRACE)
+    return endOfValue(bytes, i, 0) === length && length > 0 ? BODY_FAULT.notAnObject : BODY_FAULT.notJson;
   // With a brace as the last byte no loop below runs far beyond the end.
-  if (bytes[i] !== OPEN_BRACE || bytes[length - 1] !== CLOSE_BRACE) return false;
+  if (bytes[length - 1] !== CLOSE_BRACE) return BODY_FAULT.notJson;
   i = skipSpace(bytes, i + 1);
-  let isSeen = false;
+  let found: number = BODY_FAULT.noMessages;
+  if (bytes[i] === CLOSE_BRACE) return i === length - 1 ? found : BODY_FAULT.notJson;
   for (;;) {
-    if (bytes[i] !== QUOTE) return false;
+    if (bytes[i] !== QUOTE) return BODY_FAULT.notJson;
     const keyEnd = endOfString(bytes, i);
-    if (keyEnd <= FAIL) return false;
-    const name = ENVELOPE_TABLE.find(bytes, i + 1, keyEnd - 1);
-    i = skipColon(bytes, keyEnd);
-    if (i === FAIL) return false;
-    if (name === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
-    else {
-      if (isSeen) return false;
-      isSeen = true;
+    if (keyEnd === FAIL) return BODY_FAULT.notJson;
+    const name =
+      keyEnd > FAIL
+        ? ENVELOPE_TABLE.find(bytes, i + 1, keyEnd - 1)
+        : ENVELOPE_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
+    i = skipColon(bytes, Math.abs(keyEnd));
+    if (i === FAIL) return BODY_FAULT.notJson;
+    if (name === UNKNOWN || bytes[i] !== OPEN_BRACKET) {
+      if (name !== UNKNOWN) found = BODY_FAULT.noMessages;
+      i = endOfValue(bytes, i, VALUE_DEPTH);
+    } else {
       i = scanMessages(state, i);
+      found = countOf(state);
     }
-    if (i === FAIL) return false;
+    if (i === FAIL) return BODY_FAULT.notJson;
     i = skipSpace(bytes, i);
-    if (bytes[i] === CLOSE_BRACE) return i === length - 1;
-    if (bytes[i] !== COMMA) return false;
+    if (bytes[i] === CLOSE_BRACE) return i === length - 1 ? found : BODY_FAULT.notJson;
+    if (bytes[i] !== COMMA) return BODY_FAULT.notJson;
     i = skipSpace(bytes, i + 1);
   }
 }
 
-/** Reads the array of messages from its bracket. */
+function countOf({ batch: { count } }: ScanState): number {
+  if (count === 0) return BODY_FAULT.tooFew;
+  return count > BATCH_MESSAGES_MAX ? BODY_FAULT.tooMany : count;
+}
+
+/** Reads the array of messages from its bracket. Beyond the most that a batch may have it only reads on. */
 function scanMessages(state: ScanState, at: number): number {
   const { bytes, batch } = state;
-  if (bytes[at] !== OPEN_BRACKET) return FAIL;
+  batch.count = 0;
   let i = skipSpace(bytes, at + 1);
+  if (bytes[i] === CLOSE_BRACKET) return i + 1;
   for (;;) {
-    if (bytes[i] !== OPEN_BRACE || batch.count === BATCH_MESSAGES_MAX) return FAIL;
-    state.message = batch.count;
-    const end = scanMessage(state, i);
-    if (end === FAIL || end - i > MESSAGE_BYTES_MAX) return FAIL;
+    const end = batch.count < BATCH_MESSAGES_MAX ? scanElement(state, i) : endOfValue(bytes, i, ELEMENT_DEPTH);
+    if (end === FAIL) return FAIL;
     batch.count++;
     i = bytes[end]! <= SPACE ? skipSpace(bytes, end) : end;
     if (bytes[i] === CLOSE_BRACKET) return i + 1;
@@ -108,4 +134,22 @@ function scanMessages(state: ScanState, at: number): number {
     i++;
     if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
   }
+}
+
+/** Reads one element of the array, and says what it thinks of it. */
+function scanElement(state: ScanState, at: number): number {
+  const message = state.batch.count;
+  state.message = message;
+  state.starts[message] = at;
+  if (state.bytes[at] !== OPEN_BRACE) {
+    clearRow(state);
+    state.verdicts[message] = NO_OBJECT;
+    state.ends[message] = endOfValue(state.bytes, at, ELEMENT_DEPTH);
+    return state.ends[message]!;
+  }
+  const end = scanMessage(state, at);
+  state.ends[message] = end;
+  const isSound = !state.isDoubtful && end - at <= MESSAGE_BYTES_MAX;
+  state.verdicts[message] = isSound ? SOUND : DOUBTFUL;
+  return end;
 }

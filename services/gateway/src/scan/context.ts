@@ -3,12 +3,16 @@ import { FIELD, ROW_SHIFT } from '@playline/events';
 import {
   CLOSE_BRACE,
   COMMA,
-  endOfNull,
-  endOfNumber,
+  DIGIT_0,
+  DIGIT_9,
   endOfString,
   endOfValue,
   FAIL,
   hasSurrogateEscape,
+  LETTER_E,
+  LETTER_N,
+  LOWER_CASE,
+  MINUS,
   QUOTE,
   SPACE,
   skipColon,
@@ -38,84 +42,115 @@ const SCREEN_DENSITY = CONTEXT_NAMES.indexOf('screenDensity');
 /** library and libraryVersion. */
 const REQUIRED_BITS = 0b11;
 
+/** Below any length. */
+const NOT_TEXT = -1;
 /** Longest string of each name in bytes as escaped: never longer in code points. */
 const BYTES_MAX = Int32Array.from(CONTEXT_NAMES, (name) =>
-  name === 'screenDensity' ? 0 : CONTEXT_CODE_POINTS_MAX[name],
+  name === 'screenDensity' ? NOT_TEXT : CONTEXT_CODE_POINTS_MAX[name],
 );
 
 /** Digits a plain number may have and certainly be finite. */
 const NUMBER_BYTES_MAX = 32;
 /** An object within a message within the array within the body. */
 const VALUE_DEPTH = 4;
-const LETTER_E = 0x65;
-const LOWER_CASE = 0x20;
 
-/** Reads the context of the message being scanned from its opening brace. @returns the place after it, or `FAIL`. */
+/**
+ * Reads the context of the message being scanned from its opening brace; what breaks a rule makes the message doubtful.
+ * @returns the place after it, or `FAIL` when it is no JSON
+ */
 export function scanContext(state: ScanState, at: number): number {
-  const { bytes } = state;
+  const { bytes, batch, message } = state;
+  // There may have been a context before.
+  if (state.isDoubtful) clearContext(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
-  for (;;) {
-    if (bytes[i] !== QUOTE) return FAIL;
-    const keyEnd = endOfString(bytes, i);
-    // A key with escapes may spell a known name: undecided.
-    if (keyEnd <= FAIL) return FAIL;
-    const name = CONTEXT_TABLE.find(bytes, i + 1, keyEnd - 1);
-    i = skipColon(bytes, keyEnd);
-    if (i === FAIL) return FAIL;
-    if (name === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
-    else {
-      // The last of two equal keys would win: undecided.
-      if ((seen & (1 << name)) !== 0) return FAIL;
-      seen |= 1 << name;
-      i = scanContextField(state, name, i);
+  if (bytes[i] !== CLOSE_BRACE) {
+    for (;;) {
+      if (bytes[i] !== QUOTE) return FAIL;
+      const keyEnd = endOfString(bytes, i);
+      if (keyEnd === FAIL) return FAIL;
+      const name =
+        keyEnd > FAIL
+          ? CONTEXT_TABLE.find(bytes, i + 1, keyEnd - 1)
+          : CONTEXT_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
+      i = skipColon(bytes, Math.abs(keyEnd));
+      if (i === FAIL) return FAIL;
+      if (name === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
+      else {
+        // Of equal keys the last wins.
+        if ((seen & (1 << name)) !== 0) state.isDoubtful = true;
+        seen |= 1 << name;
+        i = bytes[i] === QUOTE ? scanContextText(state, name, i) : scanContextOther(state, name, i);
+      }
+      if (i === FAIL) return FAIL;
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+      if (bytes[i] === CLOSE_BRACE) break;
+      if (bytes[i] !== COMMA) return FAIL;
+      i++;
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
-    if (i === FAIL) return FAIL;
-    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
-    if (bytes[i] === CLOSE_BRACE) return (seen & REQUIRED_BITS) === REQUIRED_BITS ? i + 1 : FAIL;
-    if (bytes[i] !== COMMA) return FAIL;
-    i++;
-    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
   }
+  if ((seen & REQUIRED_BITS) !== REQUIRED_BITS) state.isDoubtful = true;
+  const slot = (message << ROW_SHIFT) + FIELD.context;
+  batch.starts[slot] = at;
+  batch.ends[slot] = i + 1;
+  return i + 1;
 }
 
-function scanContextField(state: ScanState, name: number, at: number): number {
-  const isRequired = (REQUIRED_BITS & (1 << name)) !== 0;
-  if (state.bytes[at] !== QUOTE) {
-    const end = endOfNull(state.bytes, at);
-    if (end !== FAIL) return isRequired ? FAIL : end;
-    return name === SCREEN_DENSITY ? scanDensity(state, at) : FAIL;
+/** Forgets the fields of a context that another value takes the place of. */
+export function clearContext({ batch, message }: ScanState): void {
+  for (let name = 0; name < CONTEXT_NAMES.length; name++) {
+    const field = FIELD.library + name;
+    batch.starts[(message << ROW_SHIFT) + field] = 0;
+    batch.ends[(message << ROW_SHIFT) + field] = 0;
+    batch.escaped[message]! &= ~(1 << field);
   }
-  return name === SCREEN_DENSITY ? FAIL : scanContextText(state, name, at);
 }
 
 function scanContextText(state: ScanState, name: number, at: number): number {
-  const { bytes, batch } = state;
+  const { bytes, batch, message } = state;
   const read = endOfString(bytes, at);
   if (read === FAIL) return FAIL;
   const next = Math.abs(read);
   const start = at + 1;
   const end = next - 1;
-  if (end - start > BYTES_MAX[name]!) return FAIL;
-  if ((REQUIRED_BITS & (1 << name)) !== 0 && (start === end || !isVisibleAt(bytes, start))) return FAIL;
+  if (end - start > BYTES_MAX[name]!) state.isDoubtful = true;
+  if ((REQUIRED_BITS & (1 << name)) !== 0 && (start === end || !isVisibleAt(bytes, start))) state.isDoubtful = true;
   const field = FIELD.library + name;
   if (read < 0) {
-    if (hasSurrogateEscape(bytes, start, end)) return FAIL;
-    batch.escaped[state.message]! |= 1 << field;
-  }
-  const slot = (state.message << ROW_SHIFT) + field;
+    if (hasSurrogateEscape(bytes, start, end)) state.isDoubtful = true;
+    batch.escaped[message]! |= 1 << field;
+  } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);
+  const slot = (message << ROW_SHIFT) + field;
   batch.starts[slot] = start;
   batch.ends[slot] = end;
   return next;
 }
 
-/** An exponent may lead beyond the finite numbers: undecided. */
-function scanDensity({ bytes, batch, message }: ScanState, at: number): number {
-  const end = endOfNumber(bytes, at);
-  if (end === FAIL || end - at > NUMBER_BYTES_MAX) return FAIL;
-  for (let i = at; i < end; i++) if ((bytes[i]! | LOWER_CASE) === LETTER_E) return FAIL;
-  const slot = (message << ROW_SHIFT) + FIELD.screenDensity;
+/** Reads what is no string: null, the density, or a value of the wrong type. */
+function scanContextOther(state: ScanState, name: number, at: number): number {
+  const { bytes, batch, message } = state;
+  const end = endOfValue(bytes, at, VALUE_DEPTH);
+  if (end === FAIL) return FAIL;
+  const field = FIELD.library + name;
+  const slot = (message << ROW_SHIFT) + field;
+  const isNull = bytes[at] === LETTER_N;
   batch.starts[slot] = at;
-  batch.ends[slot] = end;
+  // Null is a range of no bytes, which is absent.
+  batch.ends[slot] = isNull ? at : end;
+  batch.escaped[message]! &= ~(1 << field);
+  const isSound = isNull
+    ? (REQUIRED_BITS & (1 << name)) === 0
+    : name === SCREEN_DENSITY && isPlainNumber(bytes, at, end);
+  if (!isSound) state.isDoubtful = true;
   return end;
+}
+
+/** True for a number that is certainly finite: an exponent may lead beyond. */
+function isPlainNumber(bytes: Uint8Array, start: number, end: number): boolean {
+  const first = bytes[start]!;
+  if ((first < DIGIT_0 || first > DIGIT_9) && first !== MINUS) return false;
+  if (end - start > NUMBER_BYTES_MAX) return false;
+  for (let i = start; i < end; i++) if ((bytes[i]! | LOWER_CASE) === LETTER_E) return false;
+  return true;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readDocument } from './index.ts';
+import { readDocument } from './document.ts';
 
 function readText(text: string) {
   const read = readDocument(Buffer.from(text));

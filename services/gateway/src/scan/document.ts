@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { BATCH_MESSAGES_MAX, type MessageSource } from '@playline/contracts';
+import { BATCH_MESSAGES_MAX, FREE_FORM_DEPTH_MAX, type MessageSource } from '@playline/contracts';
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -24,7 +24,7 @@ export interface BodySource extends MessageSource {
 export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
 
 /**
- * The slow path's view of a body: the parsed document, and how its messages stand in the bytes.
+ * A body as JSON.parse reads it, and how its messages stand in the bytes: what the scan is tested against.
  * @returns `ok: false` when the body is not UTF-8 or not JSON.
  */
 export function readDocument(body: Buffer): ReadDocument {
@@ -60,9 +60,27 @@ function sourceOf(body: Buffer, { start, end }: Range): BodySource {
   const source: BodySource = { bytes: end - start, messageIdText: textOf(fields.messageId) ?? '' };
   const propertiesText = textOf(fields.properties);
   const traitsText = textOf(fields.traits);
+  const tooDeep = (['properties', 'traits'] as const).filter((name) => isTooDeep(body, fields[name]));
+  if (tooDeep.length > 0) source.tooDeep = tooDeep;
   if (propertiesText !== undefined) source.propertiesText = propertiesText;
   if (traitsText !== undefined) source.traitsText = traitsText;
   return source;
+}
+
+/** True for an object that is nested deeper than it may be. */
+function isTooDeep(body: Buffer, range: Range | undefined): boolean {
+  if (range === undefined || body[range.start] !== OPEN_BRACE) return false;
+  let [depth, deepest] = [0, 0];
+  for (let i = range.start; i < range.end; ) {
+    if (body[i] === QUOTE) {
+      i = skipText(body, i);
+      continue;
+    }
+    if (isOpening(body[i])) deepest = Math.max(deepest, ++depth);
+    else if (isClosing(body[i])) depth--;
+    i++;
+  }
+  return deepest > FREE_FORM_DEPTH_MAX;
 }
 
 /** Ranges of the elements of the array whose bracket stands at `at`. */

@@ -93,6 +93,18 @@ const TOKENS: readonly string[] = [
   'é'.repeat(130),
   '"deviceId":" ",',
   '[[[[[[',
+  `"properties":${'{"a":'.repeat(63)}{}${'}'.repeat(63)},`,
+  `"properties":${'{"a":'.repeat(64)}{}${'}'.repeat(64)},`,
+  `"traits":{"a":${'['.repeat(90)}${']'.repeat(90)}},`,
+  `"x":${'[{"a":'.repeat(60)}0${'}]'.repeat(60)},`,
+  '"\\u0063ontext":{"l\\u0069brary":"\\u0061","libraryVersion":"1"},',
+  '"context":{"library":"a","library":null,"libraryVersion":"1","pagePath":7},',
+  '"eventTimestamp":"2026-11-21T11:59:0\\u0030Z",',
+  '"type":"p\\u0061ge",',
+  '"userId":"a\\/b",',
+  '"test":false,',
+  '1e-999',
+  '-1e999',
   '{"a":{"a":{"a":{}}}}',
   '"locale":"x\\u00e9",',
 ];
@@ -129,16 +141,33 @@ function damageOnce(text: string, random: (below: number) => number): string {
   }
 }
 
-/** A batch of one to four sample messages with up to three things wrong, sometimes a byte of nonsense. */
+/** Other spellings of an id that is there already, and ids that are none. */
+function twinId(id: unknown, random: (below: number) => number): unknown {
+  const text = String(id);
+  return [text, text.toUpperCase(), text, 'no-uuid', 'NO-uuid', '', ' ', null, 7, [7]][random(10)];
+}
+
+/**
+ * A batch of one to six sample messages with up to three things wrong, sometimes twins, sometimes a byte of nonsense, an
+ * element that is no message, or a message or an object too large.
+ */
 export function damagedBody(random: (below: number) => number, nowMs: number): Buffer {
   const first = random(SAMPLE_KINDS);
-  const messages = Array.from({ length: 1 + random(4) }, (_, index) => sampleMessage(first + index, nowMs));
-  if (random(3) === 0) {
+  const messages = Array.from({ length: 1 + random(6) }, (_, index) => sampleMessage(first + index, nowMs));
+  for (let times = random(4); times > 1; times--) {
     const at = random(messages.length);
     const value = ODD_VALUES[random(ODD_VALUES.length)];
     messages[at] = oddMessage(messages[at]!, ODD_PLACES[random(ODD_PLACES.length)]!, value);
   }
-  let text = JSON.stringify({ messages }, null, random(8) === 0 ? 1 : 0);
+  if (random(4) === 0) {
+    for (let times = 1 + random(3); times > 0; times--) {
+      const messageId = twinId(messages[random(messages.length)]!.messageId, random);
+      messages[random(messages.length)]!.messageId = messageId;
+    }
+  }
+  if (random(40) === 0) messages[0]!.traits = { long: 'x'.repeat(32_000 + random(1000)) };
+  const elements: unknown[] = random(10) === 0 ? [...messages, ODD_VALUES[random(ODD_VALUES.length)]] : messages;
+  let text = JSON.stringify({ messages: elements }, null, random(8) === 0 ? 1 : 0);
   for (let times = random(4); times > 0; times--) text = damageOnce(text, random);
   const body = Buffer.from(text);
   if (random(20) === 0) body[random(body.length)] = random(256);

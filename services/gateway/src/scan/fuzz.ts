@@ -2,23 +2,27 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type TimeWindow } from '@playline/contracts';
 import { createScannedEncoder, type EncodedRecord, encodeMessages, type KeyOf } from '@playline/events';
-import { createScanner } from './batch.ts';
+import { BODY_FAULT, createScanner } from './batch.ts';
 import { type ReadDocument, readDocument } from './document.ts';
+import type { Fault } from './faults.ts';
 import { createRandom, damagedBody } from './fuzz-bodies.ts';
+import { judgeScanned } from './judge.ts';
+import { SOUND } from './state.ts';
 
 /**
- * Differential fuzz of the scan against the contract: whatever the scan accepts, JSON.parse and the contract accept,
- * and both encoders write the same bytes.
+ * Differential fuzz of the scan against the contract: of every body both say the same, of the body as a whole and of
+ * each message: what is accepted, the bytes that are written for it, and the words of every rejection.
  */
 
 export interface FuzzCounts {
   bodies: number;
   /** Bodies that are JSON. */
   json: number;
-  /** Bodies whose every message the contract accepts. */
+  /** Messages of batches, and those that both sides accept. */
+  messages: number;
   acceptable: number;
-  /** Bodies that the scan decided. */
-  scanned: number;
+  /** Messages that the scan called sound by itself. */
+  sound: number;
 }
 
 const scanner = createScanner();
@@ -26,7 +30,7 @@ const encodeScanned = createScannedEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
 /** A key that shows kind and id, so that a mix-up shows in the bytes. */
-export const legibleKeyOf: KeyOf = (kind, id) => {
+const legibleKeyOf: KeyOf = (kind, id) => {
   const key = Buffer.alloc(16);
   key.write(kind.slice(0, 4), 0);
   let hash = 7;
@@ -47,13 +51,51 @@ function isSame(left: readonly EncodedRecord[], right: readonly EncodedRecord[])
   );
 }
 
-/** What the slow path makes of a body: records when every message is acceptable, else null. */
-function slowRecords(read: ReadDocument, window: TimeWindow): EncodedRecord[] | null {
-  if (!read.ok) return null;
+/** What the contract says of a body. */
+interface Judged {
+  /** The body as a whole is refused, in these words. */
+  fault: string | null;
+  records: EncodedRecord[];
+  rejections: unknown;
+  rejected: unknown;
+}
+
+const REFUSED = { records: [], rejections: [], rejected: [] };
+
+function judgeByContract(read: ReadDocument, window: TimeWindow): Judged {
+  if (!read.ok) return { fault: 'not JSON', ...REFUSED };
   const verdict = judgeBatch(read.document, { window, sources: read.sources });
-  if (verdict.kind === 'fault' || verdict.response.rejected > 0) return null;
+  if (verdict.kind === 'fault') return { fault: verdict.message, ...REFUSED };
   const messages = verdict.accepted.map(({ index, message }) => ({ message, ...read.sources[index] }));
-  return encodeMessages(messages, ENVELOPE, legibleKeyOf);
+  return {
+    fault: null,
+    records: encodeMessages(messages, ENVELOPE, legibleKeyOf),
+    rejections: verdict.response.rejections,
+    rejected: verdict.rejected,
+  };
+}
+
+/** Words of the contract for a body that is refused as a whole. */
+const FAULT_WORDS: Readonly<Record<number, string>> = {
+  [BODY_FAULT.notJson]: 'not JSON',
+  [BODY_FAULT.notAnObject]: 'the body must be a JSON object',
+  [BODY_FAULT.noMessages]: 'messages must be an array of messages',
+  [BODY_FAULT.tooFew]: 'messages must not be empty',
+  [BODY_FAULT.tooMany]: 'messages must hold at most 100 items',
+};
+
+const errorsOf = (faults: readonly Fault[]) => faults.map(({ error }) => error);
+
+function judgeByScan(body: Buffer, window: TimeWindow): Judged {
+  const count = scanner.scan(body, window);
+  if (count < 0) return { fault: FAULT_WORDS[count] ?? String(count), ...REFUSED };
+  const { rejected, entries } = judgeScanned(scanner.state);
+  return {
+    fault: null,
+    records: encodeScanned(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
+    rejections: entries.map(({ messageId, faults }) => ({ messageId, errors: errorsOf(faults) })),
+    rejected: rejected.map(({ message, faults }) => ({ index: message, errors: errorsOf(faults) })),
+  };
 }
 
 /** The sources found in the bytes must be those of the parsed document. */
@@ -80,26 +122,31 @@ function findSourceFault(read: ReadDocument): string | null {
 /** What was found out about one body on which both sides agree. */
 export interface Agreement {
   isJson: boolean;
-  /** The contract accepts every message. */
-  isAcceptable: boolean;
-  isScanned: boolean;
+  messages: number;
+  accepted: number;
+  /** Messages that the scan called sound by itself. */
+  sound: number;
 }
 
 /**
- * Puts one body through both paths.
- * @throws Error with the body when the scan accepts what the contract rejects, or the records differ.
+ * Puts one body before both.
+ * @throws Error with the body when they disagree about anything
  */
 export function compare(body: Buffer, window: TimeWindow): Agreement {
   const read = readDocument(body);
-  const expected = slowRecords(read, window);
-  const fault = findSourceFault(read);
-  if (fault !== null) throw new Error(`${fault}: ${body.toString()}`);
-  const agreement = { isJson: read.ok, isAcceptable: expected !== null };
-  if (scanner.scan(body, window) < 0) return { ...agreement, isScanned: false };
-  if (expected === null) throw new Error(`the scan accepts what the contract rejects: ${body.toString()}`);
-  const records = encodeScanned(scanner.batch, ENVELOPE, legibleKeyOf);
-  if (!isSame(records, expected)) throw new Error(`the encoders write different bytes: ${body.toString()}`);
-  return { ...agreement, isScanned: true };
+  const sourceFault = findSourceFault(read);
+  if (sourceFault !== null) throw new Error(`${sourceFault}: ${body.toString()}`);
+  const expected = judgeByContract(read, window);
+  const found = judgeByScan(body, window);
+  for (const part of ['fault', 'rejected', 'rejections'] as const) {
+    const [ours, theirs] = [JSON.stringify(found[part]), JSON.stringify(expected[part])];
+    if (ours !== theirs) throw new Error(`${part}: ${ours}, by the contract ${theirs}: ${body.toString()}`);
+  }
+  if (!isSame(found.records, expected.records)) throw new Error(`the records differ: ${body.toString()}`);
+  const { state } = scanner;
+  const messages = found.fault === null ? state.batch.count : 0;
+  const sound = state.verdicts.subarray(0, messages).filter((verdict) => verdict === SOUND).length;
+  return { isJson: read.ok, messages, accepted: found.records.length, sound };
 }
 
 export interface FuzzOptions {
@@ -113,12 +160,13 @@ export interface FuzzOptions {
 export function runFuzz({ seed, nowMs, goesOn }: FuzzOptions): FuzzCounts {
   const window = { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS };
   const random = createRandom(seed);
-  const counts: FuzzCounts = { bodies: 0, json: 0, acceptable: 0, scanned: 0 };
+  const counts: FuzzCounts = { bodies: 0, json: 0, messages: 0, acceptable: 0, sound: 0 };
   for (; goesOn(counts.bodies); counts.bodies++) {
-    const { isJson, isAcceptable, isScanned } = compare(damagedBody(random, nowMs), window);
+    const { isJson, messages, accepted, sound } = compare(damagedBody(random, nowMs), window);
     if (isJson) counts.json++;
-    if (isAcceptable) counts.acceptable++;
-    if (isScanned) counts.scanned++;
+    counts.messages += messages;
+    counts.acceptable += accepted;
+    counts.sound += sound;
   }
   return counts;
 }

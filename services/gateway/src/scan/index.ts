@@ -1,2 +1,3 @@
-export { createScanner, type Scanner, UNDECIDED } from './batch.ts';
-export { type BodySource, type ReadDocument, readDocument } from './document.ts';
+export { BODY_FAULT, createScanner, type Scanner } from './batch.ts';
+export type { Fault } from './faults.ts';
+export { type Judgement, judgeScanned, type Rejected, type RejectionEntry } from './judge.ts';

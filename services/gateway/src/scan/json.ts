@@ -3,6 +3,8 @@
  * returns the place after what it read, or `FAIL`. Reads past the end give undefined, which no rule accepts.
  */
 
+import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
+
 /** No place: a value never ends at the first byte. */
 export const FAIL = 0;
 
@@ -15,22 +17,25 @@ export const CLOSE_BRACKET = 0x5d;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 export const SPACE = 0x20;
-const DIGIT_0 = 0x30;
-const DIGIT_9 = 0x39;
-const MINUS = 0x2d;
+export const DIGIT_0 = 0x30;
+export const DIGIT_9 = 0x39;
+export const MINUS = 0x2d;
 const PLUS = 0x2b;
 const POINT = 0x2e;
-const LETTER_E = 0x65;
-const LETTER_F = 0x66;
+export const LETTER_E = 0x65;
+export const LETTER_F = 0x66;
 const LETTER_L = 0x6c;
-const LETTER_N = 0x6e;
-const LETTER_T = 0x74;
-const LETTER_U = 0x75;
+export const LETTER_N = 0x6e;
+export const LETTER_T = 0x74;
+export const LETTER_U = 0x75;
 /** Sets the bit that tells lower case from upper case in ASCII letters. */
-const LOWER_CASE = 0x20;
+export const LOWER_CASE = 0x20;
 
-/** Nesting that the scan follows; deeper bodies are undecided, so that no input can exhaust the stack. */
-const DEPTH_MAX = 40;
+/**
+ * Nesting that functions follow by calling each other; what is deeper is read without, so that no input can exhaust the
+ * stack. Free-form objects of a message stand at depth 3: one that is nested as deep as it may be ends here.
+ */
+const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;
 
 /** 1 for bytes that end a run of plain bytes within a string: control characters, quote, backslash. */
 const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
@@ -109,7 +114,7 @@ function skipDigits(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-export function endOfNumber(bytes: Uint8Array, at: number): number {
+function endOfNumber(bytes: Uint8Array, at: number): number {
   let i = bytes[at] === MINUS ? at + 1 : at;
   if (!isDigit(bytes[i])) return FAIL;
   i = bytes[i] === DIGIT_0 ? i + 1 : skipDigits(bytes, i);
@@ -123,13 +128,13 @@ export function endOfNumber(bytes: Uint8Array, at: number): number {
   return isDigit(bytes[i]) ? skipDigits(bytes, i) : FAIL;
 }
 
-export function endOfNull(bytes: Uint8Array, at: number): number {
+function endOfNull(bytes: Uint8Array, at: number): number {
   const isNull =
     bytes[at] === LETTER_N && bytes[at + 1] === LETTER_U && bytes[at + 2] === LETTER_L && bytes[at + 3] === LETTER_L;
   return isNull ? at + 4 : FAIL;
 }
 
-export function endOfBoolean(bytes: Uint8Array, at: number): number {
+function endOfBoolean(bytes: Uint8Array, at: number): number {
   if (bytes[at] === LETTER_T) {
     return bytes[at + 1] === 0x72 && bytes[at + 2] === LETTER_U && bytes[at + 3] === LETTER_E ? at + 4 : FAIL;
   }
@@ -151,7 +156,7 @@ export function skipColon(bytes: Uint8Array, at: number): number {
 
 /**
  * Reads any value.
- * @param depth nesting of the value; more than `DEPTH_MAX` fails.
+ * @param depth nesting of the value
  */
 export function endOfValue(bytes: Uint8Array, at: number, depth: number): number {
   switch (bytes[at]) {
@@ -171,8 +176,8 @@ export function endOfValue(bytes: Uint8Array, at: number, depth: number): number
   }
 }
 
-export function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
-  if (depth > DEPTH_MAX) return FAIL;
+function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
   let i = skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACE) return i + 1;
   for (;;) {
@@ -193,7 +198,7 @@ export function endOfObject(bytes: Uint8Array, at: number, depth: number): numbe
 }
 
 function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
-  if (depth > DEPTH_MAX) return FAIL;
+  if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
   let i = skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACKET) return i + 1;
   for (;;) {
@@ -204,4 +209,59 @@ function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
     if (bytes[i] !== COMMA) return FAIL;
     i = skipSpace(bytes, i + 1);
   }
+}
+
+/** How often nesting beyond `DEPTH_MAX` was read: who compares it before and after knows whether a value had any. */
+export const deepReads = { count: 0 };
+
+/** The bracket that closes each level which is open; as long as the deepest so far needed. */
+let closers = new Uint8Array(256);
+
+function putCloser(level: number, closer: number): void {
+  if (level === closers.length) {
+    const longer = new Uint8Array(closers.length * 2);
+    longer.set(closers);
+    closers = longer;
+  }
+  closers[level] = closer;
+}
+
+/** Reads an object or array of any depth from its bracket, without a function that calls itself. */
+function endOfDeep(bytes: Uint8Array, at: number): number {
+  deepReads.count++;
+  let open = 0;
+  let i = at;
+  for (;;) {
+    // At the start of a value.
+    const first = bytes[i];
+    if (first === OPEN_BRACE || first === OPEN_BRACKET) {
+      putCloser(open++, first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET);
+      i = skipSpace(bytes, i + 1);
+      if (bytes[i] !== closers[open - 1]) {
+        if (first === OPEN_BRACE) i = startOfMember(bytes, i);
+        if (i === FAIL) return FAIL;
+        continue;
+      }
+    } else {
+      i = endOfValue(bytes, i, 0);
+      if (i === FAIL) return FAIL;
+      i = skipSpace(bytes, i);
+    }
+    while (open > 0 && bytes[i] === closers[open - 1]) {
+      open--;
+      i = open === 0 ? i + 1 : skipSpace(bytes, i + 1);
+    }
+    if (open === 0) return i;
+    if (bytes[i] !== COMMA) return FAIL;
+    i = skipSpace(bytes, i + 1);
+    if (closers[open - 1] === CLOSE_BRACE) i = startOfMember(bytes, i);
+    if (i === FAIL) return FAIL;
+  }
+}
+
+/** Reads a key and its colon. @returns the place of the value */
+function startOfMember(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== QUOTE) return FAIL;
+  const keyEnd = Math.abs(endOfString(bytes, at));
+  return keyEnd === FAIL ? FAIL : skipColon(bytes, keyEnd);
 }

@@ -1,5 +1,4 @@
-import { BATCH_MESSAGES_MAX } from '@playline/contracts';
-import { type ScannedBatch, UUID_BYTES } from '@playline/events';
+import { UUID_BYTES } from '@playline/events';
 import { HEX_VALUES, NOT_HEX } from './json.ts';
 import type { ScanState } from './state.ts';
 
@@ -9,7 +8,11 @@ const UUID_PAIRS = Uint8Array.of(0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 
 const HYPHEN = 0x2d;
 
 /** Reads the UUID text from `start` to before `end` as the id of the message being scanned; false when it is none. */
-export function readMessageId({ bytes, batch, message }: ScanState, start: number, end: number): boolean {
+export function readMessageId(
+  { bytes, batch, message }: Pick<ScanState, 'bytes' | 'batch' | 'message'>,
+  start: number,
+  end: number,
+): boolean {
   if (end - start !== UUID_TEXT_BYTES) return false;
   if (bytes[start + 8] !== HYPHEN || bytes[start + 13] !== HYPHEN) return false;
   if (bytes[start + 18] !== HYPHEN || bytes[start + 23] !== HYPHEN) return false;
@@ -37,20 +40,28 @@ function isSameId(ids: Uint8Array, message: number, other: number): boolean {
   return true;
 }
 
-/** True when two messages of the batch carry one id; case is gone once the ids are bytes. */
-export function hasTwins(batch: ScannedBatch): boolean {
-  if (batch.count < 2 || batch.count > BATCH_MESSAGES_MAX) return batch.count > BATCH_MESSAGES_MAX;
+/**
+ * Finds messages that carry one UUID; case is gone once the ids are bytes.
+ * @param onTwins told of both, once for each message after the first
+ */
+export function findTwins(
+  { batch, hasUuid }: Pick<ScanState, 'batch' | 'hasUuid'>,
+  onTwins: (message: number, first: number) => void,
+): void {
+  if (batch.count < 2) return;
   const ids = batch.messageIds;
   places.fill(-1);
   for (let message = 0; message < batch.count; message++) {
+    if (hasUuid[message] === 0) continue;
     const id = message * UUID_BYTES;
     // First, middle and last bytes: ids made from a counter differ at one of the ends.
     let place = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (PLACES - 1);
-    for (let other = places[place]!; other >= 0; other = places[place]!) {
-      if (isSameId(ids, message, other)) return true;
+    let other = places[place]!;
+    while (other >= 0 && !isSameId(ids, message, other)) {
       place = (place + 1) & (PLACES - 1);
+      other = places[place]!;
     }
-    places[place] = message;
+    if (other >= 0) onTwins(message, other);
+    else places[place] = message;
   }
-  return false;
 }

@@ -1,16 +1,17 @@
 import { CONSENT_STATUSES, ID_CODE_POINTS_MAX, IDENTITY_TYPES, MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH } from '@playline/events';
-import { scanContext } from './context.ts';
+import { clearContext, scanContext } from './context.ts';
 import {
   CLOSE_BRACE,
   COMMA,
-  endOfBoolean,
-  endOfNull,
-  endOfObject,
+  deepReads,
   endOfString,
   endOfValue,
   FAIL,
   hasSurrogateEscape,
+  LETTER_F,
+  LETTER_N,
+  LETTER_T,
   OPEN_BRACE,
   QUOTE,
   SPACE,
@@ -42,76 +43,90 @@ const REQUIRED_BITS = (1 << FIELD.type) | (1 << FIELD.messageId) | (1 << FIELD.e
 const VALUE_DEPTH = 3;
 
 /**
- * Reads one message from its opening brace into its row of the batch.
- * @returns the place after it; `FAIL` when it is no JSON, not acceptable, or not decided here.
+ * Reads one message from its opening brace into its row of the batch. What breaks a rule does not end the reading: every
+ * field's range is kept, of equal keys the last, and the message becomes doubtful.
+ * @returns the place after it; `FAIL` when it is no JSON.
  */
 export function scanMessage(state: ScanState, at: number): number {
   const { bytes } = state;
   clearRow(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
-  for (;;) {
-    if (bytes[i] !== QUOTE) return FAIL;
-    const keyEnd = endOfString(bytes, i);
-    // A key with escapes may spell a known name: undecided.
-    if (keyEnd <= FAIL) return FAIL;
-    const field = MESSAGE_TABLE.find(bytes, i + 1, keyEnd - 1);
-    i = skipColon(bytes, keyEnd);
-    if (i === FAIL) return FAIL;
-    if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
-    else {
-      // The last of two equal keys would win: undecided.
-      if ((seen & (1 << field)) !== 0) return FAIL;
-      seen |= 1 << field;
-      i = scanField(state, field as Field, i);
+  if (bytes[i] !== CLOSE_BRACE) {
+    for (;;) {
+      if (bytes[i] !== QUOTE) return FAIL;
+      const keyEnd = endOfString(bytes, i);
+      if (keyEnd === FAIL) return FAIL;
+      const field =
+        keyEnd > FAIL
+          ? MESSAGE_TABLE.find(bytes, i + 1, keyEnd - 1)
+          : MESSAGE_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
+      i = skipColon(bytes, Math.abs(keyEnd));
+      if (i === FAIL) return FAIL;
+      if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
+      else {
+        // Of equal keys the last wins; what the first has left behind is looked at again.
+        if ((seen & (1 << field)) !== 0) state.isDoubtful = true;
+        seen |= 1 << field;
+        i = scanField(state, field as Field, i);
+      }
+      if (i === FAIL) return FAIL;
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+      if (bytes[i] === CLOSE_BRACE) break;
+      if (bytes[i] !== COMMA) return FAIL;
+      i++;
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
-    if (i === FAIL) return FAIL;
-    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
-    if (bytes[i] === CLOSE_BRACE) break;
-    if (bytes[i] !== COMMA) return FAIL;
-    i++;
-    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
   }
-  return (seen & REQUIRED_BITS) === REQUIRED_BITS && hasRequiredByType(state) ? i + 1 : FAIL;
+  if ((seen & REQUIRED_BITS) !== REQUIRED_BITS || !hasRequiredByType(state)) state.isDoubtful = true;
+  return i + 1;
 }
 
-function clearRow({ batch, message }: ScanState): void {
+/** Forgets what an earlier batch left in the row of the message being scanned. */
+export function clearRow(state: ScanState): void {
+  const { batch, message } = state;
   const row = message << ROW_SHIFT;
   for (let slot = row; slot < row + ROW_WIDTH; slot++) {
     batch.starts[slot] = 0;
     batch.ends[slot] = 0;
   }
   batch.escaped[message] = 0;
+  state.tooDeep[message] = 0;
+  state.hasUuid[message] = 0;
+  state.isDoubtful = false;
 }
 
 function scanField(state: ScanState, field: Field, at: number): number {
   const first = state.bytes[at];
   if (first === QUOTE) return scanText(state, field, at);
-  if (first === OPEN_BRACE) {
-    if (field === FIELD.context) return scanContext(state, at);
-    return field === FIELD.properties || field === FIELD.traits ? scanObject(state, field, at) : FAIL;
-  }
-  const afterNull = endOfNull(state.bytes, at);
-  if (afterNull !== FAIL) return (REQUIRED_BITS & (1 << field)) === 0 ? afterNull : FAIL;
-  return field === FIELD.test ? scanBoolean(state, field, at) : FAIL;
+  if (first === OPEN_BRACE && field === FIELD.context) return scanContext(state, at);
+  return scanOther(state, field, at);
 }
 
-function scanObject(state: ScanState, field: Field, at: number): number {
-  const end = endOfObject(state.bytes, at, VALUE_DEPTH);
-  if (end !== FAIL) keepRange(state, field, { start: at, end });
-  return end;
-}
-
-function scanBoolean(state: ScanState, field: Field, at: number): number {
-  const end = endOfBoolean(state.bytes, at);
-  if (end !== FAIL) keepRange(state, field, { start: at, end });
-  return end;
-}
-
-function keepRange({ batch, message }: ScanState, field: Field, range: { start: number; end: number }): void {
+/** Reads a value that is neither a string nor a context. */
+function scanOther(state: ScanState, field: Field, at: number): number {
+  const { bytes, batch, message } = state;
+  const deepReadsBefore = deepReads.count;
+  const end = endOfValue(bytes, at, VALUE_DEPTH);
+  if (end === FAIL) return FAIL;
   const slot = (message << ROW_SHIFT) + field;
-  batch.starts[slot] = range.start;
-  batch.ends[slot] = range.end;
+  const isNull = bytes[at] === LETTER_N;
+  batch.starts[slot] = at;
+  // Null is a range of no bytes, which is absent.
+  batch.ends[slot] = isNull ? at : end;
+  batch.escaped[message]! &= ~(1 << field);
+  state.tooDeep[message]! &= ~(1 << field);
+  if (field === FIELD.properties || field === FIELD.traits) {
+    if (deepReads.count !== deepReadsBefore) state.tooDeep[message]! |= 1 << field;
+    if (deepReads.count !== deepReadsBefore || (!isNull && bytes[at] !== OPEN_BRACE)) state.isDoubtful = true;
+  } else if (field === FIELD.test) {
+    if (bytes[at] !== LETTER_T && bytes[at] !== LETTER_F && !isNull) state.isDoubtful = true;
+  } else if (!isNull || (REQUIRED_BITS & (1 << field)) !== 0) {
+    state.isDoubtful = true;
+    if (field === FIELD.messageId) state.hasUuid[message] = 0;
+  }
+  if (field === FIELD.context && state.isDoubtful) clearContext(state);
+  return end;
 }
 
 function scanText(state: ScanState, field: Field, at: number): number {
@@ -123,11 +138,16 @@ function scanText(state: ScanState, field: Field, at: number): number {
   batch.starts[slot] = at + 1;
   batch.ends[slot] = next - 1;
   if (read < 0) {
-    // Escapes in ids, enumerations and times are undecided: nobody needs them there.
-    if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) return FAIL;
     batch.escaped[message]! |= 1 << field;
+    // Escapes in ids, enumerations and times are doubtful: nobody needs them there.
+    if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isDoubtful = true;
+    if (field === FIELD.messageId) state.hasUuid[message] = 0;
+  } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);
+  if (!isAcceptable(state, field, slot)) {
+    state.isDoubtful = true;
+    if (field === FIELD.context) clearContext(state);
   }
-  return isAcceptable(state, field, slot) ? next : FAIL;
+  return next;
 }
 
 /** The rules of a string by itself. */
@@ -138,8 +158,11 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   switch (field) {
     case FIELD.type:
       return TYPE_TABLE.find(bytes, start, end) !== UNKNOWN;
-    case FIELD.messageId:
-      return readMessageId(state, start, end);
+    case FIELD.messageId: {
+      const isUuid = readMessageId(state, start, end);
+      state.hasUuid[state.message] = isUuid ? 1 : 0;
+      return isUuid;
+    }
     case FIELD.eventTimestamp: {
       const time = timestampOf(bytes, start, end);
       batch.eventTimes[state.message] = time;

@@ -1,5 +1,32 @@
+import { BACKSLASH, DIGIT_0, HEX_VALUES, LETTER_U } from './json.ts';
+
 /** No name of the table. */
 export const UNKNOWN = -1;
+
+/** No name of the contract is as long: a key that goes on is none. */
+const UNESCAPED_MAX = 32;
+const unescaped = new Uint8Array(UNESCAPED_MAX);
+
+/**
+ * Writes the characters that a key spells to `unescaped`. Short escapes stand for characters that no name has.
+ * @returns how many; `UNKNOWN` when they cannot be a name
+ */
+function unescapeName(bytes: Uint8Array, start: number, end: number): number {
+  let length = 0;
+  for (let i = start; i < end; length++) {
+    if (length === UNESCAPED_MAX) return UNKNOWN;
+    if (bytes[i] !== BACKSLASH) {
+      unescaped[length] = bytes[i++]!;
+      continue;
+    }
+    if (bytes[i + 1] !== LETTER_U || bytes[i + 2] !== DIGIT_0 || bytes[i + 3] !== DIGIT_0) return UNKNOWN;
+    unescaped[length] = (HEX_VALUES[bytes[i + 4]!]! << 4) | HEX_VALUES[bytes[i + 5]!]!;
+    // Above ASCII one character takes more bytes than one.
+    if (unescaped[length]! > 0x7f) return UNKNOWN;
+    i += 6;
+  }
+  return length;
+}
 
 /** Slots of a table; 64 leave room enough that a hash without collisions is found at once. */
 const SLOTS = 64;
@@ -41,6 +68,12 @@ export class NameTable {
       bytes[start + length - 1]! +
       length * 7;
     return hash & (SLOTS - 1);
+  }
+
+  /** As `find`, for a key that holds escapes and may spell a name with them. */
+  findEscaped(bytes: Uint8Array, start: number, end: number): number {
+    const length = unescapeName(bytes, start, end);
+    return length === UNKNOWN ? UNKNOWN : this.find(unescaped, 0, length);
   }
 
   /** @returns the place in the table of the name from `start` to before `end`, or `UNKNOWN`. */

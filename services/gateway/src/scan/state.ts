@@ -1,5 +1,10 @@
 import type { ScannedBatch } from '@playline/events';
 
+/** What the scan says of a message: every rule is kept; some rule may not be; it is no object. */
+export const SOUND = 0;
+export const DOUBTFUL = 1;
+export const NO_OBJECT = 2;
+
 /** What the parts of one scan share. */
 export interface ScanState {
   bytes: Buffer;
@@ -10,4 +15,15 @@ export interface ScanState {
   /** Time window, both bounds inclusive, epoch milliseconds. */
   fromMs: number;
   toMs: number;
+  /** True when some rule may speak against the message being scanned. */
+  isDoubtful: boolean;
+  /** Per message: `SOUND`, `DOUBTFUL` or `NO_OBJECT`. */
+  readonly verdicts: Uint8Array;
+  /** Per message: its first byte, and the byte after its last. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** Per message: 1 when its id is a UUID, which then stands in `batch.messageIds`. */
+  readonly hasUuid: Uint8Array;
+  /** Per message: bit f is set when field f is nested deeper than it may be. */
+  readonly tooDeep: Int32Array;
 }

@@ -3,7 +3,7 @@ import { createKey, createKeyVerifier, type KeyStore } from '@playline/access-ke
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
-import { createIdentityKeyer, type IdentityKeyer } from '@playline/identity';
+import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/identity';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
@@ -39,7 +39,7 @@ export interface TestGateway {
   readonly store: KeyStore;
   readonly producer: TestProducer;
   readonly audience: AudienceWorld;
-  readonly keyer: IdentityKeyer;
+  readonly keyer: Utf8IdentityKeyer;
   /** Where rejections go. */
   readonly rejectionProducer: TestProducer;
   readonly server: HttpServer;
@@ -56,6 +56,8 @@ export interface TestGateway {
 export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
   find?: KeyStore['find'];
+  /** Of both keys. */
+  environmentId?: string;
   /** Ports that stand in the place of those in memory. */
   audience?: Partial<AudiencePorts>;
 }
@@ -69,7 +71,8 @@ afterEach(async () => {
 /** The whole gateway on a free port, with keys and a log in memory; it closes by itself after the test. */
 export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = createMemoryKeyStore();
-  const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production' } as const;
+  const { environmentId = 'demo-test' } = options;
+  const owner = { projectId: 'p', environmentId, environment: 'production' } as const;
   const { key } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'publishable' });
   const { key: secretKey } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'secret' });
   const producer = createTestProducer();

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type IdentityLinkRecord, TOPICS } from '@playline/contracts';
+import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
 import type { IdentityGraph } from '@playline/identity';
 import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
@@ -37,7 +37,10 @@ export async function openRealStores(): Promise<RealStores> {
   const admin = kafka.admin();
   await admin.connect();
   const producer = await openProducer({ brokers: stores.kafka, clientId: tag, topics: [linkTopic!] });
-  const schemaId = await createSchemaRegistry({ url: stores.registry }).idOf(`${linkTopic}-value`);
+  const schemaId = await createSchemaRegistry({ url: stores.registry }).idOf(
+    `${linkTopic}-value`,
+    identityLinkCodec.schema,
+  );
   const redis = new Redis(stores.redis);
   const graph = await openRedisIdentityGraph({ url: stores.redis });
   await graph.mintEpoch();

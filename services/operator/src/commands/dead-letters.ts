@@ -1,3 +1,4 @@
+import type { SchemaSource } from '@playline/contracts';
 import { allTopics } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
@@ -22,7 +23,7 @@ export interface DeadLettersContext {
   /** Takes the publisher's name over from whoever had it. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   /** The text of a schema. @throws UnknownSchemaFault */
-  readonly schemaOf: (id: number) => Promise<string>;
+  readonly schemaOf: SchemaSource;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   /** Aborted when the person asks for the end. */

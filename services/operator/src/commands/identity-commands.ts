@@ -2,7 +2,7 @@ import type { ConsentStore } from '@playline/consent';
 import { TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
-import type { Addresses } from '../addresses.ts';
+import type { Addresses, RedisAddress } from '../addresses.ts';
 import { type Command, EXIT } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createConsentCommand } from './consent.ts';
@@ -11,9 +11,9 @@ import { createLogSources, type LogAdapters } from './log-commands.ts';
 
 /** Opens what Redis holds, apart from the access keys; the `./redis` adapters of the nouns have them. */
 export interface RedisAdapters {
-  readonly openRedisIdentityGraph: (options: { url: string; linkTopic: string }) => Promise<IdentityGraph>;
-  readonly openRedisConsentStore: (options: { url: string }) => Promise<ConsentStore>;
-  readonly openRedisErasureHolds: (options: { url: string }) => Promise<ErasureHolds>;
+  readonly openRedisIdentityGraph: (options: RedisAddress & { linkTopic: string }) => Promise<IdentityGraph>;
+  readonly openRedisConsentStore: (options: RedisAddress) => Promise<ConsentStore>;
+  readonly openRedisErasureHolds: (options: RedisAddress) => Promise<ErasureHolds>;
 }
 
 export interface IdentityCommandsContext {
@@ -38,9 +38,9 @@ export function createIdentityCommands(
   const context = {
     ...createLogSources(adapters, addresses),
     clickhouse: addresses.clickhouse,
-    openGraph: async () => adapters.openRedisIdentityGraph({ url: addresses.redis(), linkTopic }),
-    openConsents: async () => adapters.openRedisConsentStore({ url: addresses.redis() }),
-    openHolds: async () => adapters.openRedisErasureHolds({ url: addresses.redis() }),
+    openGraph: async () => adapters.openRedisIdentityGraph({ ...addresses.redis(), linkTopic }),
+    openConsents: async () => adapters.openRedisConsentStore(addresses.redis()),
+    openHolds: async () => adapters.openRedisErasureHolds(addresses.redis()),
     ...{ topicPrefix, generation },
   };
   const identity = createIdentityCommand(context);

@@ -1,14 +1,17 @@
-import type { AtomicPublisher, LogReader } from '@playline/stream';
-import type { Addresses } from '../addresses.ts';
+import type { SchemaSource } from '@playline/contracts';
+import type { AtomicPublisher, GroupOffsets, LogReader } from '@playline/stream';
+import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import { createDeadLettersCommand } from './dead-letters.ts';
+import { createOffsetsCommand } from './offsets.ts';
 import { createVerifyCommand } from './verify.ts';
 
-/** Opens the log and the registry of a deployment; `@playline/stream/kafka` has all three. */
+/** Opens the log and the registry of a deployment; `@playline/stream/kafka` has all of them. */
 export interface LogAdapters {
-  readonly openLogReader: (options: { brokers: readonly string[]; clientId: string }) => LogReader;
-  readonly openAtomicPublisher: (options: { brokers: readonly string[]; name: string }) => Promise<AtomicPublisher>;
-  readonly createSchemaRegistry: (options: { url: string }) => { schemaOf(id: number): Promise<string> };
+  readonly openLogReader: (options: KafkaAddress & { clientId: string }) => LogReader;
+  readonly openGroupOffsets: (options: KafkaAddress & { clientId: string }) => GroupOffsets;
+  readonly openAtomicPublisher: (options: KafkaAddress & { name: string }) => Promise<AtomicPublisher>;
+  readonly createSchemaRegistry: (options: RegistryAddress) => { schemaOf: SchemaSource };
 }
 
 export interface LogCommandsContext {
@@ -25,24 +28,26 @@ export function createLogSources(
 ) {
   let registry: ReturnType<LogAdapters['createSchemaRegistry']> | null = null;
   return {
-    openLog: () => adapters.openLogReader({ brokers: addresses.kafka(), clientId: 'operator' }),
+    openLog: () => adapters.openLogReader({ ...addresses.kafka(), clientId: 'operator' }),
     schemaOf: (id: number) => {
-      registry ??= adapters.createSchemaRegistry({ url: addresses.registry() });
+      registry ??= adapters.createSchemaRegistry(addresses.registry());
       return registry.schemaOf(id);
     },
   };
 }
 
-/** The commands that read the log itself: `verify` and `dead-letters`. */
+/** The commands that read the log itself: `verify`, `dead-letters` and `offsets`. */
 export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
   const { addresses, topicPrefix, stop } = context;
   const shared = { topicPrefix, ...createLogSources(adapters, addresses) };
+  const openOffsets = () => adapters.openGroupOffsets({ ...addresses.kafka(), clientId: 'operator' });
   return [
-    createVerifyCommand({ ...shared, clickhouse: addresses.clickhouse }),
+    createVerifyCommand({ ...shared, openOffsets, clickhouse: addresses.clickhouse }),
+    createOffsetsCommand({ openOffsets }),
     createDeadLettersCommand({
       ...shared,
       stop,
-      openPublisher: (name) => adapters.openAtomicPublisher({ brokers: addresses.kafka(), name }),
+      openPublisher: (name) => adapters.openAtomicPublisher({ ...addresses.kafka(), name }),
     }),
   ];
 }

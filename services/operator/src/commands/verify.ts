@@ -1,4 +1,5 @@
-import type { LogReader } from '@playline/stream';
+import type { SchemaSource } from '@playline/contracts';
+import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
@@ -7,8 +8,9 @@ import { verify } from '../verify/verify.ts';
 
 export interface VerifyContext {
   readonly openLog: () => LogReader;
-  /** The text of a schema. @throws UnknownSchemaFault */
-  readonly schemaOf: (id: number) => Promise<string>;
+  readonly openOffsets: () => GroupOffsets;
+  /** Texts of the schemas that records were written with. */
+  readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;

@@ -1,13 +1,13 @@
 import {
   accessKeyCodec,
   consentCodec,
+  createRecordReader,
   erasureRequestCodec,
-  FRAME_BYTES,
   identityDecisionCodec,
   identityLinkCodec,
   messageRecordCodec,
   rejectionCodec,
-  schemaIdOf,
+  type SchemaSource,
   TOPICS,
 } from '@playline/contracts';
 import type { Fate, Letter } from './letters.ts';
@@ -35,7 +35,7 @@ const DUMP_BYTES_MAX = 4_096;
 export async function describeLetter(
   letter: Letter,
   fate: Fate | undefined,
-  options: { schemaOf: (id: number) => Promise<string>; topicPrefix: string },
+  options: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<string[]> {
   const { place, original, record } = letter;
   const headers = Object.entries(record.headers).map(([name, value]) => `  ${name}: ${toPrintable(String(value))}`);
@@ -54,13 +54,13 @@ export async function describeLetter(
 
 async function decode(
   { original, record: { value } }: Letter,
-  { schemaOf, topicPrefix }: { schemaOf: (id: number) => Promise<string>; topicPrefix: string },
+  { schemaOf, topicPrefix }: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<{ value: unknown } | { fault: string }> {
-  const decoderOf = DECODERS.get(original.topic.slice(topicPrefix.length));
-  const id = value === null ? null : schemaIdOf(value);
-  if (value === null || id === null || decoderOf === undefined) return { fault: 'no framed record of a known topic' };
+  const createReader = DECODERS.get(original.topic.slice(topicPrefix.length));
+  if (createReader === undefined) return { fault: 'no record of a known topic' };
   try {
-    return { value: decoderOf(await schemaOf(id))(value.subarray(FRAME_BYTES)) };
+    const read = await createRecordReader({ schemaOf, createReader })(value);
+    return read.kind === 'record' ? { value: read.record } : { fault: read.reason };
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
   }

@@ -49,7 +49,10 @@ const seen = (topic: string, count: number) =>
 
 /** A registry that has lost its schemas. */
 async function startEmptyRegistry() {
-  const server = createServer((_request, response) => response.writeHead(404).end('{}')).listen(0, '127.0.0.1');
+  const server = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}')).listen(
+    0,
+    '127.0.0.1',
+  );
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');

@@ -1,13 +1,4 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '@playline/testkit';
@@ -61,7 +52,6 @@ test('the stack file is rewritten, and keeps the rest of it, when nobody follows
 test('commands at the same moment lose none of their keys, also after one that died with the lock', async () => {
   const { folder, pathOf, read } = createFolder();
   writeFileSync(`${pathOf('keys')}.lock`, '');
-  utimesSync(`${pathOf('keys')}.lock`, 1, 1);
   const all = (['production', 'development'] as const).flatMap((environment) =>
     (['publishable', 'secret'] as const).map((kind) => ({ project: 'demo', environment, kind, key: `new ${kind}` })),
   );

@@ -25,8 +25,8 @@ type DemoKeys = NonNullable<Stack['keys']>;
 const DEMO = 'demo';
 /** The stack's supervisor looks at `keys.json` ten times a second; after this long there is none. */
 const SUPERVISOR_MAX_MS = 3_000;
-/** Writing a file takes a millisecond; a lock this old is a dead command's. */
-const LOCK_STALE_MS = 5_000;
+/** Writing a file takes a millisecond; a lock that stands this long before our eyes is a dead command's. */
+const LOCK_STALE_MS = 2_000;
 const POLL_MS = 20;
 
 /**
@@ -62,7 +62,14 @@ function rewriteStack(stackPath: string, keysPath: string): void {
 
 /** Two commands at once must not lose each other's key. */
 async function whileLocked(path: string, write: () => void): Promise<void> {
-  while (!isLocked(path)) await delay(POLL_MS);
+  // Watched from here on instead of asked for its age: a file has the wall clock's time, and that may be set.
+  let seen = { mark: '', sinceMs: 0 };
+  while (!isLocked(path)) {
+    const mark = markOf(path);
+    if (mark !== seen.mark) seen = { mark, sinceMs: performance.now() };
+    else if (performance.now() - seen.sinceMs > LOCK_STALE_MS) rmSync(path, { force: true });
+    await delay(POLL_MS);
+  }
   try {
     write();
   } finally {
@@ -77,10 +84,14 @@ function isLocked(path: string): boolean {
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
   }
+}
+
+/** Tells a lock from the next one of the same name. */
+function markOf(path: string): string {
   const lock = statSync(path, { throwIfNoEntry: false });
-  if (lock !== undefined && Date.now() - lock.mtimeMs > LOCK_STALE_MS) rmSync(path, { force: true });
-  return false;
+  return lock === undefined ? '' : `${lock.ino} ${lock.mtimeMs}`;
 }
 
 /** As a whole and for its owner alone: these files hold secrets. */

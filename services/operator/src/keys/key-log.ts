@@ -1,5 +1,6 @@
 import { createKeyLog, type KeyLog } from '@playline/access-keys';
-import type { Producer } from '@playline/stream';
+import { accessKeyCodec, type SchemaSource } from '@playline/contracts';
+import { type Producer, UnregisteredSchemaFault } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
@@ -8,8 +9,8 @@ export interface KeyLogSource {
   readonly producer: Producer;
   /** As it is called on the broker. */
   readonly topic: string;
-  /** Id of the latest schema of a subject, and the text of any. */
-  readonly schemas: { idOf(subject: string): Promise<number>; schemaOf(id: number): Promise<string> };
+  /** Id of a schema by its subject and text, and the text of any. */
+  readonly schemas: { idOf(subject: string, schema: string): Promise<number>; schemaOf: SchemaSource };
   /** The topic from its first record to its present end. */
   read(): Promise<readonly { key: Buffer | null; value: Buffer | null }[]>;
 }
@@ -20,16 +21,23 @@ export interface OpenKeyLog extends KeyLog {
 
 /**
  * The key log over a producer, which it closes.
- * @throws UnreachableError when brokers or registry do not answer: before anything has been changed
+ * @throws UnreachableError when brokers or registry do not answer, or the schema of keys is not registered: before
+ *   anything has been changed
  */
 export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
   try {
-    const subject = `${topic}-value`;
+    const idOfOurs = () => schemas.idOf(`${topic}-value`, accessKeyCodec.schema).catch(toUnreachable);
     await Promise.all([
       awaitStore('Kafka', () => producer.ready()),
-      awaitStore('the schema registry', async () => (await schemas.idOf(subject)) !== undefined),
+      // An answer, whatever it says.
+      awaitStore('the schema registry', () =>
+        idOfOurs().then(
+          () => true,
+          (fault: unknown) => fault instanceof UnreachableError,
+        ),
+      ),
     ]);
-    const schemaId = await schemas.idOf(subject);
+    const schemaId = await idOfOurs();
     const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
       new Promise((resolve, reject) => {
         const outgoing = records.map((record) => ({ topic, ...record }));
@@ -43,6 +51,11 @@ export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSourc
     await producer.close();
     throw error;
   }
+}
+
+/** @throws UnreachableError in the place of a schema that is not registered; any other fault as it is */
+function toUnreachable(fault: unknown): never {
+  throw fault instanceof UnregisteredSchemaFault ? new UnreachableError(fault.message) : fault;
 }
 
 /** The records may stand in the log all the same; then the rebuild makes them good. */

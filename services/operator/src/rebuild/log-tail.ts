@@ -1,5 +1,5 @@
-import { FRAME_BYTES, type RecordCodec, schemaIdOf, type Topic } from '@playline/contracts';
-import { type LogBounds, type StreamRecord, UnknownSchemaFault } from '@playline/stream';
+import { createRecordReader, type RecordCodec, type Topic } from '@playline/contracts';
+import type { LogBounds, StreamRecord } from '@playline/stream';
 import type { RebuildSources } from './stores.ts';
 
 /** Part of a topic, and where it ended when it was looked at. */
@@ -65,39 +65,11 @@ export async function boundsOf({ log }: RebuildSources, topic: string): Promise<
  * @throws Error of the log or of the registry
  */
 export async function* readTail<R>(sources: RebuildSources, tail: LogTail<R>): AsyncGenerator<ReadRecord<R>> {
-  const decode = createDecode(sources, tail.codec);
+  const readValue = createRecordReader({ schemaOf: sources.schemaOf, createReader: tail.codec.decoderOf });
   for (const { partition, start, end } of tail.bounds)
     for await (const record of sources.log.read({ topic: tail.topic, partition, start, end })) {
-      const value = await decode(record);
-      if (value !== null) yield { record, value };
+      const read = await readValue(record.value);
+      if (read.kind === 'record') yield { record, value: read.record };
       else sources.onProgress(`${tail.topic}/${partition}/${record.offset} cannot be read, and is left out`);
     }
-}
-
-function createDecode<R>({ schemaOf }: RebuildSources, codec: RecordCodec<R>) {
-  const decoders = new Map<number, ((bytes: Buffer) => R) | null>();
-  const decoderOf = async (id: number) => {
-    const known = decoders.get(id);
-    if (known !== undefined) return known;
-    const text = await schemaOf(id).catch((fault: unknown) => {
-      if (fault instanceof UnknownSchemaFault) return null;
-      throw fault;
-    });
-    const decoder = text === null ? null : orNull(() => codec.decoderOf(text));
-    decoders.set(id, decoder);
-    return decoder;
-  };
-  return async ({ value }: StreamRecord): Promise<R | null> => {
-    const id = value === null ? null : schemaIdOf(value);
-    const decoder = id === null ? null : await decoderOf(id);
-    return value === null || decoder === null ? null : orNull(() => decoder(value.subarray(FRAME_BYTES)));
-  };
-}
-
-function orNull<T>(make: () => T): T | null {
-  try {
-    return make();
-  } catch {
-    return null;
-  }
 }

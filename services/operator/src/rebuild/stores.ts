@@ -1,4 +1,5 @@
 import type { ConsentStore } from '@playline/consent';
+import type { SchemaSource } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
 import type { LogReader } from '@playline/stream';
@@ -9,7 +10,7 @@ export interface RebuildSources {
   readonly log: LogReader;
   readonly query: QueryRows;
   /** The text of a schema. @throws UnknownSchemaFault */
-  readonly schemaOf: (id: number) => Promise<string>;
+  readonly schemaOf: SchemaSource;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   /** Consumer group of the event writer: what it has committed stands in the tables. */

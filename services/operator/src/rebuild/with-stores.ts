@@ -1,4 +1,5 @@
 import type { ConsentStore } from '@playline/consent';
+import type { SchemaSource } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
 import type { LogReader } from '@playline/stream';
@@ -12,7 +13,7 @@ export interface StoresContext {
   readonly openConsents: () => Promise<ConsentStore>;
   readonly openHolds: () => Promise<ErasureHolds>;
   readonly openLog: () => LogReader;
-  readonly schemaOf: (id: number) => Promise<string>;
+  readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;

@@ -1,12 +1,5 @@
+import { askClickHouse, type ClickHouseAccount } from '../clickhouse-query.ts';
 import { messageIdPrefix, type Run } from './run.ts';
-
-/** Where the events of a run are read. */
-export interface ClickHouseAddress {
-  readonly url: string;
-  readonly user: string;
-  readonly password: string;
-  readonly database: string;
-}
 
 /** One owner of events as the store has it. `persons` are the distinct person keys (hex) its events resolve to. */
 export interface StoredOwner {
@@ -35,22 +28,15 @@ const QUERY_MAX_MS = 120_000;
 /** Bytes of a UUID in RowBinary: two little-endian halves. */
 const UUID_BYTES = 16;
 
-export function createEventReader(address: ClickHouseAddress, environmentId: string, run: Run): EventReader {
+export function createEventReader(address: ClickHouseAccount, environmentId: string, run: Run): EventReader {
   const query = async (sql: string): Promise<Response> => {
     const url = new URL(address.url);
     url.searchParams.set('database', address.database);
     url.searchParams.set('param_environment', environmentId);
     url.searchParams.set('param_prefix', messageIdPrefix(run));
     const headers = { 'X-ClickHouse-User': address.user, 'X-ClickHouse-Key': address.password };
-    const response = await fetch(url, {
-      method: 'POST',
-      headers,
-      body: sql,
-      signal: AbortSignal.timeout(QUERY_MAX_MS),
-    });
-    if (!response.ok)
-      throw new Error(`ClickHouse answered ${response.status}: ${(await response.text()).slice(0, 500)}`);
-    return response;
+    const signal = AbortSignal.timeout(QUERY_MAX_MS);
+    return askClickHouse(address, url, { method: 'POST', headers, body: sql, signal });
   };
   return {
     counts: async () => {

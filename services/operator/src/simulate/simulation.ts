@@ -1,5 +1,6 @@
+import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import { type Cast, createCast } from './cast.ts';
-import { type ClickHouseAddress, createEventReader } from './clickhouse.ts';
+import { createEventReader } from './clickhouse.ts';
 import { createDifferences, type DifferenceKind, type Differences } from './differences.ts';
 import { openHttpClient } from './http-client.ts';
 import { createLedger, type Ledger } from './ledger.ts';
@@ -14,7 +15,7 @@ import { createTraffic } from './traffic.ts';
 
 export interface SimulationOptions {
   readonly gateway: string;
-  readonly clickhouse: ClickHouseAddress;
+  readonly clickhouse: ClickHouseAccount;
   readonly environmentId: string;
   readonly keyHeader: string;
   readonly publishableKey: string;

@@ -1,3 +1,4 @@
+import type { SchemaSource } from '@playline/contracts';
 import { deadLetterTopicOf, type LogReader } from '@playline/stream';
 import type { QueryRows } from '../clickhouse-query.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
@@ -12,7 +13,7 @@ export interface VerifyOptions {
   readonly log: LogReader;
   readonly query: QueryRows;
   /** The text of a schema. @throws UnknownSchemaFault */
-  readonly schemaOf: (id: number) => Promise<string>;
+  readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
   /** Consumer group of the writer. */
   readonly group: string;

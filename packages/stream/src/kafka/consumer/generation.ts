@@ -1,31 +1,34 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ExaminedPartition } from '../../partitions/guarded-partition.ts';
+import { parseRead } from '../../partitions/intent.ts';
+import { type Finding, judgeLog } from '../../partitions/log-finding.ts';
 import { Fenced, type LogPartition } from '../../partitions/log-partition.ts';
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
+import type { LogView } from './log-view.ts';
 
 /** All of them say that the partition may belong to someone else by now. */
 const FENCES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'FENCED_INSTANCE_ID']);
 const ASK_AGAIN_MS = 200;
-
-/** Asks for the first offset that each of these partitions still has. */
-export type FirstOffsets = (topic: string, partitions: number[]) => Promise<Map<number, number>>;
 
 function toFence(fault: unknown): unknown {
   const type = fault instanceof Error && 'type' in fault ? String(fault.type) : '';
   return FENCES.has(type) ? new Fenced(type) : fault;
 }
 
-function createLogPartition(
-  group: ConsumerGroup,
-  at: { topic: string; partition: number; committed: number; metadata: string | null; firstOffset: number },
-): LogPartition {
-  const { topic, partition, committed, metadata, firstOffset } = at;
+/** What it takes to look at assigned partitions. */
+interface Looking {
+  readonly groupId: string;
+  readonly view: LogView;
+}
+
+type Committed = Pick<LogPartition, 'topic' | 'partition' | 'committed' | 'metadata' | 'start'>;
+
+function createLogPartition(group: ConsumerGroup, view: LogView, at: Committed): LogPartition {
+  const { topic, partition, start } = at;
   // Held on to: it belongs to one generation, while the group's own commit would use whichever is current.
   const offsets = group.offsetManager;
   return {
-    topic,
-    partition,
-    committed,
-    metadata,
+    ...at,
     async commit(offset, metadata) {
       const partitions = [{ partition, offset: String(offset), metadata }];
       try {
@@ -34,9 +37,9 @@ function createLogPartition(
         throw toFence(fault);
       }
     },
+    batchAt: (offset) => view.batchAt({ topic, partition, offset }),
     seek(offset) {
-      // Asking for less makes kafkajs commit an offset of its own, and our metadata is gone.
-      const from = Math.max(offset, firstOffset);
+      const from = Math.max(offset, start);
       offsets.resolveOffset({ topic, partition, offset: String(from - 1) });
     },
     pause: () => group.pause([{ topic, partitions: [partition] }]),
@@ -44,32 +47,41 @@ function createLogPartition(
   };
 }
 
-async function readAssignment(
+async function judge(log: LogPartition, end: number): Promise<Finding> {
+  const read = parseRead(log.committed, log.metadata);
+  const { start } = log;
+  const isThere = read.mark !== null && read.mark.base >= start && read.end <= end && read.committed >= start;
+  const found = isThere ? await log.batchAt(read.mark!.base) : null;
+  return judgeLog(read, { start, end, found });
+}
+
+/** Reads what is committed for partitions of a member, and what the log says of it. @throws Error to be asked again */
+export async function examinePartitions(
   group: ConsumerGroup,
-  groupId: string,
-  firstOffsets: FirstOffsets,
-): Promise<LogPartition[]> {
-  const assigned = group.assigned().filter(({ partitions }) => partitions.length > 0);
-  if (assigned.length === 0) return [];
-  const topics = assigned.map(({ topic, partitions }) => ({
+  { groupId, view }: Looking,
+  asked: readonly { topic: string; partitions: readonly number[] }[],
+): Promise<ExaminedPartition[]> {
+  if (asked.length === 0) return [];
+  const topics = asked.map(({ topic, partitions }) => ({
     topic,
     partitions: partitions.map((partition) => ({ partition })),
   }));
-  // kafkajs's own fetch of committed offsets drops the metadata
-  const { responses } = await (await group.offsetManager.getCoordinator()).offsetFetch({ groupId, topics });
-  const logs: LogPartition[] = [];
-  for (const { topic, partitions } of responses) {
-    const first = await firstOffsets(
-      topic,
-      partitions.map(({ partition }) => partition),
-    );
-    for (const { partition, offset, metadata } of partitions) {
-      const firstOffset = first.get(partition) ?? 0;
-      const committed = Number(offset) < 0 ? firstOffset : Number(offset);
-      logs.push(createLogPartition(group, { topic, partition, committed, metadata: metadata || null, firstOffset }));
+  // kafkajs's own fetch of committed offsets drops the metadata. The coordinator may have moved since the group was joined.
+  const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
+  const examined: Promise<ExaminedPartition>[] = [];
+  for (const { topic, partitions: found } of responses) {
+    const partitions = found.map(({ partition }) => partition);
+    const starts = await view.offsets({ topic, partitions, first: true });
+    const ends = await view.offsets({ topic, partitions, first: false });
+    for (const { partition, offset, metadata } of found) {
+      const start = starts.get(partition) ?? 0;
+      const committed = Number(offset) < 0 ? start : Number(offset);
+      const log = createLogPartition(group, view, { topic, partition, committed, metadata: metadata || null, start });
+      const end = ends.get(partition) ?? 0;
+      examined.push(judge(log, end).then((finding) => ({ log, finding })));
     }
   }
-  return logs;
+  return await Promise.all(examined);
 }
 
 /**
@@ -78,13 +90,15 @@ async function readAssignment(
  */
 export async function openGeneration(
   group: ConsumerGroup,
-  options: { groupId: string; firstOffsets: FirstOffsets; cancelled: () => boolean },
-): Promise<LogPartition[]> {
+  options: Looking & { cancelled: () => boolean },
+): Promise<ExaminedPartition[]> {
+  const assigned = group.assigned().filter(({ partitions }) => partitions.length > 0);
   while (!options.cancelled()) {
     try {
-      return await readAssignment(group, options.groupId, options.firstOffsets);
+      return await examinePartitions(group, options, assigned);
     } catch {
       await delay(ASK_AGAIN_MS);
+      await options.view.refresh().catch(() => {});
     }
   }
   return [];

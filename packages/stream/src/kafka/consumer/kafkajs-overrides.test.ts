@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect, it, vi } from 'vitest';
 import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
@@ -48,6 +49,8 @@ it('leaves no timer behind when nothing waits, and still runs what waits', () =>
   }
 });
 
+const unused = { outOfRange: () => {}, fetched: () => {} };
+
 it('waits for the owner before it joins a group again, and before anything is fetched', async () => {
   const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
   const steps: string[] = [];
@@ -68,6 +71,7 @@ it('waits for the owner before it joins a group again, and before anything is fe
     leaving: () => wait('drained'),
     joined: () => wait('assigned'),
     cancelled: () => false,
+    ...unused,
   });
   await (group as ConsumerGroup).joinAndSync();
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
@@ -92,6 +96,7 @@ function openFailing(failures: number, ids: { memberId: string | null; generatio
       state.assigned += 1;
     },
     cancelled: () => state.cancelled,
+    ...unused,
   });
   return { group, state };
 }
@@ -118,4 +123,74 @@ it('does not join again once it is closing', async () => {
   state.cancelled = true;
   await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
   expect(state.joins).toBe(1);
+});
+
+it('leaves an offset that a log does not have to the owner: kafkajs commits nothing of its own', async () => {
+  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+  const asked: unknown[] = [];
+  const commits: unknown[] = [];
+  const cluster = {};
+  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
+    cluster,
+    logger: { error: () => {} },
+    preferredReadReplicasPerTopicPartition: {},
+    offsetManager: { setDefaultOffset: async (at: unknown) => void commits.push(at) },
+  });
+  const fault = Object.assign(new Error('no such offset'), {
+    name: 'KafkaJSOffsetOutOfRange',
+    topic: 'topic',
+    partition: 3,
+  });
+  // Without an owner it does: this is what the override is for, and the test below it would otherwise prove nothing.
+  await group.recoverFromFetch(fault);
+  expect(commits).toEqual([{ topic: 'topic', partition: 3 }]);
+  onMembership(cluster as Parameters<typeof onMembership>[0], {
+    leaving: async () => {},
+    joined: async () => {},
+    cancelled: () => false,
+    fetched: () => {},
+    outOfRange: (at) => void asked.push(at),
+  });
+  await group.recoverFromFetch(fault);
+  expect(asked).toEqual([{ topic: 'topic', partition: 3 }]);
+  expect(commits).toHaveLength(1);
+});
+
+it('has no other way to a commit of its own than that one', () => {
+  const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
+  const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
+  expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
+  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which is ours.
+  expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
+});
+
+it('tells of every fetched batch before it is handed over', async () => {
+  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+  const cluster = {
+    refreshMetadataIfNecessary: async () => {},
+    findBroker: async () => ({
+      fetch: async () => ({ responses: [{ topicName: 'topic', partitions: [{ partition: 0, messages: [] }] }] }),
+    }),
+  };
+  const told: string[] = [];
+  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
+    cluster,
+    ...{ checkForStaleAssignment: () => {}, seekOffsets: async () => {}, preferredReadReplicasPerTopicPartition: {} },
+    filterPartitionsByNode: () => [{ topic: 'topic', partitions: [0] }],
+    getActiveTopicPartitions: () => ({ topic: new Set([0]) }),
+    subscriptionState: { assigned: () => [], isPaused: () => false },
+    seekOffset: { has: () => false },
+    offsetManager: { committedOffsets: () => ({ topic: { 0: '7' } }), nextOffset: () => 7 },
+  });
+  onMembership(cluster as unknown as Parameters<typeof onMembership>[0], {
+    leaving: async () => {},
+    joined: async () => {},
+    cancelled: () => false,
+    outOfRange: () => {},
+    fetched: (batches) => {
+      for (const { topic, partition, rawMessages } of batches) told.push(`${topic}/${partition} ${rawMessages.length}`);
+    },
+  });
+  expect(await group.fetch(1)).toHaveLength(1);
+  expect(told).toEqual(['topic/0 0']);
 });

@@ -1,5 +1,5 @@
 /**
- * Two of the places where kafkajs 2.2.4 is changed; record-decoding.ts and response-socket.ts are the others. They reach
+ * Four of the places where kafkajs 2.2.4 is changed; record-decoding.ts and response-socket.ts are the others. They reach
  * into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
  *
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
@@ -7,10 +7,14 @@
  * 2. There is no call before partitions are given up and none after they are assigned. `ConsumerGroup.joinAndSync` is
  *    the one way into a generation; here it waits for ours around it. And it does not fail while the group has forgotten
  *    this member: kafkajs would then fetch for ever without a heartbeat, and so never hear that it must join again.
+ * 3. Asked for an offset that a log does not have, it commits the default offset by itself, without our metadata, and
+ *    goes on from there. `ConsumerGroup.recoverFromOffsetOutOfRange` is the one way there; here the owner decides.
+ * 4. `ConsumerGroup.fetch` is where every fetched batch passes, also those without a record for us.
  */
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from 'kafkajs';
+import type { FetchedRecords } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -26,19 +30,18 @@ interface RequestQueue {
   checkPendingRequests(): void;
 }
 
+/** A broker that keeps the offsets of groups. */
+export interface Coordinator {
+  offsetFetch(request: { groupId: string; topics: { topic: string; partitions: { partition: number }[] }[] }): Promise<{
+    responses: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
+  }>;
+}
+
 /** The offsets of one generation: commits through it stay refused when the generation is over. */
 export interface GenerationOffsets {
   commitOffsets(offsets: {
     topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
   }): Promise<void>;
-  getCoordinator(): Promise<{
-    offsetFetch(request: {
-      groupId: string;
-      topics: { topic: string; partitions: { partition: number }[] }[];
-    }): Promise<{
-      responses: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
-    }>;
-  }>;
   /** Sets the position behind `offset`. */
   resolveOffset(position: { topic: string; partition: number; offset: string }): void;
 }
@@ -55,11 +58,27 @@ export interface ConsumerGroup {
   joinAndSync(): Promise<void>;
 }
 
+/** What is used of a batch of kafkajs: all that one fetch brought of one partition. */
+export interface FetchedBatch {
+  readonly topic: string;
+  readonly partition: number;
+  readonly rawMessages: FetchedRecords;
+}
+
+interface Fetching {
+  fetch(nodeId: number): Promise<FetchedBatch[]>;
+  recoverFromOffsetOutOfRange(fault: { topic: string; partition: number }): Promise<void>;
+}
+
 export interface MembershipHooks {
   /** Awaited before the group is joined again: commits of the old generation are still accepted. */
   leaving(group: ConsumerGroup): Promise<void>;
   /** Awaited after the assignment is known and before anything is fetched. */
   joined(group: ConsumerGroup): Promise<void>;
+  /** The log has no such offset as was asked for. Called again with every fetch until the partition is paused. */
+  outOfRange(at: { topic: string; partition: number }): void;
+  /** Told of what was fetched before any of it is handed over. */
+  fetched(batches: readonly FetchedBatch[]): void;
   /** True once nobody wants the membership any more: a join that fails is not tried again. */
   cancelled(): boolean;
 }
@@ -88,8 +107,9 @@ queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQue
   );
 };
 
-const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup;
-const originalJoin = groupPrototype.joinAndSync;
+const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup & Fetching;
+const { joinAndSync: originalJoin, fetch: originalFetch } = groupPrototype;
+const originalRecovery = groupPrototype.recoverFromOffsetOutOfRange;
 
 /**
  * Joins until it succeeds or fails for good, when the member was forgotten. A first join and one that still has its id
@@ -113,4 +133,16 @@ groupPrototype.joinAndSync = async function joinAndSync(this: ConsumerGroup) {
   await membership?.leaving(this);
   await join(this, membership);
   await membership?.joined(this);
+};
+
+groupPrototype.fetch = async function fetch(this: ConsumerGroup & Fetching, nodeId) {
+  const batches = await originalFetch.call(this, nodeId);
+  hooks.get(this.cluster)?.fetched(batches);
+  return batches;
+};
+
+groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: ConsumerGroup & Fetching, fault) {
+  const membership = hooks.get(this.cluster);
+  if (membership === undefined) return await originalRecovery.call(this, fault);
+  membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };

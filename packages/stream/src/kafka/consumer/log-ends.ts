@@ -44,8 +44,8 @@ export function createAskEnds(
   };
 
   return async () => {
-    if (asking === null && Date.now() - askedAtMs >= ASK_INTERVAL_MS) {
-      askedAtMs = Date.now();
+    if (asking === null && performance.now() - askedAtMs >= ASK_INTERVAL_MS) {
+      askedAtMs = performance.now();
       asking = ask()
         .catch(() => {})
         .finally(() => {

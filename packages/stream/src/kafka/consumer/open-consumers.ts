@@ -1,4 +1,5 @@
 import { BlockPartition } from '../../partitions/block-partition.ts';
+import type { WhenExpired } from '../../partitions/guarded-partition.ts';
 import { RecordPartition } from '../../partitions/record-partition.ts';
 import { createStreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer } from '../../ports.ts';
@@ -10,6 +11,8 @@ export interface BlockConsumerOptions extends GroupOptions {
   limits: BlockLimits;
   /** Takes records that cannot be processed to `<topic>.dead`. */
   deadLetters: Producer;
+  /** Default `passOver`: a row more or less says nothing about the others, and those records are gone either way. */
+  whenExpired?: WhenExpired;
   /** Tests only: a consumer that doubles rows when it is cut off. */
   withoutIntents?: boolean;
 }
@@ -24,6 +27,7 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
   const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, withoutIntents };
   const consumer = new PartitionedConsumer({
     ...options,
+    whenExpired: options.whenExpired ?? 'passOver',
     streamMetrics: metrics,
     openWorker: (log, { retentionMsOf }) => new BlockPartition({ ...shared, log, retentionMsOf }),
   });
@@ -31,7 +35,11 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
   return consumer;
 }
 
-export type RecordConsumerOptions = GroupOptions & BatchHandler;
+export type RecordConsumerOptions = GroupOptions &
+  BatchHandler & {
+    /** Default `stop`: who takes records in order may depend on each of them. */
+    whenExpired?: WhenExpired;
+  };
 
 /**
  * Consumes topics record by record in order, one batch at a time per partition; committed when the batch is done.
@@ -42,6 +50,7 @@ export async function openRecordConsumer(options: RecordConsumerOptions): Promis
   const { logger } = options;
   const consumer = new PartitionedConsumer({
     ...options,
+    whenExpired: options.whenExpired ?? 'stop',
     streamMetrics: metrics,
     openWorker: (log) => new RecordPartition({ handler: options, log, logger, metrics }),
   });

@@ -7,18 +7,21 @@ import {
   logLevel,
   PartitionAssigners,
 } from 'kafkajs';
+import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
 import type { LogPartition } from '../../partitions/log-partition.ts';
 import type { PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
-import type { Consumer, StreamRecord } from '../../ports.ts';
-import { type FirstOffsets, openGeneration } from './generation.ts';
+import type { Consumer } from '../../ports.ts';
+import { toKafkajsSecurity } from '../security.ts';
+import { Assignment } from './assignment.ts';
+import { examinePartitions, openGeneration } from './generation.ts';
 import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
-import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
-import { createAskEnds, readOffsets } from './log-ends.ts';
-import type { FetchedRecord } from './record-decoding.ts';
-import './record-decoding.ts';
-import { openResponseSocket } from './response-socket.ts';
+import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
+import { createAskEnds } from './log-ends.ts';
+import { createLogView, type LogView } from './log-view.ts';
+import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
+import { createSocketFactory } from './response-socket.ts';
 import { createTopicRetention, type TopicRetention } from './topic-retention.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
@@ -43,31 +46,11 @@ const RESTART_WAIT_MS = 1_000;
 /** Disconnecting from a broker that hangs must not hold up the end of the process. */
 const DISCONNECT_TIMEOUT_MS = 3_000;
 
-interface Assignment {
-  readonly log: LogPartition;
-  readonly worker: PartitionWorker;
-  /** End of the log as last heard, from a fetch or by asking. */
-  end: number;
-  /** A jump of the log seen once: an answer from before the assignment, unless it is seen again. */
-  jumpTo: number | null;
-}
-
 export interface PartitionedOptions extends GroupOptions {
   streamMetrics: StreamMetrics;
+  whenExpired: WhenExpired;
   /** Makes the worker of a partition just assigned; the log is read from `worker.next` on. */
   openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
-}
-
-function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
-  return {
-    topic: at.topic,
-    partition: at.partition,
-    offset: fetched.offset,
-    timestampMs: fetched.timestamp,
-    key: fetched.key,
-    value: fetched.value,
-    headers: fetched.headers as StreamRecord['headers'],
-  };
 }
 
 /** A member of a consumer group that runs one worker for each of its partitions. */
@@ -78,7 +61,8 @@ export class PartitionedConsumer implements Consumer {
   readonly #unwatch: () => void;
   readonly #retention: TopicRetention;
   #consumer: KafkaConsumer | null = null;
-  #lastHeardMs = 0;
+  /** By `performance.now`. */
+  #lastHeardAt = 0;
   #member = false;
   #closing = false;
   /** Asks for the ends of the partitions assigned here; set with the first membership. */
@@ -91,7 +75,8 @@ export class PartitionedConsumer implements Consumer {
     this.#kafka = new Kafka({
       clientId: options.clientId ?? options.groupId,
       brokers: [...options.brokers],
-      socketFactory: openResponseSocket,
+      ...toKafkajsSecurity(options.security),
+      socketFactory: createSocketFactory(options.onFault),
       logLevel: logLevel.WARN,
       logCreator: createKafkaLogger(options.logger),
       requestTimeout: REQUEST_TIMEOUT_MS,
@@ -100,8 +85,8 @@ export class PartitionedConsumer implements Consumer {
   }
 
   ready(): boolean {
-    if (!this.#member || Date.now() - this.#lastHeardMs > this.#options.sessionTimeoutMs) return false;
-    return [...this.#assignments.values()].every(({ worker }) => worker.healthy);
+    if (!this.#member || performance.now() - this.#lastHeardAt > this.#options.sessionTimeoutMs) return false;
+    return [...this.#assignments.values()].every(({ guarded }) => guarded.worker.healthy);
   }
 
   lag(): ReadonlyMap<string, number> {
@@ -109,7 +94,8 @@ export class PartitionedConsumer implements Consumer {
   }
 
   readings(): readonly PartitionReading[] {
-    return [...this.#assignments.values()].map(({ end, log: { topic, partition }, worker }) => {
+    return [...this.#assignments.values()].map(({ end, guarded: { log, worker } }) => {
+      const { topic, partition } = log;
       const { settled, writingSinceMs, oldestUnwrittenMs } = worker;
       const retentionMs = this.#retention.retentionMsOf(topic);
       return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs, oldestUnwrittenMs, retentionMs };
@@ -128,8 +114,10 @@ export class PartitionedConsumer implements Consumer {
       try {
         await this.#join(ended.resolve);
         const error = await ended.promise;
+        this.#options.onFault?.(error);
         if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer ended and starts again');
       } catch (error) {
+        this.#options.onFault?.(error);
         if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer could not start and tries again');
       }
       this.#endAll();
@@ -179,7 +167,7 @@ export class PartitionedConsumer implements Consumer {
 
   #observe(consumer: KafkaConsumer, ended: (error: Error) => void) {
     consumer.on(consumer.events.HEARTBEAT, () => {
-      this.#lastHeardMs = Date.now();
+      this.#lastHeardAt = performance.now();
     });
     // Nothing but markers and aborted records: these batches are not handed over, only told of.
     consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
@@ -193,6 +181,7 @@ export class PartitionedConsumer implements Consumer {
   }
 
   #watch(cluster: Cluster) {
+    const view = createLogView(cluster);
     const askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
     this.#askEnds = async () => void (await Promise.all([askEnds(), this.#retention.refresh(cluster)]));
     onMembership(cluster, {
@@ -204,56 +193,74 @@ export class PartitionedConsumer implements Consumer {
         else await this.#drain();
       },
       joined: async (group) => {
-        await this.#assign(group, (topic, partitions) => readOffsets(cluster, { topic, partitions, first: true }));
+        await this.#assign(group, view);
         void this.#retention.refresh(cluster);
       },
+      outOfRange: ({ topic, partition }) => this.#assignments.get(`${topic}/${partition}`)?.guarded.outOfRange(),
+      fetched: (batches) => this.#note(batches),
     });
   }
 
-  async #assign(group: ConsumerGroup, firstOffsets: FirstOffsets) {
-    const { groupId, openWorker, logger } = this.#options;
-    const logs = await openGeneration(group, { groupId, firstOffsets, cancelled: () => this.#closing });
+  async #assign(group: ConsumerGroup, view: LogView) {
+    const { groupId, logger } = this.#options;
+    const examined = await openGeneration(group, { groupId, view, cancelled: () => this.#closing });
     this.#endAll();
-    for (const log of logs) {
+    for (const each of examined) {
       if (this.#closing) return;
-      log.resume();
-      log.seek(log.committed);
-      const assignment: Assignment = {
-        log,
-        worker: openWorker(log, this.#retention),
-        end: log.committed,
-        jumpTo: null,
-      };
-      this.#assignments.set(`${log.topic}/${log.partition}`, assignment);
+      this.#assignments.set(`${each.log.topic}/${each.log.partition}`, new Assignment(this.#guard(each, group, view)));
     }
     this.#member = true;
-    this.#lastHeardMs = Date.now();
-    const names = logs.map(({ topic, partition, committed }) => `${topic}/${partition}@${committed}`);
+    this.#lastHeardAt = performance.now();
+    const names = examined.map(({ log: { topic, partition, committed } }) => `${topic}/${partition}@${committed}`);
     logger?.info({ generation: group.generationId, partitions: names }, 'partitions assigned');
+  }
+
+  #guard(first: ExaminedPartition, group: ConsumerGroup, view: LogView): GuardedPartition {
+    const { groupId, whenExpired, openWorker, logger, streamMetrics, sessionTimeoutMs } = this.#options;
+    const { topic, partition } = first.log;
+    return new GuardedPartition(first, {
+      ...{ groupId, whenExpired, logger, metrics: streamMetrics, drainBudgetMs: sessionTimeoutMs / 2 },
+      openWorker: (log) => openWorker(log, this.#retention),
+      examine: async () =>
+        (await examinePartitions(group, { groupId, view }, [{ topic, partitions: [partition] }]))[0]!,
+      readDecision: () => view.decision(groupId, { topic, partition }),
+    });
+  }
+
+  #note(batches: readonly FetchedBatch[]) {
+    for (const { topic, partition, rawMessages } of batches) {
+      const assignment = this.#assignments.get(`${topic}/${partition}`);
+      if (assignment !== undefined) assignment.fetched = rawMessages.batches ?? [];
+    }
   }
 
   /** Records are only handed over here: fetches, handlers and heartbeats of all partitions share one loop. */
   #receive({ batch, resolveOffset }: EachBatchPayload) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
-    if (assignment === undefined || !assignment.worker.healthy) return;
-    const { worker, log } = assignment;
+    if (assignment === undefined || assignment.guarded.isClosed) return;
     // missing in kafkajs's types
-    const fetched = Number((batch as typeof batch & { fetchedOffset: string }).fetchedOffset);
-    if (fetched > worker.next && !this.#isJump(assignment, fetched)) return log.seek(worker.next);
+    const { fetchedOffset, rawMessages } = batch as typeof batch & { fetchedOffset: string } & FetchedBatch;
+    const { batches = [] } = rawMessages;
+    if (!assignment.guarded.follows(batches)) return;
+    const { worker, log } = assignment.guarded;
+    const from = Number(fetchedOffset);
+    if (from > worker.next && !this.#isJump(assignment, from)) return log.seek(worker.next);
     const end = Number(batch.lastOffset()) + 1;
     // Ours, whatever kafkajs's types say: see record-decoding.ts.
-    const fetchedRecords = batch.messages as unknown as readonly FetchedRecord[];
-    const records = fetchedRecords.map((record) => toStreamRecord(batch, record));
-    worker.accept(records, end);
+    const fetched = batch.messages as unknown as readonly FetchedRecord[];
+    const records = fetched.map((record) => toStreamRecord(batch, record));
+    worker.accept(records, end, batches);
     resolveOffset(batch.lastOffset());
     assignment.end = Number(batch.highWatermark);
   }
 
   /** Offsets without a record for us are read too; otherwise an idle partition would stay behind a marker for ever. */
   #pass(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
-    const worker = this.#assignments.get(`${batch.topic}/${batch.partition}`)?.worker;
-    if (worker === undefined || batch.firstOffset === null || Number(batch.firstOffset) > worker.next) return;
-    worker.accept([], Number(batch.lastOffset) + 1);
+    const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
+    if (assignment === undefined || assignment.guarded.isClosed) return;
+    const { guarded, fetched } = assignment;
+    if (batch.firstOffset === null || Number(batch.firstOffset) > guarded.worker.next) return;
+    if (guarded.follows(fetched)) guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched);
   }
 
   /** A log that starts behind our position, seen twice: the records between are gone, and waiting brings none back. */
@@ -266,7 +273,8 @@ export class PartitionedConsumer implements Consumer {
     return true;
   }
 
-  #skip({ log, worker }: Assignment, to: number) {
+  #skip({ guarded }: Assignment, to: number) {
+    const { log, worker } = guarded;
     const { topic, partition } = log;
     const from = worker.next;
     this.#options.streamMetrics.skipped(topic, to - from);
@@ -276,12 +284,12 @@ export class PartitionedConsumer implements Consumer {
 
   async #drain() {
     const budgetMs = this.#options.sessionTimeoutMs / 2;
-    await Promise.all([...this.#assignments.values()].map(({ worker }) => worker.drain(budgetMs)));
+    await Promise.all([...this.#assignments.values()].map(({ guarded }) => guarded.drain(budgetMs)));
     this.#assignments.clear();
   }
 
   #endAll() {
-    for (const { worker } of this.#assignments.values()) worker.end();
+    for (const { guarded } of this.#assignments.values()) guarded.end();
     this.#assignments.clear();
   }
 }

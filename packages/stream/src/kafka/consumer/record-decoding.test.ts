@@ -141,6 +141,19 @@ describe('the records of a fetched answer', () => {
     }
   });
 
+  it('come with the batches that held them, markers too: place, epoch of the leader, checksum', async () => {
+    const marker = example({ firstOffset: 10, attributes: { ...example().attributes, control: true } });
+    const batches = [example(), marker].map(toBatchBytes);
+    for (const [at, each] of batches.entries()) {
+      each.writeInt32BE(4 + at, 12);
+      each.writeUInt32BE(0xdeadbeef + at, 17);
+    }
+    expect((await readRecords(Buffer.concat(batches))).batches).toEqual([
+      { base: 7, epoch: 4, crc: 0xdeadbeef },
+      { base: 10, epoch: 5, crc: 0xdeadbef0 },
+    ]);
+  });
+
   it('are refused when a whole batch is none, and never read from outside of it', async () => {
     const good = toBatchBytes(example());
     const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (place, byte) => {

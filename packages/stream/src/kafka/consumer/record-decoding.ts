@@ -9,6 +9,9 @@
  */
 import { createRequire } from 'node:module';
 
+import type { LogMark } from '../../partitions/log-mark.ts';
+import type { StreamRecord } from '../../ports.ts';
+
 const require = createRequire(import.meta.url);
 
 /** Format of record batches since Kafka 0.11; older ones are left to kafkajs. */
@@ -17,7 +20,9 @@ const MAGIC = 2;
 const AT = {
   firstOffset: 0,
   length: 8,
+  epoch: 12,
   magic: 16,
+  crc: 17,
   attributes: 21,
   firstTime: 27,
   maxTime: 35,
@@ -54,6 +59,9 @@ export interface FetchedRecord {
   readonly isControlRecord: boolean;
   readonly batchContext: BatchContext;
 }
+
+/** Records of an answer, and the batches they came in, markers and aborted ones among them. */
+export type FetchedRecords = FetchedRecord[] & { readonly batches?: readonly LogMark[] };
 
 interface BatchHead {
   readonly firstOffset: number;
@@ -194,6 +202,14 @@ async function readBatch(batch: Buffer, records: FetchedRecord[]): Promise<void>
   for (let index = 0; index < head.count; index++) records.push(reader.record(head));
 }
 
+function readMark(batch: Buffer): LogMark {
+  return {
+    base: Number(batch.readBigInt64BE(AT.firstOffset)),
+    epoch: batch.readInt32BE(AT.epoch),
+    crc: batch.readUInt32BE(AT.crc),
+  };
+}
+
 /** Offsets rise, so those that a condition on the offset leaves out are the first ones. */
 function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
   const first = this.findIndex((record) => isWithin(record));
@@ -206,18 +222,34 @@ function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => bo
  * each record whether it stands behind the offset that was asked for, with two objects a record.
  * @throws RangeError when a whole batch holds no records of its format
  */
-export async function readRecords(batches: Buffer): Promise<FetchedRecord[]> {
+export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
   const records: FetchedRecord[] = [];
+  const marks: LogMark[] = [];
   let start = 0;
   while (start + AT.records <= batches.length) {
     const end = start + LENGTH_END + batches.readInt32BE(start + AT.length);
     if (end > batches.length) break;
     if (end < start + AT.records) throw new RangeError('a fetched batch is shorter than its head');
-    await readBatch(batches.subarray(start, end), records);
+    const batch = batches.subarray(start, end);
+    marks.push(readMark(batch));
+    await readBatch(batch, records);
     start = end;
   }
   // Of this list alone: a copy, as `slice` makes it, filters as any array does.
-  return Object.defineProperty(records, 'filter', { value: dropHead });
+  return Object.defineProperties(records, { filter: { value: dropHead }, batches: { value: marks } });
+}
+
+/** A fetched record as the workers take it. */
+export function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
+  return {
+    topic: at.topic,
+    partition: at.partition,
+    offset: fetched.offset,
+    timestampMs: fetched.timestamp,
+    key: fetched.key,
+    value: fetched.value,
+    headers: fetched.headers as StreamRecord['headers'],
+  };
 }
 
 const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');

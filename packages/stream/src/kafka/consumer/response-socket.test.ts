@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
+import type { ISocketFactoryArgs } from 'kafkajs';
 import { expect, it } from 'vitest';
-import { openResponseSocket, ResponseReader } from './response-socket.ts';
+import { createSocketFactory, ResponseReader } from './response-socket.ts';
 
 const { prototype } = createRequire(import.meta.url)('kafkajs/src/network/connection');
 
@@ -82,7 +83,7 @@ async function connectTo(onPeer: (peer: Socket) => void): Promise<{ socket: Sock
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const options = { host: '127.0.0.1', port, onConnect: () => {} };
-  const socket = openResponseSocket(options as Parameters<typeof openResponseSocket>[0]);
+  const socket = createSocketFactory()(options as ISocketFactoryArgs);
   const close = () => {
     socket.destroy();
     server.close();

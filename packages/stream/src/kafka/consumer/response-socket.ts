@@ -7,8 +7,9 @@
  * which would be the same copy again. The version is pinned, and a contract test fails when its source is another.
  */
 import { createRequire } from 'node:module';
-import { connect, type Socket } from 'node:net';
-import type { ISocketFactoryArgs } from 'kafkajs';
+import { connect, isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import type { ISocketFactory, ISocketFactoryArgs } from 'kafkajs';
 
 const require = createRequire(import.meta.url);
 
@@ -66,23 +67,33 @@ export class ResponseReader {
   }
 }
 
-/** Connects to a broker; the socket's `data` are whole answers. Not for TLS, which no setting of ours asks for. */
-export function openResponseSocket({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket {
-  if (ssl) throw new Error('brokers are reached without TLS');
-  const reader = new ResponseReader((response) => socket.emit('data', response));
-  const take = (count: number, buffer: Uint8Array) => {
-    try {
-      reader.push(buffer.subarray(0, count));
-    } catch (fault) {
-      socket.destroy(fault as Error);
-    }
-    return true;
+/**
+ * Creates what connects to brokers; the sockets' `data` are whole answers, with TLS as without.
+ * @param onFault told of every fault of a socket: kafkajs keeps its message and loses its code
+ */
+export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFactory {
+  return ({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket => {
+    const reader = new ResponseReader((response) => socket.emit('data', response));
+    const take = (count: number, buffer: Uint8Array) => {
+      try {
+        reader.push(buffer.subarray(0, count));
+      } catch (fault) {
+        socket.destroy(fault as Error);
+      }
+      return true;
+    };
+    const onread = { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback: take };
+    const socket = ssl
+      ? connectTls({ host, port, ...toServerName(host), ...ssl, onread } as ConnectionOptions, onConnect)
+      : connect({ host, port, onread }, onConnect);
+    if (onFault !== undefined) socket.on('error', onFault);
+    return socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
   };
-  const socket = connect(
-    { host, port, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback: take } },
-    onConnect,
-  );
-  return socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+}
+
+/** A host is named in TLS, so that a server with several certificates shows the right one; an address is not. */
+function toServerName(host: string): { servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {};
 }
 
 interface Connection {

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { KafkaSecurity } from '@playline/runtime';
 import { Kafka, logLevel, type Producer, type TopicMessages, type Transaction } from 'kafkajs';
 import type { AtomicPublisher, PlacedRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
 import '../consumer/kafkajs-overrides.ts';
+import { toKafkajsSecurity } from '../security.ts';
 
 /**
  * A publisher that dies within a transaction holds consumers of its partitions up for this long and for the ten seconds
@@ -19,6 +21,8 @@ const CONCURRENT_WAIT_MS = 50;
 
 export interface AtomicPublisherOptions {
   brokers: readonly string[];
+  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  security?: KafkaSecurity;
   /** Whoever opens the same name ends the one before. */
   name: string;
   /** Tests only: awaited when every record is sent and nothing is decided yet. */
@@ -69,6 +73,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
   const kafka = new Kafka({
     clientId: options.name,
     brokers: [...options.brokers],
+    ...toKafkajsSecurity(options.security),
     logLevel: logLevel.NOTHING,
     retry: RETRY,
   });

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Admin, type Connection, fetchV17, kGetConnection } from '@platformatic/kafka';
+import type { KafkaSecurity } from '@playline/runtime';
 import type { LogBounds, LogReader } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
+import { guardConnections } from '../connection-guard.ts';
+import { toPlatformaticSecurity } from '../security.ts';
 import { readCommitted } from './committed-records.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -26,18 +29,34 @@ const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
 
+export interface LogReaderOptions {
+  readonly brokers: readonly string[];
+  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  readonly security?: KafkaSecurity;
+  /** Told of every fault of a connection; it is made again by itself. */
+  readonly onFault?: (fault: unknown) => void;
+  readonly clientId: string;
+}
+
+export function openAdmin(options: LogReaderOptions): Admin {
+  const admin = new Admin({
+    clientId: options.clientId,
+    bootstrapBrokers: [...options.brokers],
+    ...toPlatformaticSecurity(options),
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retries: LEADER_RETRIES,
+    retryDelay: LEADER_WAIT_MS,
+  });
+  guardConnections(admin, options.onFault);
+  return admin;
+}
+
 class Reader {
   readonly #admin: Admin;
 
-  constructor(options: { brokers: readonly string[]; clientId: string }) {
-    this.#admin = new Admin({
-      clientId: options.clientId,
-      bootstrapBrokers: [...options.brokers],
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      connectTimeout: CONNECT_TIMEOUT_MS,
-      retries: LEADER_RETRIES,
-      retryDelay: LEADER_WAIT_MS,
-    });
+  constructor(options: LogReaderOptions) {
+    this.#admin = openAdmin(options);
   }
 
   async bounds(topic: string): Promise<LogBounds[]> {
@@ -95,16 +114,7 @@ class Reader {
   }
 
   async #ask({ topic, partition, start }: Parameters<LogReader['read']>[0]) {
-    const metadata = await this.#admin.metadata({ topics: [topic] });
-    const found = metadata.topics.get(topic);
-    const broker = metadata.brokers.get(found?.partitions[partition]?.leader ?? -1);
-    if (found === undefined || broker === undefined) {
-      await this.#admin.metadata({ topics: [topic], forceUpdate: true });
-      throw new Error(`${topic}/${partition} has no leader`);
-    }
-    const connection = await new Promise<Connection>((resolve, reject) => {
-      this.#admin[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
-    });
+    const { topicId, connection } = await openLeader(this.#admin, { topic, partition });
     const wanted = {
       partition,
       currentLeaderEpoch: NO_EPOCH,
@@ -112,7 +122,7 @@ class Reader {
       lastFetchedEpoch: NO_EPOCH,
       partitionMaxBytes: FETCH_BYTES_MAX,
     };
-    const answer = await askFetch(connection, { topicId: found.id, partitions: [wanted] });
+    const answer = await askFetch(connection, { topicId, partitions: [wanted] });
     const given = answer.responses[0]?.partitions[0];
     if (given === undefined) throw new Error(`no answer for ${topic}/${partition}`);
     // Retention took it meanwhile: what is left begins later.
@@ -128,18 +138,43 @@ class Reader {
   }
 }
 
+/** The connection to the leader of a partition. @throws Error while there is none */
+export async function openLeader(
+  admin: Admin,
+  { topic, partition }: { topic: string; partition: number },
+): Promise<{ topicId: string; connection: Connection }> {
+  const metadata = await admin.metadata({ topics: [topic] });
+  const found = metadata.topics.get(topic);
+  const broker = metadata.brokers.get(found?.partitions[partition]?.leader ?? -1);
+  if (found === undefined || broker === undefined) {
+    await admin.metadata({ topics: [topic], forceUpdate: true });
+    throw new Error(`${topic}/${partition} has no leader`);
+  }
+  return { topicId: found.id, connection: await connect(admin, broker) };
+}
+
+export function connect(admin: Admin, broker: { host: string; port: number }): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    admin[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
+  });
+}
+
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchAnswer = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
 /** An answer with an error code arrives as a fault that carries the answer. */
-async function askFetch(connection: Connection, topic: FetchTopic): Promise<FetchAnswer> {
+export async function askFetch(
+  connection: Connection,
+  topic: FetchTopic,
+  isolation: number = READ_COMMITTED,
+): Promise<FetchAnswer> {
   try {
     return await fetchV17.api.async(
       connection,
       FETCH_WAIT_MS,
       1,
       FETCH_BYTES_MAX,
-      READ_COMMITTED,
+      isolation,
       NO_SESSION.id,
       NO_SESSION.epoch,
       [topic],
@@ -155,6 +190,6 @@ async function askFetch(connection: Connection, topic: FetchTopic): Promise<Fetc
 }
 
 /** Opens a reader of the log on real brokers; connects with the first question. */
-export function openLogReader(options: { brokers: readonly string[]; clientId: string }): LogReader {
+export function openLogReader(options: LogReaderOptions): LogReader {
   return new Reader(options);
 }

@@ -9,6 +9,7 @@ import type { Wire } from './wire.ts';
 export interface Shipment {
   readonly records: readonly OutgoingRecord[];
   readonly bytes: number;
+  /** By `performance.now()`: a wall clock that is set must neither hurry nor delay it. */
   readonly dueAt: number;
   /** Records before this one are in a batch already. */
   taken: number;

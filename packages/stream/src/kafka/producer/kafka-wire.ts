@@ -7,6 +7,9 @@ import {
   produceV9,
   UserError,
 } from '@platformatic/kafka';
+import type { KafkaSecurity } from '@playline/runtime';
+import { guardConnections } from '../connection-guard.ts';
+import { toPlatformaticSecurity } from '../security.ts';
 import { toVerdict, type Verdict } from './broker-faults.ts';
 import { toProduceRequest } from './produce-request.ts';
 import type { EncodedBatch, Wire } from './wire.ts';
@@ -21,6 +24,14 @@ const NO_LEADER = -1;
 const LATEST = -1n;
 
 type ProduceAnswer = ReturnType<typeof produceV9.parseResponse>;
+
+export interface KafkaWireOptions {
+  brokers: readonly string[];
+  security?: KafkaSecurity;
+  clientId: string;
+  onFault?: (fault: unknown) => void;
+}
+
 /** The real cluster, over the connections and metadata of @platformatic/kafka. */
 export interface KafkaWire extends Wire {
   /** Asks every leader of these topics for the end of its logs; rejects unless all of them answer as leaders. */
@@ -52,30 +63,27 @@ class Cluster {
   brokers = new Map<number, { host: string; port: number }>();
   /** Leader by partition, by topic; what was known last when a refresh fails. */
   readonly leaders = new Map<string, number[]>();
-  readonly #guarded = new WeakSet<Connection>();
 
-  constructor(options: { brokers: readonly string[]; clientId: string }) {
+  constructor(options: KafkaWireOptions) {
     this.client = new Base({
       clientId: options.clientId,
       bootstrapBrokers: [...options.brokers],
+      ...toPlatformaticSecurity(options),
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
       // One more attempt reaches another broker; waiting in between is the sender's business.
       retries: 1,
       retryDelay: 100,
     });
+    guardConnections(this.client, options.onFault);
   }
 
   async connect(node: number): Promise<Connection> {
     const broker = this.brokers.get(node);
     if (broker === undefined) throw new Error(`broker ${node} is not known`);
-    const connection = await new Promise<Connection>((resolve, reject) => {
+    return await new Promise<Connection>((resolve, reject) => {
       this.client[kGetConnection](broker, (error, found) => (error ? reject(error) : resolve(found!)));
     });
-    // The client listens for the first error of a connection only; a second one must not end the process.
-    if (!this.#guarded.has(connection)) connection.on('error', () => {});
-    this.#guarded.add(connection);
-    return connection;
   }
 
   async refreshBrokers() {
@@ -151,7 +159,7 @@ async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
   await Promise.all([...nodes].map(([node, asked]) => askEnds(cluster, node, asked)));
 }
 
-export function openKafkaWire(options: { brokers: readonly string[]; clientId: string }): KafkaWire {
+export function openKafkaWire(options: KafkaWireOptions): KafkaWire {
   const cluster = new Cluster(options);
   return {
     partitionCount: (topic) => cluster.leaders.get(topic)?.length ?? 0,

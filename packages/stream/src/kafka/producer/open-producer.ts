@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@playline/runtime';
+import type { KafkaSecurity, Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, RecordPlace } from '../../ports.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
@@ -23,6 +23,10 @@ const TOPIC_WAIT_MS = 200;
 
 export interface ProducerOptions {
   brokers: readonly string[];
+  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  security?: KafkaSecurity;
+  /** Told of every fault of a connection; it is made again by itself. */
+  onFault?: (fault: unknown) => void;
   clientId: string;
   /** Topics to know from the start, and the ones that `ready` asks for; others are looked up when first sent to. */
   topics?: readonly string[];
@@ -55,7 +59,7 @@ class KafkaProducer implements Producer {
   #bytesHeld = 0;
   #running = false;
   #runningSince = 0;
-  #provenAt = 0;
+  #provenAt = Number.NEGATIVE_INFINITY;
   #closing = false;
   #idle: (() => void) | null = null;
 
@@ -105,7 +109,7 @@ class KafkaProducer implements Producer {
       topic = record.topic;
       if (this.#wire.partitionCount(topic) === 0 && !this.#missing.has(topic)) this.#missing.set(topic, 0);
     }
-    const dueAt = Date.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
+    const dueAt = performance.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
     const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done, onPlace };
     this.#bytesHeld += bytes;
     this.#queue.push(shipment);
@@ -119,7 +123,7 @@ class KafkaProducer implements Producer {
   /** One send after the other until nothing waits. */
   async #run() {
     while (this.#queue.length > 0) {
-      this.#runningSince = Date.now();
+      this.#runningSince = performance.now();
       try {
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
@@ -157,7 +161,7 @@ class KafkaProducer implements Producer {
   }
 
   #settle(shipment: Shipment, count: number, fault: Error | null) {
-    if (fault === null) this.#provenAt = Date.now();
+    if (fault === null) this.#provenAt = performance.now();
     shipment.fault ??= fault;
     shipment.open -= count;
     if (shipment.open === 0) this.#finish(shipment, shipment.fault);
@@ -178,7 +182,7 @@ class KafkaProducer implements Producer {
   }
 
   #expire() {
-    const now = Date.now();
+    const now = performance.now();
     for (const shipment of this.#open) {
       if (shipment.dueAt > now) break;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
@@ -191,7 +195,7 @@ class KafkaProducer implements Producer {
    * port is open but which does not lead yet).
    */
   async ready(): Promise<boolean> {
-    const now = Date.now();
+    const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#provenAt < PROVEN_MS) return true;
     const late = delay(HANGING_MS, false, { ref: false });

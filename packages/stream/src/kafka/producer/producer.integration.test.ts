@@ -1,7 +1,9 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { producerContract, send } from '../../test/producer-contract.ts';
 import { openKafkaFixture } from '../test/kafka-fixture.ts';
 import { openProducer } from './open-producer.ts';
+
+afterEach(() => vi.useRealTimers());
 
 producerContract('kafka', async () => {
   const fixture = await openKafkaFixture();
@@ -49,5 +51,15 @@ it('is not ready, fails within the delivery time-out and ends no process while n
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
   await expect(sent).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
   expect(producer.bytesHeld).toBe(0);
+  await producer.close();
+});
+
+it.each([-1, 1])('fails records at the delivery time-out also when the wall clock is set by %i h', async (hours) => {
+  const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 2_000 });
+  const began = performance.now();
+  const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 });
+  await expect(sent).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
+  expect(performance.now() - began).toBeGreaterThan(1_900);
   await producer.close();
 });

@@ -1,197 +1,284 @@
+import { protocolErrorsCodesById } from '@platformatic/kafka';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, RecordPlace } from '../../ports.ts';
-import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
-import { toVerdict, type Verdict } from './broker-faults.ts';
+import { type Fate, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
+import { type Shipment, takeBatches } from './batch-plan.ts';
+import { toVerdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
-import type { EncodedBatch, Wire } from './wire.ts';
 
-const NOT_LEADER = 6;
-const TIMED_OUT = 7;
-const TOO_LARGE = 10;
-const OUT_OF_ORDER = 45;
 const BATCH_BYTES_MAX = 400;
-const PARTITIONS = 2;
+const [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE] = [29, 10, 45, 46];
+const NOT_LEADER = 6;
+const LOST: Fate = { arrives: 'now', answer: 'lost' };
+const NEVER: Fate = { arrives: 'never', answer: 'lost' };
 
-/** What happens to one request: it arrives or not, and its answer does or not; or the broker says something else. */
-type Fate = 'fine' | 'request lost' | 'answer lost' | 'late' | 'not leader' | 'timed out' | 'state lost';
+/** What Kafka says of records that it appended, when their replicas are waited for and something changes. */
+const AFTER_APPEND = [NOT_LEADER, 3, 56, 7, 20];
+/** Those, and every code of the protocol and one that is not there yet after which the same bytes go again. */
+const AGAIN = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(Number), 32_000].filter(
+  (code) => toVerdict(code).kind === 'again',
+);
+/** Answers that prove that the request did not append. */
+const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
-/** A broker that keeps Kafka's rule of sequences, on a bad line. */
-class FakeCluster implements Wire {
-  readonly log = new Map<number, { bytes: Buffer; count: number }[]>();
-  readonly #producers = new Map<string, { epoch: number; next: number; recent: Map<string, number> }>();
-  readonly #fates: Fate[];
-  /** Requests that arrive after everything else that is sent later. */
-  #late: EncodedBatch[] = [];
-  #ids = 0n;
-
-  constructor(fates: Fate[]) {
-    this.#fates = [...fates];
-  }
-
-  partitionCount = () => PARTITIONS;
-  leaderOf = () => 1;
-  refresh = async () => [];
-  newProducerId = async () => ({ producerId: this.#ids++, producerEpoch: 0 });
-
-  /** The broker's side of idempotence: `ProducerAppendInfo.checkSequence`. A known batch is told its first offset again. */
-  #append({ partition, bytes }: EncodedBatch): Verdict {
-    const producerId = bytes.readBigInt64BE(43);
-    const epoch = bytes.readInt16BE(51);
-    const first = bytes.readInt32BE(53);
-    const count = bytes.readInt32BE(57);
-    if (bytes.length > BATCH_BYTES_MAX) return toVerdict(TOO_LARGE);
-    const name = `${partition}/${producerId}`;
-    const state = this.#producers.get(name);
-    if (state !== undefined && epoch < state.epoch) return toVerdict(47);
-    const known = state?.epoch === epoch ? state.recent.get(`${first}-${count}`) : undefined;
-    if (known !== undefined) return toVerdict(0, { offset: known, loggedAtMs: -1 });
-    const expected = state === undefined || state.epoch < epoch ? 0 : state.next;
-    if (first !== expected && state !== undefined) return toVerdict(OUT_OF_ORDER);
-    const log = this.log.get(partition) ?? [];
-    const baseOffset = log.reduce((sum, each) => sum + each.count, 0);
-    this.log.set(partition, [...log, { bytes: Buffer.from(bytes), count }]);
-    const recent = state?.epoch === epoch ? state.recent : new Map<string, number>();
-    recent.set(`${first}-${count}`, baseOffset);
-    this.#producers.set(name, { epoch, next: first + count, recent: new Map([...recent].slice(-5)) });
-    return toVerdict(0, { offset: baseOffset, loggedAtMs: -1 });
-  }
-
-  async produce(_node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
-    const fate = this.#fates.shift() ?? 'fine';
-    const lost: Verdict[] = batches.map(() => ({ kind: 'again', ambiguous: true, code: 'NO_ANSWER' }));
-    if (fate === 'request lost') return lost;
-    if (fate === 'late') {
-      this.#late.push(...batches.map((batch) => ({ ...batch, bytes: Buffer.from(batch.bytes) })));
-      return lost;
-    }
-    if (fate === 'not leader') return batches.map(() => toVerdict(NOT_LEADER));
-    if (fate === 'state lost') this.#producers.clear();
-    const verdicts = batches.map((batch) => this.#append(batch));
-    if (fate === 'timed out') return batches.map(() => toVerdict(TIMED_OUT));
-    return fate === 'answer lost' ? lost : verdicts;
-  }
-
-  deliverLate(): void {
-    for (const batch of this.#late.splice(0)) this.#append(batch);
-  }
-
-  /** Values in the log of a partition, by the records of its batches (one byte a value at a known place). */
-  values(partition: number): string[] {
-    return (this.log.get(partition) ?? []).flatMap(({ bytes }) => bytes.toString('latin1').match(/#\d+#/g) ?? []);
-  }
+interface Plan {
+  /** Records of each shipment, by send. */
+  sends: readonly (readonly number[])[];
+  /** A shipment gives up when that many batches of its send have met their fate; those behind the list never do. */
+  patience?: readonly number[];
+  /** Characters of a value at least. */
+  pad?: number;
 }
 
-function createShipments(sizes: readonly number[], pad: number) {
-  const results = new Map<string, 'acknowledged' | 'failed'>();
+/** Sends one plan through a simulated cluster, all of it, and lets what is on its way arrive. */
+async function run(plan: Plan, simulation: SimulationOptions = {}) {
+  const partitions = simulation.partitions ?? 2;
+  const acknowledged: string[] = [];
+  const failed: string[] = [];
   const places = new Map<string, RecordPlace>();
+  const patience = [...(plan.patience ?? [])];
+  let waiting: { shipment: Shipment; patience: number }[] = [];
+  const onBatch = () => {
+    for (const each of waiting) if (--each.patience <= 0) end(each.shipment, new Error('time is up'));
+  };
+  const cluster = new SimulatedCluster({ ...simulation, onBatch });
+  const sender = new Sender(cluster, settle, 0);
   let next = 0;
-  const shipments = sizes.map((size): Shipment => {
+  const toShipment = (size: number): Shipment => {
     const texts = Array.from({ length: size }, () => `#${next++}#`);
     const records = texts.map((text): OutgoingRecord => {
-      const key = Buffer.from(String(Number.parseInt(text.slice(1), 10) % 3));
-      return { topic: 't', key, value: Buffer.from(text.padEnd(pad, '.')) };
+      return { topic: 't', key: null, value: Buffer.from(text.padEnd(plan.pad ?? 10, '.')) };
     });
-    const done = (fault: Error | null) => {
-      for (const text of texts) results.set(text, fault === null ? 'acknowledged' : 'failed');
-    };
+    const done = (fault: Error | null) => void (fault === null ? acknowledged : failed).push(...texts);
     const onPlace = (place: RecordPlace) => void places.set(texts[0]!, place);
     return { records, bytes: 0, dueAt: 0, taken: 0, open: size, fault: null, done, onPlace };
-  });
-  return { shipments, results, places };
+  };
+  const partitionOf = (_: Shipment, { value }: OutgoingRecord) =>
+    Number.parseInt(value.subarray(1).toString(), 10) % partitions;
+  for (const sizes of plan.sends) {
+    const shipments = sizes.map(toShipment);
+    waiting = shipments.map((shipment) => ({ shipment, patience: patience.shift() ?? Number.POSITIVE_INFINITY }));
+    const queue = [...shipments];
+    while (queue.length > 0) await sender.deliver(takeBatches(queue, partitionOf));
+  }
+  cluster.arriveLate();
+  const stored = Array.from({ length: partitions }, (_, partition) => cluster.values(partition));
+  return { cluster, sender, acknowledged, failed, places, stored };
+}
+
+function end(shipment: Shipment, fault: Error | null) {
+  shipment.done?.(fault);
+  shipment.done = null;
 }
 
 function settle(shipment: Shipment, count: number, fault: Error | null) {
   shipment.fault ??= fault;
   shipment.open -= count;
-  if (shipment.open > 0) return;
-  shipment.done?.(shipment.fault);
-  shipment.done = null;
+  if (shipment.open === 0) end(shipment, shipment.fault);
 }
 
-async function run(fates: Fate[], sizes: readonly number[], pad = 10) {
-  const cluster = new FakeCluster(fates);
-  const sender = new Sender(cluster, settle, 1);
-  const { shipments, results, places } = createShipments(sizes, pad);
-  const partitionOf = createPartitioner(cluster, toPartition);
-  for (const shipment of shipments) {
-    const queue = [shipment];
-    while (queue.length > 0) await sender.deliver(takeBatches(queue, partitionOf));
-    cluster.deliverLate();
+type Outcome = Awaited<ReturnType<typeof run>>;
+
+/** Nothing acknowledged is absent, nothing at all stands twice, and each partition has what it acknowledged in order. */
+function expectExact({ acknowledged, stored }: Outcome): void {
+  const all = stored.flat();
+  const lost = acknowledged.filter((text) => !all.includes(text));
+  const doubled = all.filter((text, index) => all.indexOf(text) !== index);
+  expect({ lost, doubled }).toEqual({ lost: [], doubled: [] });
+  for (const values of stored) {
+    const order = values.filter((text) => acknowledged.includes(text)).map((text) => Number(text.replaceAll('#', '')));
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
   }
-  const stored = [0, 1].flatMap((partition) => cluster.values(partition));
-  return { cluster, results, stored, places };
 }
 
-const fate = fc.constantFrom<Fate>('fine', 'fine', 'request lost', 'answer lost', 'late', 'not leader', 'timed out');
+function expectPlaces({ places, stored }: Outcome): void {
+  for (const [text, { partition, offset }] of places) expect(stored[partition]![offset]).toBe(text);
+}
+
+const later = fc.integer({ min: 1, max: 6 });
+const missed: fc.Arbitrary<Fate> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(FINE) },
+  fc.constantFrom<Fate>(LOST, NEVER, { arrives: 'never', answer: 'no connection' }),
+  later.map((arrives): Fate => ({ arrives, answer: 'lost' })),
+  fc.record({ arrives: fc.constantFrom<Fate['arrives']>('now', 'never'), answer: fc.constantFrom(...AGAIN) }),
+);
+const refused: fc.Arbitrary<Fate> = fc.oneof(
+  fc.constantFrom(...FINAL).map((answer): Fate => ({ arrives: 'never', answer })),
+  fc.constantFrom(90, 150, 400).map((bytesMax): Fate => ({ ...FINE, bytesMax })),
+);
+const fates = fc.array(missed, { maxLength: 8 });
+const sends = (shipment: fc.Arbitrary<number>) =>
+  fc.array(fc.array(shipment, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
+const size = fc.oneof({ weight: 2, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 5 }));
+const simulation = (each: fc.Arbitrary<Fate>) =>
+  fc.record({
+    fates: fc.array(each, { maxLength: 12 }),
+    leaders: fc.array(fc.boolean(), { maxLength: 8 }),
+    partitions: fc.integer({ min: 1, max: 3 }),
+    // 32,766 is the last epoch of a producer id
+    firstEpoch: fc.constantFrom(0, 0, 32_765, 32_766),
+    isOld: fc.boolean(),
+  });
+const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
 
 describe('the sender', () => {
-  it('stores every acknowledged record once and in order, however requests and answers are lost', async () => {
-    const sizes = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 4 });
-    const property = fc.asyncProperty(fc.array(fate, { maxLength: 4 }), sizes, async (fates, counts) => {
-      const { cluster, results, stored } = await run(fates, counts);
-      expect([...results.values()].every((result) => result === 'acknowledged')).toBe(true);
-      expect(stored.toSorted()).toEqual([...results.keys()].toSorted());
-      for (const partition of [0, 1]) {
-        const order = cluster.values(partition).map((text) => Number.parseInt(text.slice(1), 10));
-        expect(order).toEqual(order.toSorted((a, b) => a - b));
-      }
+  it('stores every record once and in order, and acknowledges it, however requests and answers are lost', async () => {
+    const property = fc.asyncProperty(fates, sends(size), async (drawn, drawnSends) => {
+      const outcome = await run({ sends: drawnSends }, { fates: drawn });
+      expect(outcome.failed).toEqual([]);
+      expect(outcome.stored.flat().toSorted()).toEqual(outcome.acknowledged.toSorted());
+      expectExact(outcome);
     });
     await fc.assert(property, { numRuns: 300 });
   });
 
+  it('neither loses what it acknowledged nor doubles anything, whatever is refused, split and given up meanwhile', async () => {
+    const property = fc.asyncProperty(
+      simulation(fc.oneof({ weight: 3, arbitrary: missed }, refused)),
+      fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
+      async (drawn, plan) => {
+        const outcome = await run(plan, drawn);
+        expectExact(outcome);
+        expect(outcome.acknowledged.length + outcome.failed.length).toBe(plan.sends.flat().reduce((a, b) => a + b, 0));
+      },
+    );
+    await fc.assert(property, { numRuns: 1_000 });
+  });
+
   it('tells the place at which each lone record stands, also when only a repetition was answered', async () => {
-    const lone = fc.array(fc.constant(1), { minLength: 1, maxLength: 6 });
-    const property = fc.asyncProperty(fc.array(fate, { maxLength: 6 }), lone, async (fates, counts) => {
-      const { cluster, results, places } = await run(fates, counts);
-      expect([...places.keys()]).toEqual([...results.keys()]);
-      for (const [text, { partition, offset }] of places) expect(cluster.values(partition)[offset]).toBe(text);
+    const property = fc.asyncProperty(
+      simulation(missed),
+      sends(fc.constant(1)),
+      patience,
+      async (drawn, drawnSends, p) => {
+        const outcome = await run({ sends: drawnSends, patience: p }, drawn);
+        expectPlaces(outcome);
+        for (const text of outcome.acknowledged) expect([...outcome.places.keys()]).toContain(text);
+      },
+    );
+    await fc.assert(property, { numRuns: 300 });
+  });
+
+  it('takes no later record for one that was appended, refused with any retriable code, and then given up', async () => {
+    const wrong: number[] = [];
+    for (const answer of AGAIN) {
+      const plan = { sends: [[1], [1], [1]], patience: [1] };
+      const outcome = await run(plan, { fates: [{ arrives: 'now', answer }], partitions: 1 });
+      expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
+      if (outcome.stored.flat().length < 3 || outcome.places.get('#1#')?.offset !== 1) wrong.push(answer);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('ends the epoch of a batch that was given up only when the others of its send have settled', async () => {
+    // Partition 0 is given up after its first attempt; partition 1 was stored then, and its answer is lost three times.
+    const plan = { sends: [[1, 1], [2]], patience: [2] };
+    const outcome = await run(plan, { fates: [LOST, LOST, LOST, LOST, LOST] });
+    expect(outcome).toMatchObject({
+      failed: ['#0#'],
+      stored: [
+        ['#0#', '#2#'],
+        ['#1#', '#3#'],
+      ],
     });
-    await fc.assert(property, { numRuns: 200 });
+    expect(outcome.acknowledged).toEqual(['#1#', '#2#', '#3#']);
+    // A number of the old epoch under the new one would have been refused, and cost an id.
+    expect(outcome.cluster.newProducerIds).toHaveLength(1);
+  });
+
+  it.each([0, 3])(
+    'gives no half of a split batch a number under which the other may stand, with another batch ambiguous %i times',
+    async (times) => {
+      // The first half is appended, then refused for good: nobody knows whether it stands.
+      const half: Fate[] = [
+        { arrives: 'now', answer: NOT_LEADER },
+        { arrives: 'never', answer: TOPIC_AUTHORIZATION_FAILED },
+      ];
+      const other = (round: number) => (round < times ? LOST : FINE);
+      const split: Fate = { ...FINE, bytesMax: 90 };
+      const fates = [split, ...half].flatMap((fate, round) => [fate, other(round)]);
+      const outcome = await run({ sends: [[1, 1, 1]] }, { fates: times === 0 ? [split, FINE, ...half] : fates });
+      expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
+      expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
+    },
+  );
+
+  it('does not split a batch that may stand in the log whole', async () => {
+    const appended: Fate = { arrives: 'now', answer: NOT_LEADER };
+    const smaller: Fate = { ...FINE, bytesMax: 90 };
+    const outcome = await run({ sends: [[1, 1], [1]] }, { fates: [appended, smaller], partitions: 1 });
+    expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
+  });
+
+  it.each([DUPLICATE, OUT_OF_ORDER])(
+    'believes no answer %i to a first attempt to be about its own batch',
+    async (code) => {
+      const outcome = await run({ sends: [[1]] }, { fates: [{ arrives: 'never', answer: code }], partitions: 1 });
+      expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
+      expectPlaces(outcome);
+    },
+  );
+
+  it('takes a new producer id when the last epoch of the old one ends', async () => {
+    const plan = { sends: [[1], [1]], patience: [1] };
+    const { cluster, acknowledged } = await run(plan, { fates: [LOST], firstEpoch: 32_766 });
+    expect(acknowledged).toEqual(['#1#']);
+    expect(cluster.newProducerIds).toHaveLength(2);
+  });
+
+  it('keeps epoch and producer id while nothing was ever on its way that it gave up', async () => {
+    const away: Fate = { arrives: 'never', answer: 'no connection' };
+    const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { fates: [away], partitions: 1 });
+    expect(stored).toEqual([['#1#']]);
+    expect(cluster.log.get(0)![0]!.bytes.readInt16BE(51)).toBe(0);
+    expect(cluster.newProducerIds).toHaveLength(1);
+  });
+
+  it('ends the epoch when a send broke off by a fault of its own', async () => {
+    const cluster = new SimulatedCluster({ fates: [LOST], partitions: 1 });
+    const produce = cluster.produce;
+    cluster.produce = async (...args) => {
+      await produce.apply(cluster, args);
+      throw new Error('a fault of ours');
+    };
+    const sender = new Sender(cluster, settle, 0);
+    const results: (Error | null)[] = [];
+    const deliver = (text: string) => {
+      const record = { topic: 't', key: null, value: Buffer.from(text) };
+      const done = (fault: Error | null) => void results.push(fault);
+      const shipment: Shipment = { records: [record], bytes: 0, dueAt: 0, taken: 0, open: 1, fault: null, done };
+      return sender.deliver(takeBatches([shipment], () => 0));
+    };
+    await expect(deliver('#0#')).rejects.toThrow('a fault of ours');
+    cluster.produce = produce;
+    await deliver('#1#');
+    expect(results).toEqual([null]);
+    expect(cluster.values(0)).toEqual(['#0#', '#1#']);
   });
 
   it('tells the places of lone records that travel in one batch, also when it is split', async () => {
-    const cluster = new FakeCluster([]);
-    const { shipments, places } = createShipments(Array(8).fill(1), 90);
-    await new Sender(cluster, settle, 1).deliver(takeBatches([...shipments], () => 0));
-    expect(cluster.log.get(0)!.length).toBeGreaterThan(1);
-    expect([...places]).toEqual(
-      cluster.values(0).map((text, offset) => [text, { partition: 0, offset, loggedAtMs: null }]),
-    );
+    const outcome = await run({ sends: [Array(8).fill(1)], pad: 90 }, { partitions: 1, bytesMax: BATCH_BYTES_MAX });
+    expect(outcome.cluster.log.get(0)!.length).toBeGreaterThan(1);
+    expect(outcome.places.size).toBe(8);
+    expectPlaces(outcome);
   });
 
   it('goes on under a new identity when the broker has forgotten it', async () => {
-    const { results, stored } = await run(['fine', 'state lost', 'fine'], [2, 2, 2]);
-    expect([...results.values()]).toEqual(Array(6).fill('acknowledged'));
-    expect(stored).toHaveLength(6);
+    const { acknowledged, stored, cluster } = await run(
+      { sends: [[2], [2], [2]] },
+      { fates: [FINE, FINE, { arrives: 'never', answer: OUT_OF_ORDER }] },
+    );
+    expect(acknowledged).toHaveLength(6);
+    expect(stored.flat()).toHaveLength(6);
+    expect(cluster.newProducerIds).toHaveLength(2);
   });
 
   it('splits a batch that is too large, and fails the one record that is', async () => {
-    const { results, stored } = await run([], [10], 90);
-    expect([...results.values()]).toEqual(Array(10).fill('acknowledged'));
-    expect(stored).toHaveLength(10);
-    const large = await run([], [1], BATCH_BYTES_MAX);
-    expect([...large.results.values()]).toEqual(['failed']);
+    const many = await run({ sends: [[10]], pad: 90 }, { bytesMax: BATCH_BYTES_MAX });
+    expect(many.acknowledged).toHaveLength(10);
+    expect(many.stored.flat()).toHaveLength(10);
+    const large = await run({ sends: [[1]], pad: BATCH_BYTES_MAX }, { bytesMax: BATCH_BYTES_MAX });
+    expect(large).toMatchObject({ failed: ['#0#'], acknowledged: [] });
   });
-
-  it.each(['before', 'after'])(
-    'takes a new epoch after a send was given up: arriving %s the next, it swallows no other record',
-    async (moment) => {
-      const cluster = new FakeCluster(['late']);
-      const sender = new Sender(cluster, settle, 1);
-      const { shipments, results } = createShipments([1, 1, 1], 10);
-      const deliver = (shipment: Shipment) => sender.deliver(takeBatches([shipment], () => 0));
-      const given = deliver(shipments[0]!);
-      shipments[0]!.done?.(new Error('time is up'));
-      shipments[0]!.done = null;
-      await given;
-      if (moment === 'before') cluster.deliverLate();
-      await deliver(shipments[1]!);
-      cluster.deliverLate();
-      await deliver(shipments[2]!);
-      expect(Object.fromEntries(results)).toEqual({ '#0#': 'failed', '#1#': 'acknowledged', '#2#': 'acknowledged' });
-      expect(cluster.values(0)).toEqual(moment === 'before' ? ['#0#', '#1#', '#2#'] : ['#1#', '#2#']);
-    },
-  );
 });

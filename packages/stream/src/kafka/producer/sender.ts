@@ -24,24 +24,29 @@ interface Identity {
 interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
-  /** First sequence number; null until it is stamped. The same through all attempts. */
-  sequence: number | null;
-  /** An attempt under this sequence may have been stored although it was not acknowledged. */
+  /** Its first sequence number, once it is stamped; kept through all attempts from the first that was ambiguous. */
+  sequence: number;
+  /** An attempt under this sequence has left and was neither acknowledged nor refused for good: it may stand in the log. */
   ambiguous: boolean;
-  /** Must not go again before nothing of the present identity is on its way. */
-  needsIdentity: boolean;
   identityChanges: number;
 }
 
 export type Settle = (shipment: Shipment, count: number, fault: Error | null) => void;
 
 /**
+ * What must happen before another batch gets a sequence number: nothing, the next epoch of this producer id, or
+ * another id, where a broker does not accept this one.
+ */
+type Renewal = 'none' | 'epoch' | 'id';
+
+/**
  * Brings one send after the other into the log, each record once.
  *
- * What makes it once: a batch keeps its bytes and its sequence number through all attempts, so the broker recognises
- * it; only one batch of a partition is on its way at a time, so no later one can overtake it; and a send that was given
- * up while one of its batches may still arrive ends the producer's epoch, so that a late arrival cannot take a
- * sequence number that now belongs to another record.
+ * What makes it once: a batch keeps its bytes and its sequence number from the first attempt that may have been stored,
+ * so the broker recognises its repetition; only one batch of a partition is on its way at a time, so no later one can
+ * overtake it; and where nobody knows what became of a number (its batch was given up, or refused after an attempt that
+ * may have been stored), no other batch gets a number before the producer's epoch has ended. The epoch ends when no
+ * batch of it is ambiguous any more: a repetition is recognised only in the epoch of the attempt that it repeats.
  */
 export class Sender {
   readonly #wire: Wire;
@@ -50,8 +55,7 @@ export class Sender {
   readonly #sequences = new Map<string, number>();
   #identity: Identity | null = null;
   #arena = Buffer.allocUnsafeSlow(ARENA_BYTES_MIN);
-  /** The present epoch must end before the next send: something of it may still arrive. */
-  #tainted = false;
+  #renewal: Renewal = 'none';
 
   /**
    * @param settle told of every record once, as a count of records of one shipment
@@ -63,25 +67,41 @@ export class Sender {
     this.#retryWaitMinMs = retryWaitMinMs;
   }
 
-  /** Returns when every record is acknowledged or refused, or when nobody waits for any of them any more. */
+  /** Returns when every record is acknowledged or refused, or when nobody waits for any of the others any more. */
   async deliver(batches: readonly Batch[]): Promise<void> {
-    const flights = this.#encode(batches);
-    let wait = this.#retryWaitMinMs;
-    for (;;) {
-      const progress = await this.#attempt(flights);
-      if (flights.length === 0) break;
-      if (flights.every(isGivenUp)) {
-        this.#tainted ||= flights.some(({ ambiguous }) => ambiguous);
-        break;
-      }
-      if (progress) wait = this.#retryWaitMinMs;
-      else {
-        await delay(wait);
-        wait = Math.min(RETRY_WAIT_MAX_MS, wait * 2);
-        await this.#wire.refresh(new Set(flights.map(({ batch }) => batch.topic)));
-      }
+    try {
+      await this.#deliver(this.#encode(batches));
+    } catch (error) {
+      // What has left under which number is not known here.
+      this.#require('epoch');
+      throw error;
     }
-    if (this.#tainted) this.#endEpoch();
+  }
+
+  async #deliver(flights: Flight[]): Promise<void> {
+    let wait = this.#retryWaitMinMs;
+    while (flights.length > 0) {
+      const progress = await this.#attempt(flights);
+      if (progress) wait = this.#retryWaitMinMs;
+      this.#dropGivenUp(flights);
+      if (progress || flights.length === 0) continue;
+      await delay(wait);
+      wait = Math.min(RETRY_WAIT_MAX_MS, wait * 2);
+      await this.#wire.refresh(new Set(flights.map(({ batch }) => batch.topic)));
+      this.#dropGivenUp(flights);
+    }
+  }
+
+  /** Nobody waits for them, and whoever did sends the records again: from here on they would only be copies. */
+  #dropGivenUp(flights: Flight[]): void {
+    for (const flight of flights.filter(isGivenUp)) {
+      flights.splice(flights.indexOf(flight), 1);
+      if (flight.ambiguous) this.#require('epoch');
+    }
+  }
+
+  #require(renewal: Renewal): void {
+    if (this.#renewal !== 'id') this.#renewal = renewal;
   }
 
   #encode(batches: readonly Batch[]): Flight[] {
@@ -112,16 +132,24 @@ export class Sender {
     return progress;
   }
 
-  /** Has a producer id. A new one for batches that need it is taken only when no other batch depends on the old one. */
+  /** Has a producer id, renewed where it must be and no batch depends on the old one. @returns whether there is one */
   async #identify(flights: readonly Flight[]): Promise<boolean> {
-    if (flights.some(({ needsIdentity }) => needsIdentity) && flights.every(({ sequence }) => sequence === null)) {
-      for (const flight of flights) flight.needsIdentity = false;
-      this.#sequences.clear();
-      this.#identity = null;
-    }
+    if (this.#renewal !== 'none' && !flights.some(({ ambiguous }) => ambiguous)) this.#renew();
     if (this.#identity !== null) return true;
     this.#identity = await this.#wire.newProducerId().catch(() => null);
     return this.#identity !== null;
+  }
+
+  /**
+   * Brokers refuse a request of an older epoch once they have seen the new one, and a new epoch counts its sequences
+   * from 0: Java's client does the same for an idempotent producer without transactions.
+   */
+  #renew() {
+    const isLast = this.#renewal === 'id' || (this.#identity?.producerEpoch ?? 0) >= EPOCH_LAST;
+    this.#renewal = 'none';
+    this.#sequences.clear();
+    if (isLast || this.#identity === null) this.#identity = null;
+    else this.#identity = { ...this.#identity, producerEpoch: this.#identity.producerEpoch + 1 };
   }
 
   /** The first flight of every partition that has a leader, stamped, by that leader. */
@@ -133,8 +161,8 @@ export class Sender {
       const leader = this.#wire.leaderOf(flight.batch.topic, flight.batch.partition);
       if (busy.has(name)) continue;
       busy.add(name);
-      if (leader < 0 || flight.needsIdentity) continue;
-      if (flight.sequence === null) {
+      if (leader < 0 || (!flight.ambiguous && this.#renewal !== 'none')) continue;
+      if (!flight.ambiguous) {
         flight.sequence = this.#sequences.get(name) ?? 0;
         stampBatch(flight.bytes, { ...this.#identity!, sequence: flight.sequence });
       }
@@ -152,26 +180,20 @@ export class Sender {
       return false;
     }
     if (verdict.kind === 'stored') {
-      this.#sequences.set(nameOf(flight.batch), (flight.sequence! + flight.batch.records.length) % SEQUENCE_END);
+      this.#sequences.set(nameOf(flight.batch), (flight.sequence + flight.batch.records.length) % SEQUENCE_END);
       if (verdict.base !== null) tellPlaces(flight.batch, verdict.base);
       this.#land(flights, flight, null);
       return true;
     }
-    // The broker says that it did not store this request; an earlier attempt of it still may have been.
-    this.#tainted ||= flight.ambiguous;
-    if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
+    if (verdict.kind === 'identity') this.#require('id');
+    // The broker says that it did not store this request. Of an earlier attempt nobody knows, and neither halves nor
+    // another identity would be recognised as its repetition: whoever waits is told that nobody knows.
+    if (flight.ambiguous) this.#require('epoch');
+    else if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
       flights.splice(flights.indexOf(flight), 1, ...splitFlight(flight));
       return true;
-    }
-    const mayChange = verdict.kind === 'identity' && !flight.ambiguous;
-    if (mayChange && flight.identityChanges < IDENTITY_CHANGES_MAX) {
-      flight.sequence = null;
-      flight.needsIdentity = true;
-      flight.identityChanges++;
-      return false;
-    }
-    this.#tainted ||= verdict.kind === 'identity';
-    const code = 'code' in verdict ? verdict.code : 'MESSAGE_TOO_LARGE';
+    } else if (verdict.kind === 'identity' && flight.identityChanges++ < IDENTITY_CHANGES_MAX) return false;
+    const { code } = verdict;
     this.#land(flights, flight, new ProduceFault(code, `${nameOf(flight.batch)} refused the records: ${code}`));
     return true;
   }
@@ -179,18 +201,6 @@ export class Sender {
   #land(flights: Flight[], flight: Flight, fault: Error | null) {
     flights.splice(flights.indexOf(flight), 1);
     for (const { shipment, count } of flight.batch.owners) this.#settle(shipment, count, fault);
-  }
-
-  /**
-   * Brokers refuse a request of an older epoch once they have seen the new one, and a new epoch counts its sequences
-   * from 0: Java's client does the same for an idempotent producer without transactions.
-   */
-  #endEpoch() {
-    this.#tainted = false;
-    this.#sequences.clear();
-    if (this.#identity === null) return;
-    const { producerId, producerEpoch } = this.#identity;
-    this.#identity = producerEpoch >= EPOCH_LAST ? null : { producerId, producerEpoch: producerEpoch + 1 };
   }
 }
 
@@ -208,7 +218,7 @@ function tellPlaces({ partition, owners }: Batch, base: BatchBase): void {
 }
 
 function createFlight(batch: Batch, bytes: Buffer): Flight {
-  return { batch, bytes, sequence: null, ambiguous: false, needsIdentity: false, identityChanges: 0 };
+  return { batch, bytes, sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
 /** Every shipment of the flight has failed already: its time was up. */

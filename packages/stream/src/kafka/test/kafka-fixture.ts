@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Admin, type Connection, kGetConnection, offsetCommitV8 } from '@platformatic/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
@@ -13,7 +14,42 @@ export interface KafkaFixture {
   read(topic: string): Promise<StreamRecord[]>;
   /** Committed offsets of a group by partition, with their metadata. */
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
+  /** Makes a topic of one partition anew, as it was but empty: the shortest that a log can become. */
+  remakeTopic(topic: string): Promise<void>;
+  /** Commits for a group without members. */
+  commit(groupId: string, at: { topic: string; offset: number; metadata: string }): Promise<void>;
   close(): Promise<void>;
+}
+
+async function remakeTopic(kafka: Kafka, topic: string): Promise<void> {
+  const admin = kafka.admin();
+  await admin.connect();
+  await admin.deleteTopics({ topics: [topic] });
+  await until(`${topic} is gone`, async () => !(await admin.listTopics()).includes(topic));
+  await until(`${topic} is back`, async () => {
+    await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: false }).catch(() => {});
+    const metadata = await admin.fetchTopicMetadata({ topics: [topic] });
+    return metadata.topics[0]!.partitions.every(({ leader }) => leader >= 0);
+  });
+  await admin.disconnect();
+}
+
+async function commit(
+  brokers: string[],
+  { groupId, topic, offset, metadata }: { groupId: string; topic: string; offset: number; metadata: string },
+): Promise<void> {
+  const client = new Admin({ clientId: 'test', bootstrapBrokers: brokers });
+  try {
+    const [coordinator] = await client.findCoordinator({ keyType: 0, keys: [groupId] });
+    const connection = await new Promise<Connection>((resolve, reject) => {
+      client[kGetConnection](coordinator!, (error, opened) => (error ? reject(error) : resolve(opened!)));
+    });
+    const at = { partitionIndex: 0, committedOffset: BigInt(offset), committedLeaderEpoch: -1 };
+    const partitions = [{ ...at, committedMetadata: metadata }];
+    await offsetCommitV8.api.async(connection, groupId, -1, '', null, [{ name: topic, partitions }]);
+  } finally {
+    await client.close();
+  }
 }
 
 /** Topics of their own on the shared broker; all of them are deleted at the end. */
@@ -53,6 +89,8 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
         metadata,
       }));
     },
+    remakeTopic: (topic) => remakeTopic(kafka, topic),
+    commit: (groupId, at) => commit(brokers, { groupId, ...at }),
     close: async () => {
       await admin.deleteTopics({ topics: topics.flatMap((topic) => [topic, `${topic}.dead`]) }).catch(() => {});
       await admin.disconnect();

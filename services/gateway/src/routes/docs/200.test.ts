@@ -66,7 +66,7 @@ describe('200', () => {
     const start = Date.parse('2026-11-21T12:00:00Z');
     let now = start;
     const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service' };
-    const routes = createDocsRoutes(settings, () => now);
+    const routes = createDocsRoutes(settings, { monotonicMs: () => now, wallClockMs: () => now });
     const app = createHttpApp({ routes, publishableKeyHeader: KEY_HEADER, link: (code) => code });
     const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
     const url = `http://127.0.0.1:${server.port}`;

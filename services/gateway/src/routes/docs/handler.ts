@@ -20,15 +20,22 @@ const HEADERS = [
   ...['referrer-policy', 'no-referrer'],
 ];
 
+/** Milliseconds: what the age of the documents is measured by, and the hour that their events show. */
+interface DocsClocks {
+  monotonicMs: () => number;
+  wallClockMs: () => number;
+}
+
 /** Every document of the interface, one route each: public, without a key, readable from any origin. */
-export function createDocsRoutes(settings: DocsSettings, clock: () => number = Date.now): Route[] {
-  let madeAt = clock();
-  let documents = createDocuments(settings, madeAt);
+export function createDocsRoutes(settings: DocsSettings, clocks: Partial<DocsClocks> = {}): Route[] {
+  const { monotonicMs = () => performance.now(), wallClockMs = Date.now } = clocks;
+  let madeAtMs = monotonicMs();
+  let documents = createDocuments(settings, wallClockMs());
   const current = () => {
-    const now = clock();
-    if (now - madeAt > EXAMPLE_AGE_MAX_MS) {
-      documents = createDocuments(settings, now);
-      madeAt = now;
+    const nowMs = monotonicMs();
+    if (nowMs - madeAtMs > EXAMPLE_AGE_MAX_MS) {
+      documents = createDocuments(settings, wallClockMs());
+      madeAtMs = nowMs;
     }
     return documents;
   };

@@ -108,13 +108,26 @@ describe('a body', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  it('nested 10,000 levels deep harms nobody', async () => {
+  it('with properties nested as deep as they may be is stored; a level deeper, or 10,000, it loses that message', async () => {
     const { post, producer } = await openGateway();
-    const deep = `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
-    expect((await post(withProperties(deep))).status).toBe(200);
-    expect(sentMessages(producer)[0]?.properties).toBe(deep);
+    const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
+    expect((await post(withProperties(nested(64)))).status).toBe(200);
+    expect(sentMessages(producer)[0]?.properties).toBe(nested(64));
+    for (const levels of [65, 5_000]) {
+      const answer = await post(withProperties(nested(levels)));
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({
+        rejections: [{ errors: [{ field: 'properties', code: 'INVALID_VALUE' }] }],
+      });
+    }
+  });
+
+  it('nested half a million levels deep harms nobody', async () => {
+    const { post } = await openGateway();
     expect((await post('['.repeat(500_000))).status).toBe(400);
     expect((await post(`${'['.repeat(500_000)}${']'.repeat(500_000)}`)).status).toBe(400);
+    const beside = `{"x":${'['.repeat(500_000)}${']'.repeat(500_000)},`;
+    expect((await post(withProperties('{}').replace('{', beside))).status).toBe(200);
   });
 
   it('with the fields of a message in its prototype has none of them', async () => {

@@ -1,15 +1,17 @@
-import { BATCH_BYTES_MAX } from '@playline/contracts';
+import { BATCH_BYTES_MAX, type RejectionCode } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { Utf8IdentityKeyer } from '@playline/identity';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
+import { bytesOf, roomOnLog } from '../../log-bytes.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
-import type { Allowance, LimitMessages } from '../../rate-limits/index.ts';
+import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/index.ts';
 import type { PublishRejections } from '../../rejections.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
-import { bytesOf, toOutgoing } from './outgoing.ts';
+import { toAnswerText } from './answer.ts';
+import { toOutgoing } from './outgoing.ts';
 import { createBatchReader, type ReadBatch } from './read-batch.ts';
 
 export interface MessagesRouteParts {
@@ -18,7 +20,7 @@ export interface MessagesRouteParts {
   bytesInFlight: BytesInFlight;
   publish: Publish;
   publishRejections: PublishRejections;
-  keyer: IdentityKeyer;
+  keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   topicPrefix: string;
   /** How old and how far ahead of this clock an event may be, both inclusive. */
@@ -50,14 +52,15 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
       const allowance = limited instanceof Promise ? await limited : limited;
       const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
       const hold = parts.bytesInFlight.admit(guessBytes(plan));
-      const { batch, outgoing } = await receive(exchange, key.environmentId, { plan, hold, allowance });
+      const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, { plan, hold, allowance });
       countBatch(parts.metrics, batch);
       // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
       if (outgoing.length > 0) await parts.publish(outgoing, hold);
-      parts.metrics.onAccepted(batch.response.accepted);
-      exchange.answer(batch.response.accepted > 0 ? 200 : 400, JSON.stringify(batch.response));
+      parts.metrics.onAccepted(batch.accepted);
+      exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
       // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
-      if (batch.response.rejected > 0) parts.publishRejections(batch.rejections, exchange.traceparent);
+      if (batch.rejected > 0)
+        parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
     },
   };
 }
@@ -71,24 +74,32 @@ interface Reception {
 
 /**
  * Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. The
- * allowance is charged with every message, rejected ones too, and with one for a body that holds none.
+ * allowance is charged for what was read, also when it was refused: whoever sends nonsense pays for it like for events.
  */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
+    let bytes = 0;
+    const onBytes = (received: number) => {
+      bytes = received;
+      hold.grow(received);
+    };
+    const onDecoded = (decoded: number) => {
+      bytes = decoded;
+    };
+    const use = (body: Buffer) => {
+      hold.grow(body.length);
+      return readMessages(exchange, environmentId, body);
+    };
     try {
-      const use = (body: Buffer) => {
-        hold.grow(body.length);
-        return readMessages(exchange, environmentId, body);
-      };
-      const messages = await useBody(exchange.request, plan, { onBytes: hold.grow, use });
-      allowance.charge(messages.batch.response.accepted + messages.batch.response.rejected);
+      const messages = await useBody(exchange.request, plan, { onBytes, onDecoded, use });
+      allowance.charge(unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));
       return messages;
     } catch (error) {
       hold.release();
-      if (error instanceof PublicError && error.code === 'VALIDATION_ERROR') allowance.charge(1);
+      if (error instanceof PublicError && error.code === 'VALIDATION_ERROR') allowance.charge(unitsOf(0, bytes));
       throw error;
     }
   };
@@ -106,10 +117,10 @@ function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, ev
     const batch = readBatch(body, {
       window: { fromMs: receivedAt - eventAgeMaxMs, toMs: receivedAt + eventAheadMaxMs },
       envelope: { schemaId: ids.messages, environmentId, receivedAt, traceId },
-      keyOf: (kind, id) => keyer(environmentId, kind, id),
+      keyOf: (kind, id) => keyer.ofBytes(environmentId, kind, id),
     });
     const context = { topicPrefix, environmentId, traceparent, linkSchemaId: ids.identityLinks };
-    return { batch, outgoing: toOutgoing(batch, context) };
+    return { batch, outgoing: toOutgoing(batch, context), bodyBytes: body.length };
   };
 }
 
@@ -118,7 +129,11 @@ function guessBytes({ declaredBytes, coding }: BodyPlan): number {
   return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_GUESS, BATCH_BYTES_MAX);
 }
 
-function countBatch(metrics: GatewayMetrics, { way, response }: ReadBatch): void {
-  metrics.onBatch(way);
-  for (const { errors } of response.rejections) for (const { code } of errors) metrics.onRejected(code);
+function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): void {
+  metrics.onBatch(rejected > 0);
+  if (rejected === 0) return;
+  const counts = new Map<RejectionCode, number>();
+  for (const { faults } of entries)
+    for (const { error } of faults) counts.set(error.code, (counts.get(error.code) ?? 0) + 1);
+  for (const [code, count] of counts) metrics.onRejected(code, count);
 }

@@ -11,16 +11,29 @@ export interface OutgoingContext {
   readonly linkSchemaId: number;
 }
 
-/** Everything one batch puts on the log: its messages, and a link fact for each identify and alias that links. */
+/**
+ * From this size of a value on a message carries `traceparent` as a header: its 69 bytes are at most a quarter of the
+ * value then. Every value has the trace id, and a batch of nothing but the shortest identifies would otherwise become
+ * more than three times what was received.
+ */
+const TRACED_VALUE_BYTES_MIN = 276;
+const NO_HEADERS = {};
+
+/**
+ * Everything one batch puts on the log: its messages, and a link fact for each identify and alias that links. A link
+ * fact has its trace id in the value, and its message beside it.
+ */
 export function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
   const topic = context.topicPrefix + TOPICS.messages.name;
-  const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => ({ topic, key, value, headers }));
+  const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => {
+    return { topic, key, value, headers: value.length < TRACED_VALUE_BYTES_MIN ? NO_HEADERS : headers };
+  });
   for (const place of batch.linking) {
     const value = linkValue(batch.records[place]!, context.linkSchemaId);
     if (value === null) continue;
     const linkTopic = context.topicPrefix + TOPICS.identityLinks.name;
-    outgoing.push({ topic: linkTopic, key: Buffer.from(context.environmentId), value, headers });
+    outgoing.push({ topic: linkTopic, key: Buffer.from(context.environmentId), value, headers: NO_HEADERS });
   }
   return outgoing;
 }
@@ -35,11 +48,4 @@ const decodeLinkSource = createMessageFieldsDecoder([
 function linkValue(record: EncodedRecord, schemaId: number): Buffer | null {
   const fact = toLinkFact(decodeLinkSource(record.value.subarray(FRAME_BYTES)));
   return fact === null ? null : frameRecord(schemaId, identityLinkCodec.encode(fact));
-}
-
-/** Bytes that the records keep in memory until they are acknowledged. */
-export function bytesOf(records: readonly OutgoingRecord[]): number {
-  let bytes = 0;
-  for (const { key, value } of records) bytes += value.length + (key?.length ?? 0);
-  return bytes;
 }

@@ -1,16 +1,16 @@
-import { judgeBatch, type MessagesResponse, type TimeWindow } from '@playline/contracts';
+import { judgeBatch, type TimeWindow } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import {
   createScannedEncoder,
   type EncodedRecord,
-  encodeMessages,
   FIELD,
-  type KeyOf,
+  type KeyOfBytes,
   type RecordEnvelope,
+  type ScannedBatch,
   textOf,
 } from '@playline/events';
 import type { BatchRejections } from '../../rejections.ts';
-import { createScanner, readDocument, UNDECIDED } from '../../scan/index.ts';
+import { BODY_FAULT, createScanner, judgeScanned, type RejectionEntry } from '../../scan/index.ts';
 import { NO_REJECTIONS, toBatchRejections } from './rejected.ts';
 
 /** A body turned into records and the answer to give once they are stored. */
@@ -18,60 +18,72 @@ export interface ReadBatch {
   readonly records: EncodedRecord[];
   /** Places in `records` of messages that may link two identities. */
   readonly linking: number[];
-  readonly response: MessagesResponse;
+  readonly accepted: number;
+  readonly rejected: number;
+  /** What the answer says of rejected messages. */
+  readonly entries: readonly RejectionEntry[];
   /** For the log, once the batch is answered. */
   readonly rejections: BatchRejections;
-  readonly way: 'scan' | 'parse';
 }
 
 export interface BatchContext {
   readonly window: TimeWindow;
   readonly envelope: RecordEnvelope;
-  readonly keyOf: KeyOf;
+  readonly keyOf: KeyOfBytes;
 }
 
 /** @throws PublicError VALIDATION_ERROR when the body is not UTF-8, not JSON or no batch */
 export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 
-/** Builds a reader: a byte scan decides most batches; whatever it leaves undecided is parsed and judged in full. */
+/**
+ * Builds a reader: one scan of the bytes finds every field of every message, and what it doubts is explained message by
+ * message. No body is ever parsed into objects, so that none costs more than its bytes.
+ */
 export function createBatchReader(): BatchReader {
   const scanner = createScanner();
   const encodeScanned = createScannedEncoder();
-  return (body, context) => {
-    const count = scanner.scan(body, context.window);
-    if (count === UNDECIDED) return parseBatch(body, context);
-    const { batch } = scanner;
-    const linking: number[] = [];
-    for (let message = 0; message < count; message++)
-      if (mayLink(textOf(batch, message, FIELD.type))) linking.push(message);
+  return (body, { window, envelope, keyOf }) => {
+    const count = scanner.scan(body, window);
+    if (count < 0) throw toError(count);
+    const { state } = scanner;
+    const { rejected, entries } = judgeScanned(state);
     return {
-      records: encodeScanned(batch, context.envelope, context.keyOf),
-      linking,
-      response: { success: true, accepted: count, rejected: 0, rejections: [] },
-      rejections: NO_REJECTIONS,
-      way: 'scan',
+      records: encodeScanned(state.batch, envelope, keyOf),
+      linking: linkingOf(state.batch),
+      accepted: count - rejected.length,
+      rejected: rejected.length,
+      entries,
+      rejections: rejected.length === 0 ? NO_REJECTIONS : toBatchRejections(rejected, state.batch, envelope),
     };
   };
 }
 
-function parseBatch(body: Buffer, { window, envelope, keyOf }: BatchContext): ReadBatch {
-  const read = readDocument(body);
-  if (!read.ok) throw new PublicError('VALIDATION_ERROR', { message: 'The body is not valid UTF-8 JSON.' });
-  const { sources } = read;
-  const verdict = judgeBatch(read.document, { window, sources });
-  if (verdict.kind === 'fault')
-    throw new PublicError('VALIDATION_ERROR', { message: verdict.message, details: verdict.details });
-  const messages = verdict.accepted.map(({ index, message }) => ({ ...sources[index], message }));
-  const { messages: sent } = read.document as { messages: unknown[] };
-  return {
-    records: encodeMessages(messages, envelope, keyOf),
-    linking: messages.flatMap(({ message }, place) => (mayLink(message.type) ? [place] : [])),
-    response: verdict.response,
-    rejections: toBatchRejections(sent, verdict.rejected, envelope),
-    way: 'parse',
-  };
+function linkingOf(batch: ScannedBatch): number[] {
+  const linking: number[] = [];
+  let place = 0;
+  for (let message = 0; message < batch.count; message++) {
+    if (batch.accepted[message] === 0) continue;
+    const type = textOf(batch, message, FIELD.type);
+    if (type === 'identify' || type === 'alias') linking.push(place);
+    place++;
+  }
+  return linking;
 }
 
-function mayLink(type: string): boolean {
-  return type === 'identify' || type === 'alias';
+/** A document with each fault that a batch as a whole may have: the contract has the words for it. */
+const FAULTY_DOCUMENTS: Readonly<Record<number, unknown>> = {
+  [BODY_FAULT.notAnObject]: [],
+  [BODY_FAULT.noMessages]: {},
+  [BODY_FAULT.tooFew]: { messages: [] },
+  [BODY_FAULT.tooMany]: { messages: Array.from({ length: 101 }, () => 0) },
+};
+const NO_RULES = { window: { fromMs: 0, toMs: 0 }, sources: [] };
+
+function toError(fault: number): PublicError {
+  if (fault !== BODY_FAULT.notJson) {
+    const verdict = judgeBatch(FAULTY_DOCUMENTS[fault], NO_RULES);
+    if (verdict.kind === 'fault')
+      return new PublicError('VALIDATION_ERROR', { message: verdict.message, details: verdict.details });
+  }
+  return new PublicError('VALIDATION_ERROR', { message: 'The body is not valid UTF-8 JSON.' });
 }

@@ -1,22 +1,26 @@
-import { FRAME_BYTES, judgeBatch, type RejectionRecord, rejectionCodec, SURFACES } from '@playline/contracts';
+import { FRAME_BYTES, type RejectionRecord, rejectionCodec, SURFACES } from '@playline/contracts';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { message, openGateway, type TestProducer } from '../../test/open-gateway.ts';
-import { toBatchRejections } from './rejected.ts';
+import { createBatchReader } from './read-batch.ts';
 
 const ENVELOPE = { environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'a'.repeat(32) };
 
 const toldOf = ({ sent }: TestProducer): RejectionRecord[] =>
   sent.flatMap(({ records }) => records).map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)));
 
+const readBatch = createBatchReader();
+
 /** What the log would be told of these messages. */
 function judge(messages: unknown[]) {
-  const sources = messages.map(() => ({ bytes: 1, messageIdText: '' }));
-  const verdict = judgeBatch({ messages }, { window: { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }, sources });
-  if (verdict.kind === 'fault') throw new Error(verdict.message);
-  const errors = verdict.rejected.reduce((sum, one) => sum + one.errors.length, 0);
-  return { errors, ...toBatchRejections(messages, verdict.rejected, ENVELOPE) };
+  const body = Buffer.from(JSON.stringify({ messages }));
+  const { entries, rejections } = readBatch(body, {
+    window: { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER },
+    envelope: { ...ENVELOPE, schemaId: 1 },
+    keyOf: () => Buffer.alloc(16),
+  });
+  return { entries, ...rejections };
 }
 
 describe('what the log is told of rejected messages', () => {
@@ -89,9 +93,8 @@ describe('what the log is told of rejected messages', () => {
   });
 
   it('is at most a hundred errors a batch', () => {
-    const { records, omitted, errors } = judge(Array.from({ length: 100 }, () => ({ type: 1, messageId: 1 })));
+    const { records, omitted } = judge(Array.from({ length: 100 }, () => ({ type: 1, messageId: 1 })));
     expect(records).toHaveLength(100);
-    expect(errors).toBe(300);
     expect(omitted).toBe(200);
   });
 
@@ -137,8 +140,10 @@ describe('what the log is told of rejected messages', () => {
     });
     fc.assert(
       fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
-        const { records, omitted, errors } = judge(messages);
-        expect(records.length + omitted).toBe(errors);
+        const { records, omitted, entries } = judge(messages);
+        // Entries of one id have the errors of all its messages once.
+        const answered = entries.reduce((sum, { faults }) => sum + faults.length, 0);
+        expect(records.length + omitted).toBeGreaterThanOrEqual(answered);
         expect(records.length).toBeLessThanOrEqual(100);
         expect(JSON.stringify(records)).not.toContain(secret);
         for (const record of records) {
@@ -151,15 +156,18 @@ describe('what the log is told of rejected messages', () => {
   });
 
   it('names only fields of the contract', () => {
-    const one = (field: string) => ({ index: 0, errors: [{ field, code: 'INVALID_VALUE', message: '' } as const] });
-    const fields = ['context.library', 'context.mine', 'properties.mine', 'mine', 'message', 'constructor'];
-    const { records } = toBatchRejections([{}], fields.map(one), ENVELOPE);
+    const { records } = judge([
+      { context: { mine: 1, library: '' }, properties: [{ mine: 1 }], mine: 1, constructor: 1, test: 1 },
+      ['mine'],
+    ]);
     expect(records.map(({ field }) => field)).toEqual([
+      'type',
+      'messageId',
+      'eventTimestamp',
       'context.library',
-      'context',
+      'context.libraryVersion',
       'properties',
-      'message',
-      'message',
+      'test',
       'message',
     ]);
   });

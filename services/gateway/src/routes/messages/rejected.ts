@@ -1,13 +1,7 @@
-import {
-  eventContextSchema,
-  messageSchema,
-  type RejectedMessage,
-  type RejectionRecord,
-  SURFACES,
-  WHOLE_MESSAGE,
-} from '@playline/contracts';
-import type { RecordEnvelope } from '@playline/events';
+import { type RejectionRecord, SURFACES } from '@playline/contracts';
+import { FIELD, type Field, type RecordEnvelope, ROW_SHIFT, type ScannedBatch, textOf } from '@playline/events';
 import type { BatchRejections } from '../../rejections.ts';
+import type { Rejected } from '../../scan/index.ts';
 
 export const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
@@ -16,62 +10,47 @@ const BATCH_ERRORS_MAX = 100;
 /** Names and versions of client libraries are shorter; more would be content. */
 const LIBRARY_CODE_POINTS_MAX = 64;
 const UTF16_UNITS_PER_CODE_POINT = 2;
+const QUOTE = 0x22;
 
-const FIELD_NAMES: ReadonlySet<string> = new Set([
-  WHOLE_MESSAGE,
-  ...Object.keys(messageSchema.shape),
-  ...Object.keys(eventContextSchema.shape).map((name) => `context.${name}`),
-]);
-
-/**
- * What the log is told about rejected messages: what was wrong and which client said it, nothing of the content.
- * @param messages `messages` of the body, which may hold anything
- */
+/** What the log is told about rejected messages: what was wrong and which client said it, nothing of the content. */
 export function toBatchRejections(
-  messages: readonly unknown[],
-  rejected: readonly RejectedMessage[],
+  rejected: readonly Rejected[],
+  batch: ScannedBatch,
   { environmentId, receivedAt, traceId }: Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'>,
 ): BatchRejections {
   const records: RejectionRecord[] = [];
   let omitted = 0;
-  for (const { index, errors } of rejected) {
-    const taken = errors.slice(0, BATCH_ERRORS_MAX - records.length);
-    omitted += errors.length - taken.length;
+  for (const { message, faults } of rejected) {
+    const taken = faults.slice(0, BATCH_ERRORS_MAX - records.length);
+    omitted += faults.length - taken.length;
     if (taken.length === 0) continue;
-    const origin = originOf(messages[index]);
-    for (const { code, field } of taken)
-      records.push({ environmentId, code, field: toFieldName(field), ...origin, receivedAt, traceId });
+    const origin = originOf(batch, message);
+    for (const { error } of taken)
+      records.push({ environmentId, code: error.code, field: error.field, ...origin, receivedAt, traceId });
   }
   return { records, omitted };
 }
 
-/** A name of our own contract; anything else could be a client's word. */
-function toFieldName(field: string): string {
-  const outer = field.split('.', 1)[0]!;
-  return [field, outer].find((name) => FIELD_NAMES.has(name)) ?? WHOLE_MESSAGE;
-}
-
 type Origin = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
 
-function originOf(message: unknown): Origin {
-  const { surface, context } = fieldsOf(message);
-  const { library, libraryVersion } = fieldsOf(context);
+function originOf(batch: ScannedBatch, message: number): Origin {
+  const surface = stringOf(batch, message, FIELD.surface);
   return {
     surface: SURFACES.find((name) => name === surface) ?? '',
-    library: cutText(library),
-    libraryVersion: cutText(libraryVersion),
+    library: cutText(stringOf(batch, message, FIELD.library)),
+    libraryVersion: cutText(stringOf(batch, message, FIELD.libraryVersion)),
   };
 }
 
-/** Fields of a value that may be anything; of a message that is none, none. */
-function fieldsOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+/** Text of a string field; '' where the value is none. */
+function stringOf(batch: ScannedBatch, message: number, field: Field): string {
+  const start = batch.starts[(message << ROW_SHIFT) + field]!;
+  return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
 }
 
 /** The first characters of a text, as a copy: a slice would keep the whole text alive while the brokers are waited for. */
-function cutText(value: unknown): string {
-  if (typeof value !== 'string') return '';
-  if (value.length <= LIBRARY_CODE_POINTS_MAX) return value.toWellFormed();
-  const units = value.slice(0, LIBRARY_CODE_POINTS_MAX * UTF16_UNITS_PER_CODE_POINT);
+function cutText(text: string): string {
+  if (text.length <= LIBRARY_CODE_POINTS_MAX) return text.toWellFormed();
+  const units = text.slice(0, LIBRARY_CODE_POINTS_MAX * UTF16_UNITS_PER_CODE_POINT);
   return [...units].slice(0, LIBRARY_CODE_POINTS_MAX).join('').toWellFormed();
 }

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { chooseReplication, raiseInsync, toNotices, toWarning } from './replication.ts';
+
+const replication = fc
+  .integer({ min: 1, max: 5 })
+  .chain((replicationFactor) =>
+    fc.integer({ min: 1, max: 6 }).map((minInsyncReplicas) => ({ replicationFactor, minInsyncReplicas })),
+  );
+
+describe('the replication of topics', () => {
+  it.each([
+    [1, 1, 1, 'losing its disk loses what was acknowledged'],
+    [2, 2, 2, 'while one broker is away, records are refused'],
+    [3, 3, 2, null],
+    [7, 3, 2, null],
+  ])('with %i brokers is %i, of which %i must be in sync', (brokers, replicationFactor, minInsyncReplicas, words) => {
+    const chosen = chooseReplication(brokers, {});
+    expect(chosen).toEqual({ replicationFactor, minInsyncReplicas });
+    if (words === null) expect(toWarning(chosen)).toBeNull();
+    else expect(toWarning(chosen)).toContain(words);
+  });
+
+  it('is what was asked for where it can be, and says what it means', () => {
+    const chosen = chooseReplication(2, { minInsyncReplicas: 1 });
+    expect(chosen).toEqual({ replicationFactor: 2, minInsyncReplicas: 1 });
+    expect(toWarning(chosen)).toContain('may be the only one in sync');
+    expect(chooseReplication(5, { replicationFactor: 1 })).toEqual({ replicationFactor: 1, minInsyncReplicas: 1 });
+    expect(() => chooseReplication(2, { replicationFactor: 3 })).toThrow('the cluster has 2');
+    expect(() => chooseReplication(3, { minInsyncReplicas: 4 })).toThrow('no record could ever be stored');
+  });
+
+  it('of a topic that stands never gets less safe, nor asks for more in-sync replicas than there are', () => {
+    const property = fc.property(replication, fc.integer({ min: 1, max: 5 }), (standing, brokers) => {
+      const raised = raiseInsync(standing, chooseReplication(brokers, {}));
+      expect(raised).toBeGreaterThanOrEqual(standing.minInsyncReplicas);
+      if (raised > standing.minInsyncReplicas) expect(raised).toBeLessThanOrEqual(standing.replicationFactor);
+    });
+    fc.assert(property);
+  });
+
+  it('is told of in words wherever it is not what is wanted, once for all topics of which the same holds', () => {
+    const wanted = { replicationFactor: 3, minInsyncReplicas: 2 };
+    const topics = [
+      { name: 'a', replicationFactor: 1, minInsyncReplicas: 1 },
+      { name: 'b', replicationFactor: 1, minInsyncReplicas: 1 },
+      { name: 'c', replicationFactor: 3, minInsyncReplicas: 2 },
+      { name: 'd', replicationFactor: 3, minInsyncReplicas: 3 },
+      { name: 'e', replicationFactor: 5, minInsyncReplicas: 2 },
+    ];
+    expect(toNotices(topics, wanted)).toEqual([
+      expect.stringMatching(/^a, b: 1 of 3 replicas; /),
+      expect.stringMatching(/^d: min\.insync\.replicas 3 where 2 is asked for; it stays/),
+      expect.stringMatching(/^e: 5 replicas where 3 are asked for; they stay/),
+    ]);
+  });
+});

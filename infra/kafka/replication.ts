@@ -1,0 +1,81 @@
+/** How many machines keep a topic's records, and how many must have one before it is acknowledged. */
+export interface Replication {
+  /** Brokers that keep a copy of each partition. */
+  replicationFactor: number;
+  /** `min.insync.replicas`: with fewer copies up to date, a record is refused. */
+  minInsyncReplicas: number;
+}
+
+/** Enough that one broker may be lost while another is being restarted. */
+const REPLICATION_FACTOR = 3;
+/**
+ * What is acknowledged stands on two machines wherever there are two. With two brokers that means that nothing is taken
+ * while one is away: an event refused is sent again by its client, an event lost with the only disk is lost.
+ */
+const MIN_INSYNC_REPLICAS = 2;
+
+/**
+ * The replication of topics in a cluster of so many brokers.
+ * @param wish what the operator has set, where he has
+ * @throws Error that says which setting cannot be met, and why
+ */
+export function chooseReplication(brokers: number, wish: Partial<Replication>): Replication {
+  const replicationFactor = wish.replicationFactor ?? Math.min(REPLICATION_FACTOR, brokers);
+  const minInsyncReplicas = wish.minInsyncReplicas ?? Math.min(MIN_INSYNC_REPLICAS, replicationFactor);
+  if (replicationFactor > brokers)
+    throw new Error(`${replicationFactor} replicas need as many brokers, and the cluster has ${brokers}`);
+  if (minInsyncReplicas > replicationFactor)
+    throw new Error(
+      `${minInsyncReplicas} in-sync replicas of ${replicationFactor} would be asked for: no record could ever be stored`,
+    );
+  return { replicationFactor, minInsyncReplicas };
+}
+
+/** What a replication promises less than three replicas of which two are in sync do; null when it is no less. */
+export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
+  if (replicationFactor === 1)
+    return 'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged';
+  if (minInsyncReplicas === 1)
+    return `topics have ${replicationFactor} replicas, one of which may be the only one in sync: what was acknowledged then is lost with its disk`;
+  if (minInsyncReplicas === replicationFactor)
+    return `topics have ${replicationFactor} replicas, all of which must be in sync: while one broker is away, records are refused`;
+  return null;
+}
+
+/** A topic as it stands. */
+export interface StandingTopic extends Replication {
+  readonly name: string;
+}
+
+/**
+ * The `min.insync.replicas` that a standing topic shall have. It is never lowered: who set it higher wanted it so. Nor
+ * raised above the replicas that there are: such a topic would take no record.
+ */
+export function raiseInsync(topic: Replication, wanted: Replication): number {
+  return Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
+}
+
+/** What is said of topics that stand otherwise than is wanted, one sentence for all of which the same holds. */
+export function toNotices(topics: readonly StandingTopic[], wanted: Replication): string[] {
+  const names = new Map<string, string[]>();
+  for (const topic of topics)
+    for (const words of toDifferences(topic, wanted)) names.set(words, [...(names.get(words) ?? []), topic.name]);
+  return [...names].map(([words, all]) => `${all.join(', ')}: ${words}`);
+}
+
+function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, wanted: Replication): string[] {
+  const words: string[] = [];
+  if (replicationFactor < wanted.replicationFactor)
+    words.push(
+      `${replicationFactor} of ${wanted.replicationFactor} replicas; kafka-reassign-partitions.sh adds them, and this command, run again, the in-sync replicas that they allow`,
+    );
+  if (replicationFactor > wanted.replicationFactor)
+    words.push(`${replicationFactor} replicas where ${wanted.replicationFactor} are asked for; they stay`);
+  if (minInsyncReplicas > replicationFactor)
+    words.push(`min.insync.replicas ${minInsyncReplicas} of ${replicationFactor} replicas: it takes no record`);
+  else if (minInsyncReplicas > wanted.minInsyncReplicas)
+    words.push(
+      `min.insync.replicas ${minInsyncReplicas} where ${wanted.minInsyncReplicas} is asked for; it stays, kafka-configs.sh lowers it`,
+    );
+  return words;
+}

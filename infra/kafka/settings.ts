@@ -1,0 +1,94 @@
+import { Admin as AlteringAdmin, ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka';
+import type { Topic } from '@playline/contracts';
+import type { KafkaSecurity } from '@playline/runtime';
+import type { Admin } from 'kafkajs';
+import { toAlteringClient } from './client.ts';
+import type { Cluster } from './cluster.ts';
+import { type Replication, raiseInsync, type StandingTopic } from './replication.ts';
+
+/** Twice the 1 MiB batch limit: a record carries one message of at most 32 KiB, a dead letter its headers besides. */
+const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
+const MIN_INSYNC = 'min.insync.replicas';
+
+/** The settings of a topic that are ours, by Kafka's names. All others are the operator's. */
+export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string, string> {
+  return new Map([
+    ['cleanup.policy', topic.cleanup],
+    ['retention.ms', String(topic.retentionMs)],
+    ['segment.ms', String(topic.segmentMs)],
+    ['message.timestamp.type', topic.timestamps === 'log-append' ? 'LogAppendTime' : 'CreateTime'],
+    ['max.message.bytes', String(MESSAGE_BYTES_MAX)],
+    [MIN_INSYNC, String(minInsyncReplicas)],
+  ]);
+}
+
+/** Where settings are altered, and what they are to say. */
+interface Target {
+  readonly admin: Admin;
+  readonly brokers: readonly string[];
+  readonly security?: KafkaSecurity | undefined;
+  readonly cluster: Cluster;
+  readonly replication: Replication;
+}
+
+/**
+ * Puts every setting of ours right that differs, and no other.
+ * @returns the topics that were changed, and how all of them are replicated now
+ */
+export async function alterSettings(
+  { admin, cluster, replication, ...connection }: Target,
+  topics: readonly Topic[],
+): Promise<{ changed: string[]; standing: StandingTopic[] }> {
+  const actual = await readSettings(admin, topics);
+  const standing: StandingTopic[] = [];
+  const wrong: { name: string; settings: [string, string][] }[] = [];
+  for (const topic of topics) {
+    const settings = actual.get(topic.name) ?? new Map<string, string>();
+    const { replicationFactor } = cluster.topics.get(topic.name) ?? replication;
+    const before = { name: topic.name, replicationFactor, minInsyncReplicas: Number(settings.get(MIN_INSYNC) ?? 1) };
+    const minInsyncReplicas = raiseInsync(before, replication);
+    standing.push({ ...before, minInsyncReplicas });
+    const differing = [...toSettings(topic, minInsyncReplicas)].filter(([key, value]) => settings.get(key) !== value);
+    if (differing.length > 0) wrong.push({ name: topic.name, settings: differing });
+  }
+  if (wrong.length > 0) await setIncrementally(connection, wrong);
+  return { changed: wrong.map(({ name }) => name), standing };
+}
+
+/** The settings in force, also those that a topic has from its cluster. */
+async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map<string, Map<string, string>>> {
+  if (topics.length === 0) return new Map();
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name })),
+  });
+  return new Map(
+    resources.map(({ resourceName, configEntries }) => [
+      resourceName,
+      new Map(configEntries.map(({ configName, configValue }) => [configName, configValue])),
+    ]),
+  );
+}
+
+/** kafkajs knows only the request that replaces all settings of a topic, also those that an operator has set by hand. */
+async function setIncrementally(
+  connection: Pick<Target, 'brokers' | 'security'>,
+  topics: readonly { name: string; settings: [string, string][] }[],
+) {
+  const admin = new AlteringAdmin({ clientId: 'playline-topics', ...toAlteringClient(connection) });
+  try {
+    await admin.incrementalAlterConfigs({
+      resources: topics.map(({ name, settings }) => ({
+        resourceType: ConfigResourceTypes.TOPIC,
+        resourceName: name,
+        configs: settings.map(([key, value]) => ({
+          name: key,
+          configOperation: IncrementalAlterConfigOperationTypes.SET,
+          value,
+        })),
+      })),
+    });
+  } finally {
+    await admin.close();
+  }
+}

@@ -1,0 +1,203 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import avro from 'avsc';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  accessKeyCodec,
+  consentCodec,
+  erasureRequestCodec,
+  frameRecord,
+  identityDecisionCodec,
+  identityLinkCodec,
+  messageRecordCodec,
+  type RecordCodec,
+  rejectionCodec,
+} from './records.ts';
+import { createRecordReader, createSchemaReaders } from './schema-readers.ts';
+import { TOPICS } from './topics.ts';
+
+/** A source that gives these answers in turn; an error is thrown. */
+function createSource(...answers: (string | null | Error)[]) {
+  const asked: number[] = [];
+  const schemaOf = async (id: number) => {
+    asked.push(id);
+    const answer = answers.shift();
+    if (answer === undefined) throw new Error('asked once too often');
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  return { asked, schemaOf };
+}
+const createReader = (schema: string) => schema.toUpperCase();
+
+describe('createSchemaReaders', () => {
+  it('asks the registry once for all who wait, and knows the reader without waiting afterwards', async () => {
+    const { asked, schemaOf } = createSource('schema');
+    const readers = createSchemaReaders({ schemaOf, createReader });
+    expect(readers.known(7)).toBeUndefined();
+    const readable = { kind: 'readable', reader: 'SCHEMA' };
+    expect(await Promise.all([readers.ask(7), readers.ask(7)])).toEqual([readable, readable]);
+    expect(readers.known(7)).toEqual(readable);
+    expect(asked).toEqual([7]);
+  });
+
+  it('tells a registry that cannot be asked from one that has no such id, and asks again', async () => {
+    const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
+    const readers = createSchemaReaders({ schemaOf, createReader });
+    await expect(readers.ask(7)).rejects.toThrow('ECONNREFUSED');
+    expect(readers.known(7)).toBeUndefined();
+    expect(await readers.ask(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
+  });
+
+  it('trusts for a minute that the registry has no such id, then asks again', async () => {
+    let nowMs = 5;
+    const { schemaOf } = createSource(null, 'schema');
+    const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
+    const unreadable = { kind: 'unreadable', reason: 'schema 7: not in the registry' };
+    expect(await readers.ask(7)).toEqual(unreadable);
+    nowMs = 60_004;
+    expect(readers.known(7)).toEqual(unreadable);
+    nowMs = 60_005;
+    expect(readers.known(7)).toBeUndefined();
+    expect(await readers.ask(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
+  });
+
+  it('refuses for good a schema that no reader can be made of', async () => {
+    const fail = () => {
+      throw new Error('no');
+    };
+    const readers = createSchemaReaders({ ...createSource('x'), createReader: fail });
+    await readers.ask(7);
+    expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema 7: no' });
+  });
+
+  it('remembers a bounded number of ids that do not exist, the newest, and every one that does', async () => {
+    const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
+    const readers = createSchemaReaders({ schemaOf, createReader });
+    for (let id = 0; id <= 1_001; id++) await readers.ask(id);
+    expect([readers.known(0)?.kind, readers.known(1), readers.known(2)?.kind]).toEqual([
+      'readable',
+      undefined,
+      'unreadable',
+    ]);
+  });
+});
+
+/** Of every schema file the codec that reads and writes it. */
+const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
+  (
+    [
+      [TOPICS.messages, messageRecordCodec],
+      [TOPICS.identityLinks, identityLinkCodec],
+      [TOPICS.identityDecisions, identityDecisionCodec],
+      [TOPICS.rejections, rejectionCodec],
+      [TOPICS.consents, consentCodec],
+      [TOPICS.erasures, erasureRequestCodec],
+      [TOPICS.accessKeys, accessKeyCodec],
+    ] as const
+  ).map(([{ schema }, codec]) => [schema ?? '', codec as RecordCodec<unknown>]),
+);
+const FILES = [...CODECS.keys()];
+
+interface RecordSchema {
+  fields: { name: string; type: unknown; default?: unknown }[];
+}
+
+/** Any record of a schema, field by field. */
+function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
+  if (type instanceof avro.types.RecordType)
+    return fc.record(Object.fromEntries(type.fields.map((field) => [field.name, arbitraryOf(field.type)])));
+  if (type instanceof avro.types.ArrayType) return fc.array(arbitraryOf(type.itemsType), { maxLength: 3 });
+  if (type instanceof avro.types.EnumType) return fc.constantFrom(...type.symbols);
+  if (type instanceof avro.types.FixedType)
+    return fc.uint8Array({ minLength: type.size, maxLength: type.size }).map((bytes) => Buffer.from(bytes));
+  if (type instanceof avro.types.UnwrappedUnionType) return fc.oneof(...type.types.map(arbitraryOf));
+  const primitives: Record<string, fc.Arbitrary<unknown>> = {
+    string: fc.string({ unit: 'grapheme' }),
+    boolean: fc.boolean(),
+    int: fc.integer(),
+    // Times and offsets; Avro's 64 bits are more than a number holds.
+    long: fc.integer({ min: -(2 ** 48), max: 2 ** 48 }),
+    double: fc.double({ noNaN: true }),
+    null: fc.constant(null),
+  };
+  return primitives[type.typeName]!;
+}
+
+const typeOf = (schema: object) => avro.Type.forSchema(schema as avro.Schema, { wrapUnions: 'never' });
+const toPlain = (value: unknown) => JSON.parse(JSON.stringify(value)) as Record<string, unknown>;
+
+describe('createRecordReader', () => {
+  it('has a codec for every schema file', () => {
+    expect([...FILES].sort()).toEqual(readdirSync(new URL('../schemas', import.meta.url)).sort());
+  });
+
+  const added = fc.constantFrom(
+    { name: 'added', type: 'string', default: '' },
+    { name: 'added', type: ['null', 'long'], default: null },
+    { name: 'added', type: { type: 'array', items: 'string' }, default: [] },
+  );
+
+  it.each(FILES)('reads what a later release of %s wrote, wherever its new field stands', async (file) => {
+    const codec = CODECS.get(file)!;
+    const ours = JSON.parse(codec.schema) as RecordSchema;
+    const records = arbitraryOf(typeOf(ours));
+    await fc.assert(
+      fc.asyncProperty(records, added, fc.nat(ours.fields.length), async (record, field, at) => {
+        const theirs = typeOf({ ...ours, fields: ours.fields.toSpliced(at, 0, field) });
+        const [value] = fc.sample(arbitraryOf(typeOf({ ...ours, fields: [field] })), 1);
+        const bytes = theirs.toBuffer({ ...(record as object), ...(value as object) });
+        const schemaOf = async () => JSON.stringify(theirs.schema({ exportAttrs: true }));
+        const read = await createRecordReader({ schemaOf, createReader: codec.decoderOf })(frameRecord(9, bytes));
+        expect(toPlain(read)).toEqual(toPlain({ kind: 'record', record }));
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it.each(FILES)('reads what an earlier release of %s wrote: a missing field gets its default', (file) => {
+    // A later release of ours, made of the codec's own schema, reads what the present encoder writes.
+    const codec = CODECS.get(file)!;
+    const ours = JSON.parse(codec.schema) as RecordSchema;
+    fc.assert(
+      fc.asyncProperty(arbitraryOf(typeOf(ours)), added, fc.nat(ours.fields.length), async (record, field, at) => {
+        const later = typeOf({ ...ours, fields: ours.fields.toSpliced(at, 0, field) });
+        const createLaterReader = (writer: string) => {
+          const resolver = later.createResolver(avro.Type.forSchema(JSON.parse(writer)));
+          return (body: Buffer) => later.fromBuffer(body, resolver) as unknown;
+        };
+        const readValue = createRecordReader({ schemaOf: async () => codec.schema, createReader: createLaterReader });
+        const read = await readValue(frameRecord(9, codec.encode(record)));
+        expect(toPlain(read)).toEqual(
+          toPlain({ kind: 'record', record: { ...(record as object), added: field.default } }),
+        );
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('reads no value by the schema of another topic, whatever its fields', async () => {
+    for (const [file, codec] of CODECS)
+      for (const other of FILES.filter((name) => name !== file)) {
+        const schema = readFileSync(new URL(`../schemas/${other}`, import.meta.url), 'utf8');
+        const read = createRecordReader({ schemaOf: async () => schema, createReader: codec.decoderOf });
+        expect((await read(frameRecord(9, Buffer.alloc(400)))).kind).toBe('unreadable');
+      }
+  });
+
+  it('says nothing of the bytes that it cannot read, and answers at once when it knows the id', async () => {
+    const read = createRecordReader({
+      schemaOf: async () => consentCodec.schema,
+      createReader: consentCodec.decoderOf,
+    });
+    expect(await read(frameRecord(9, Buffer.from('player@example.org')))).toEqual({
+      kind: 'unreadable',
+      reason: 'not a record of schema 9',
+    });
+    expect(read(frameRecord(9, Buffer.of(1)))).not.toBeInstanceOf(Promise);
+    expect([read(null), read(Buffer.from('{}'))]).toEqual([
+      { kind: 'unreadable', reason: 'no schema id' },
+      { kind: 'unreadable', reason: 'no schema id' },
+    ]);
+  });
+});

@@ -1,0 +1,148 @@
+/** A store that services connect to, as sentences call it. */
+export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry';
+
+export interface ConnectionFault {
+  /** What failed and which setting mends it, for an operator; holds no secret. */
+  readonly sentence: string;
+  /** True when trying again changes nothing until somebody mends a setting or the store. */
+  readonly isRefusal: boolean;
+}
+
+/** Settings of each store, by what they are for. */
+const SETTINGS: Record<StoreName, { prefix: string; address: string; tls: string; login: string }> = {
+  Kafka: {
+    prefix: 'KAFKA',
+    address: 'KAFKA_BROKERS',
+    tls: 'KAFKA_TLS',
+    login: 'KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+  },
+  ClickHouse: {
+    prefix: 'CLICKHOUSE',
+    address: 'CLICKHOUSE_URL',
+    tls: 'CLICKHOUSE_URL (https or http)',
+    login: 'CLICKHOUSE_USER and CLICKHOUSE_PASSWORD',
+  },
+  Redis: {
+    prefix: 'REDIS',
+    address: 'REDIS_URL',
+    tls: 'REDIS_URL (rediss or redis)',
+    login: 'user and password in REDIS_URL',
+  },
+  'the schema registry': {
+    prefix: 'SCHEMA_REGISTRY',
+    address: 'SCHEMA_REGISTRY_URL',
+    tls: 'SCHEMA_REGISTRY_URL (https or http)',
+    login: 'SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
+  },
+};
+
+/** OpenSSL's words for a chain that ends nowhere we trust. */
+const UNTRUSTED = new Set([
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'CERT_REVOKED',
+  'INVALID_CA',
+]);
+const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
+/** Of ClickHouse: unknown user, no password given, authentication failed. */
+const LOGIN_CODES = new Set(['192', '194', '516']);
+/** Of ClickHouse: the account lacks a grant. */
+const DENIED_CODES = new Set(['497']);
+/** Of HTTP: who are you, and you may not. */
+const LOGIN_STATUS = new Set([401, 403]);
+/** Deep enough for every client's wrapping, and an end to a fault that is its own cause. */
+const DEPTH_MAX = 8;
+
+interface Part {
+  readonly name: string;
+  readonly code: string;
+  /** What Kafka calls its error: kafkajs has it as `type`, @platformatic/kafka as `apiId`. */
+  readonly type: string;
+  readonly message: string;
+  readonly reason: string;
+  readonly status: number | null;
+}
+
+/** A fault and everything that it says it comes from, outermost first. */
+function partsOf(fault: unknown, depth = 0): Part[] {
+  if (typeof fault !== 'object' || fault === null || depth > DEPTH_MAX) return [];
+  const of = fault as Record<string, unknown>;
+  const text = (name: string) => (typeof of[name] === 'string' || typeof of[name] === 'number' ? String(of[name]) : '');
+  const part: Part = {
+    name: text('name'),
+    code: text('code'),
+    type: text('type') || text('apiId'),
+    message: text('message'),
+    reason: text('reason'),
+    status: typeof of.status === 'number' ? of.status : null,
+  };
+  const below = [of.cause, of.originalError, ...(Array.isArray(of.errors) ? of.errors : [])];
+  return [part, ...below.flatMap((each) => partsOf(each, depth + 1))];
+}
+
+/** What the TLS layer refused, or null. */
+function explainTls(store: StoreName, parts: readonly Part[]): string | null {
+  const { prefix, address, tls } = SETTINGS[store];
+  for (const { code, reason, message } of parts) {
+    if (UNTRUSTED.has(code))
+      return `its certificate is not signed by an authority trusted here (${code}): set ${prefix}_TLS_CA_FILE to the certificate of the authority that signed it`;
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+      const found = reason === '' ? code : reason.replace(/\.$/, '');
+      return `its certificate is for another host name (${found}): use a name that stands in it in ${address}, or set ${prefix}_TLS_SERVER_NAME`;
+    }
+    if (OUT_OF_DATE.has(code))
+      return `its certificate is not valid now (${code}): renew it at the store, or set the clock right`;
+    if (/^ERR_SSL_.*ALERT/.test(code))
+      return `it ended the TLS handshake (${code}): check ${prefix}_TLS_CERT_FILE and ${prefix}_TLS_KEY_FILE, and ${prefix}_TLS_SERVER_NAME`;
+    if (code === 'EPROTO' || code.startsWith('ERR_SSL_') || message.startsWith('TLS handshake failed.'))
+      return `it does not speak TLS there: correct ${tls}, or the port in ${address}`;
+    if (message === 'Broker requires TLS.') return `it speaks TLS there: set ${tls} to true`;
+  }
+  return null;
+}
+
+/** What the login was refused for, or null. */
+function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
+  const { login, prefix } = SETTINGS[store];
+  const refused = (code: string) => `it refuses the login (${code}): correct ${login}`;
+  for (const [i, { name, code, type, message, status }] of parts.entries()) {
+    if (type === 'UNSUPPORTED_SASL_MECHANISM' || /^SASL \S+ mechanism is not supported/.test(message))
+      return `it does not offer this way to log in: correct ${prefix}_SASL_MECHANISM`;
+    if (type === 'ILLEGAL_SASL_STATE')
+      return `it asks for no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
+    const below = parts.slice(i + 1);
+    // A connection that broke during the login is wrapped like a refusal, and is none.
+    const isBroken = below.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
+    if (type === 'SASL_AUTHENTICATION_FAILED' || name === 'KafkaJSSASLAuthenticationError')
+      return refused('SASL authentication failed');
+    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && below.every((part) => part.type === ''))
+      return refused('SASL authentication failed');
+    const [, word] = /^(WRONGPASS|NOAUTH)\b/.exec(message) ?? [];
+    if (store === 'Redis' && word !== undefined) return refused(word);
+    if (store === 'Redis' && message.startsWith('NOPERM'))
+      return `the user in REDIS_URL lacks a permission (NOPERM): widen what its ACL allows`;
+    if (store === 'ClickHouse' && LOGIN_CODES.has(code)) return refused(code);
+    if (store === 'ClickHouse' && DENIED_CODES.has(code))
+      return `the account lacks a permission (${code}): grant it to CLICKHOUSE_USER`;
+    if (status !== null && LOGIN_STATUS.has(status)) return refused(`HTTP ${status}`);
+  }
+  return null;
+}
+
+/**
+ * Says in one sentence why a store cannot be used, by what its client threw. The sentence is put together from codes
+ * and names of settings, never from what the client or the server says, except for host names of a certificate.
+ * @param fault whatever kafkajs, @platformatic/kafka, ioredis, @clickhouse/client or fetch threw
+ */
+export function explainConnection(store: StoreName, fault: unknown): ConnectionFault {
+  const parts = partsOf(fault);
+  const refusal = explainTls(store, parts) ?? explainLogin(store, parts);
+  if (refusal !== null) return { sentence: `${store} cannot be used: ${refusal}`, isRefusal: true };
+  const code = parts.findLast((part) => /^E[A-Z]+$/.test(part.code))?.code;
+  return { sentence: `${store} does not answer${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
+}

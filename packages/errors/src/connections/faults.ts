@@ -1,0 +1,61 @@
+import { explainConnection, type StoreName } from './explain.ts';
+
+/** Where sentences go; a service's logger is one. */
+export interface FaultLog {
+  warn(fields: object, message: string): void;
+}
+
+/** What a service knows about its connections that fail. */
+export interface ConnectionFaults {
+  /** The listener of one store's clients: told of every fault of theirs. */
+  of(store: StoreName): (fault: unknown) => void;
+  /** Why stores cannot be used, as last heard within half a minute, by their names. */
+  reasons(): Readonly<Record<string, string>>;
+}
+
+/** Clients that are refused try again for hours: an operator needs the sentence when he looks, not each time. */
+const REPEAT_MS = 60_000;
+/** Longer than the longest wait between two attempts, so that a reason stands until the store is used again. */
+const FRESH_MS = 30_000;
+
+interface Known {
+  readonly sentence: string;
+  heardMs: number;
+  loggedMs: number;
+  /** Faults since the sentence was logged. */
+  faults: number;
+}
+
+/**
+ * Collects the faults of all clients. A refusal (TLS or login) is logged as a sentence, at most once a minute for each
+ * store and sentence; a store that is merely away is only told of by `reasons`, as its clients log that themselves.
+ * @param nowMs a clock that never goes back
+ */
+export function createConnectionFaults(log: FaultLog, nowMs: () => number = () => performance.now()): ConnectionFaults {
+  const stores = new Map<StoreName, Map<string, Known>>();
+  const hear = (store: StoreName, fault: unknown) => {
+    const { sentence, isRefusal } = explainConnection(store, fault);
+    const sentences = stores.get(store) ?? new Map<string, Known>();
+    stores.set(store, sentences);
+    const heardMs = nowMs();
+    const known = sentences.get(sentence) ?? { sentence, heardMs, loggedMs: Number.NEGATIVE_INFINITY, faults: 0 };
+    sentences.set(sentence, known);
+    known.heardMs = heardMs;
+    known.faults++;
+    if (!isRefusal || heardMs - known.loggedMs < REPEAT_MS) return;
+    log.warn({ store, faults: known.faults }, sentence);
+    known.loggedMs = heardMs;
+    known.faults = 0;
+  };
+  return {
+    of: (store) => (fault) => hear(store, fault),
+    reasons() {
+      const found: Record<string, string> = {};
+      for (const [store, sentences] of stores) {
+        const last = [...sentences.values()].sort((a, b) => b.heardMs - a.heardMs)[0];
+        if (last !== undefined && nowMs() - last.heardMs <= FRESH_MS) found[store] = last.sentence;
+      }
+      return found;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { randomInt } from 'node:crypto';
+
+/** Bytes of an identity key: 128 bits, so that two identities never meet by chance. */
+export const IDENTITY_KEY_BYTES = 16;
+
+/** Longest text that is remembered: environment, kind and an id of usual length. Others are hashed each time. */
+const TEXT_BYTES_MAX = 128;
+/**
+ * A client sends every few seconds, mostly under the same one or two ids. So many texts are remembered, in 2.5 MB; four
+ * in each set, so that whoever finds colliding ids drives out three others and slows nobody down.
+ */
+const SETS = 4_096;
+const WAYS = 4;
+const SLOTS = SETS * WAYS;
+/** Keys of so many texts share one buffer: small ones of their own would keep much larger ones alive. */
+const SLAB_KEYS = 1_024;
+
+/** Multiplier of FNV-1a. */
+const FNV_PRIME = 0x01000193;
+
+/** Continues a hash over more bytes. It spreads texts over sets; what is found is compared byte by byte. */
+export function hashOn(hash: number, bytes: Uint8Array, { start, end }: { start: number; end: number }): number {
+  let mixed = hash;
+  for (let i = start; i < end; i++) mixed = Math.imul(mixed ^ bytes[i]!, FNV_PRIME);
+  return mixed;
+}
+
+/** Another one in each process, so that nobody knows which texts share a set. */
+export const HASH_SEED = randomInt(2 ** 31);
+
+/**
+ * Keys by the bytes they are hashed from. Bounded; holds no strings, so that a text never seen before costs hardly more
+ * than its hash. Ids are personal data: they stay in this process's memory and are never written.
+ */
+export class KeyTable {
+  readonly #texts = Buffer.allocUnsafeSlow(SLOTS * TEXT_BYTES_MAX);
+  /** 0 for an empty slot. */
+  readonly #lengths = new Uint8Array(SLOTS);
+  readonly #hashes = new Int32Array(SLOTS);
+  readonly #keys: (Buffer | undefined)[] = new Array(SLOTS).fill(undefined);
+  /** The way of each set that the next text takes. */
+  readonly #next = new Uint8Array(SETS);
+  #slab = Buffer.alloc(0);
+  #slabAt = 0;
+
+  /** @param text bytes of the text, from the first to the last */
+  find(text: Uint8Array, hash: number): Buffer | undefined {
+    const first = setOf(hash) * WAYS;
+    for (let slot = first; slot < first + WAYS; slot++) {
+      if (this.#hashes[slot] === hash && this.#isText(slot, text)) return this.#keys[slot];
+    }
+    return undefined;
+  }
+
+  #isText(slot: number, text: Uint8Array): boolean {
+    const { length } = text;
+    if (this.#lengths[slot] !== length) return false;
+    const texts = this.#texts;
+    const start = slot * TEXT_BYTES_MAX;
+    for (let i = 0; i < length; i++) if (texts[start + i] !== text[i]) return false;
+    return true;
+  }
+
+  /** Room for a key that nobody writes into any more once it is filled. */
+  place(): Buffer {
+    if (this.#slabAt === this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(SLAB_KEYS * IDENTITY_KEY_BYTES);
+      this.#slabAt = 0;
+    }
+    this.#slabAt += IDENTITY_KEY_BYTES;
+    return this.#slab.subarray(this.#slabAt - IDENTITY_KEY_BYTES, this.#slabAt);
+  }
+
+  /** Remembers a key, and forgets the oldest of its set. */
+  add(text: Uint8Array, hash: number, key: Buffer): void {
+    const { length } = text;
+    if (length > TEXT_BYTES_MAX) return;
+    const set = setOf(hash);
+    const way = this.#next[set]!;
+    const slot = set * WAYS + way;
+    this.#next[set] = (way + 1) % WAYS;
+    this.#texts.set(text, slot * TEXT_BYTES_MAX);
+    this.#lengths[slot] = length;
+    this.#hashes[slot] = hash;
+    this.#keys[slot] = key;
+  }
+}
+
+function setOf(hash: number): number {
+  return (hash ^ (hash >>> 15)) & (SETS - 1);
+}

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { openGeneration } from './generation.ts';
+import type { ConsumerGroup, Coordinator } from './kafkajs-overrides.ts';
+import type { LogView } from './log-view.ts';
+
+/** A group whose coordinator has moved since it was joined. */
+const moved: Coordinator = {
+  offsetFetch: async () => {
+    throw Object.assign(new Error('not the coordinator'), { type: 'NOT_COORDINATOR_FOR_GROUP' });
+  },
+};
+const present: Coordinator = {
+  offsetFetch: async ({ topics }) => ({
+    responses: topics.map(({ topic, partitions }) => ({
+      topic,
+      partitions: partitions.map(({ partition }) => ({ partition, offset: '7', metadata: '' })),
+    })),
+  }),
+};
+
+it('asks the coordinator of the moment where to start, not the one through which it joined', async () => {
+  const group = {
+    offsetManager: { getCoordinator: async () => moved },
+    assigned: () => [{ topic: 't', partitions: [0] }],
+  } as unknown as ConsumerGroup;
+  const view: LogView = {
+    offsets: async ({ partitions, first }) => new Map(partitions.map((partition) => [partition, first ? 0 : 9])),
+    coordinator: async () => present,
+    batchAt: async () => null,
+    decision: async () => null,
+    refresh: async () => {},
+  };
+  let looks = 0;
+  const examined = await openGeneration(group, { groupId: 'g', view, cancelled: () => looks++ > 3 });
+  expect(examined.map(({ log }) => log.committed)).toEqual([7]);
+});

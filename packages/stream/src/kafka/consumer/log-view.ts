@@ -1,0 +1,91 @@
+import type { Cluster } from 'kafkajs';
+import type { LogMark } from '../../partitions/log-mark.ts';
+import { decisionGroupOf, type OffsetDecision, parseDecision } from '../../partitions/offset-decision.ts';
+import type { Coordinator } from './kafkajs-overrides.ts';
+import { readOffsets } from './log-ends.ts';
+import type { FetchedRecords } from './record-decoding.ts';
+
+/** What is looked up of a log beside what is fetched, on the connections that a consumer has anyway. */
+export interface LogView {
+  /** The first offset that each of these partitions still has, or the end of its log. */
+  offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
+  /** The broker that keeps the offsets of a group now. */
+  coordinator(groupId: string): Promise<Coordinator>;
+  /** The batch that holds an offset; null when the log has none there. @throws Error while the leader does not tell */
+  batchAt(at: { topic: string; partition: number; offset: number }): Promise<LogMark | null>;
+  /** What was decided last about a partition of a group; null when nothing was. */
+  decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
+  /** Asks anew who leads what. */
+  refresh(): Promise<void>;
+}
+
+interface Broker {
+  fetch(request: {
+    maxWaitTime: number;
+    minBytes: number;
+    maxBytes: number;
+    isolationLevel: number;
+    topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
+  }): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
+}
+
+/** What is used of kafkajs's cluster and missing in its types. */
+type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLeaderForPartitions'> & {
+  findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
+  findBroker(at: { nodeId: string }): Promise<Broker>;
+  findGroupCoordinator(of: { groupId: string }): Promise<Coordinator>;
+};
+
+/** One batch comes whole, however little is asked for. */
+const ONE_BATCH_BYTES = 1;
+const FETCH_WAIT_MS = 100;
+/** Also what stands behind an open transaction: the batch was read once, so it is decided. */
+const READ_UNCOMMITTED = 0;
+
+/** Creates the view of a consumer's cluster. */
+export function createLogView(given: Cluster): LogView {
+  const cluster = given as unknown as FullCluster;
+  const offsets: LogView['offsets'] = (of) => readOffsets(cluster, of);
+
+  const fetchOne = async (at: { topic: string; partition: number; offset: number }) => {
+    const { topic, partition, offset } = at;
+    const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
+    if (nodeId === undefined) throw new Error(`${topic}/${partition} has no leader`);
+    const broker = await cluster.findBroker({ nodeId });
+    const partitions = [{ partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES }];
+    const { responses } = await broker.fetch({
+      ...{ maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES, isolationLevel: READ_UNCOMMITTED },
+      topics: [{ topic, partitions }],
+    });
+    return responses[0]?.partitions[0]?.messages.batches?.[0] ?? null;
+  };
+
+  return {
+    offsets,
+    coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
+    async batchAt(at) {
+      try {
+        const found = await fetchOne(at);
+        if (found !== null) return found;
+      } catch (fault) {
+        if ((fault as Error).name !== 'KafkaJSOffsetOutOfRange') throw fault;
+      }
+      const { topic, partition, offset } = at;
+      const ends = await offsets({ topic, partitions: [partition], first: false });
+      const starts = await offsets({ topic, partitions: [partition], first: true });
+      // A leader that has just begun may not tell yet what it has.
+      if (offset >= (starts.get(partition) ?? 0) && offset < (ends.get(partition) ?? 0))
+        throw new Error(`${topic}/${partition} does not show ${offset} yet`);
+      return null;
+    },
+    async decision(groupId, { topic, partition }) {
+      const group = decisionGroupOf(groupId);
+      const coordinator = await cluster.findGroupCoordinator({ groupId: group });
+      const topics = [{ topic, partitions: [{ partition }] }];
+      const { responses } = await coordinator.offsetFetch({ groupId: group, topics });
+      const found = responses[0]?.partitions[0];
+      return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
+    },
+    refresh: async () => await (given as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
+  };
+}

@@ -1,0 +1,112 @@
+import { createLogger, createMetrics } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseMetadata } from '../../partitions/intent.ts';
+import { decisionGroupOf, toDecisionMetadata } from '../../partitions/offset-decision.ts';
+import type { Producer } from '../../ports.ts';
+import { send } from '../../test/producer-contract.ts';
+import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openProducer } from '../producer/open-producer.ts';
+import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { openBlockConsumer, openRecordConsumer } from './open-consumers.ts';
+
+const SESSION_TIMEOUT_MS = 3_000;
+const BEFORE = 50;
+
+describe('a log that is not the one whose offset was committed', () => {
+  let fixture: KafkaFixture;
+  let producer: Producer;
+  beforeAll(async () => {
+    fixture = await openKafkaFixture();
+    producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  });
+  afterAll(async () => {
+    await producer.close();
+    await fixture.close();
+  });
+
+  const fill = async (topic: string, text: string, count: number) => {
+    const records = Array.from({ length: count }, (_, i) => ({ topic, key: null, value: Buffer.from(`${text} ${i}`) }));
+    await send(producer, records);
+  };
+
+  function openStore(topic: string) {
+    const store = new TokenStore();
+    const lines: string[] = [];
+    const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
+    const metrics = createMetrics('test');
+    const options = { brokers: fixture.brokers, groupId: `${topic}-group`, topics: [topic], logger, metrics };
+    const open = () =>
+      openBlockConsumer({
+        ...{ ...options, sink: createTokenSink(store), deadLetters: producer, sessionTimeoutMs: SESSION_TIMEOUT_MS },
+        limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
+      });
+    return { ...options, store, lines, open };
+  }
+
+  /** Everything is read and committed, then the log is lost and `after` records come into the new one. */
+  async function replaceLog(after: number) {
+    const topic = await fixture.createTopic({ partitions: 1 });
+    const parts = openStore(topic);
+    await fill(topic, 'old', BEFORE);
+    const first = await parts.open();
+    const committed = async () => (await fixture.committed(parts.groupId, topic))[0];
+    await until('the commit', async () => (await committed())?.offset === BEFORE);
+    await first.close();
+    const { metadata } = (await committed())!;
+    await fixture.remakeTopic(topic);
+    await fill(topic, 'new', after);
+    await fixture.commit(parts.groupId, { topic, offset: BEFORE, metadata: metadata ?? '' });
+    const stored = () => parts.store.rows.map(({ text }) => text).filter((text) => text.startsWith('new'));
+    return { topic, ...parts, stored, committed };
+  }
+
+  it.each([
+    ['ends before what was committed', 30, /the log ends at 30, before what was read/],
+    ['has grown past what was committed', 80, /stands another record than the one that was read/],
+  ])('and that %s is not read, says why, and leaves the commit as it is', async (_, after, words) => {
+    const { topic, open, lines, metrics, stored, committed, groupId } = await replaceLog(after);
+    const consumer = await open();
+    await until('a partition that stands', async () =>
+      /^stream_partitions_stopped\{.*\} 1$/m.test(await metrics.text()),
+    );
+    expect(consumer.ready()).toBe(false);
+    await fill(topic, 'new and later', 10);
+    await consumer.close();
+    expect(stored()).toEqual([]);
+    expect((await committed())?.offset).toBe(BEFORE);
+    const told = lines.find((line) => line.includes('the partition has stopped')) ?? '';
+    expect(told).toMatch(words);
+    expect(told).toContain(`npm run offsets -- accept --group ${groupId} --topic ${topic} --partition 0`);
+  });
+
+  it('is read on once an operator has decided, with members in the group, and no row of it is taken for one before', async () => {
+    const { topic, open, stored, committed, groupId } = await replaceLog(BEFORE);
+    const consumer = await open();
+    await until('a partition that stands', async () => !consumer.ready() && consumer.lag().size > 0);
+    const { metadata } = (await committed())!;
+    const answers = { committed: BEFORE, mark: parseMetadata(metadata, BEFORE).mark };
+    const decision = { from: 0, answers, decidedAtMs: Date.now(), replaced: [{ start: 0, end: BEFORE }] };
+    const at = { topic, offset: 0, metadata: toDecisionMetadata(decision) };
+    await fixture.commit(decisionGroupOf(groupId), at);
+    await until('every new row', () => stored().length >= BEFORE);
+    await until('the commit', async () => (await committed())?.offset === BEFORE);
+    expect(consumer.ready()).toBe(true);
+    await consumer.close();
+    expect(stored()).toEqual(Array.from({ length: BEFORE }, (_, i) => `new ${i}`));
+  });
+
+  it('is not handed to a consumer of records either', async () => {
+    const { topic, groupId } = await replaceLog(80);
+    const seen: number[] = [];
+    const consumer = await openRecordConsumer({
+      ...{ brokers: fixture.brokers, groupId, topics: [topic], sessionTimeoutMs: SESSION_TIMEOUT_MS },
+      onBatch: async (records) => void seen.push(...records.map(({ offset }) => offset)),
+    });
+    await until('the assignment', () => consumer.lag().size > 0);
+    await fill(topic, 'new and later', 10);
+    await until('a partition that stands', () => !consumer.ready());
+    await consumer.close();
+    expect(seen).toEqual([]);
+  });
+});

@@ -1,0 +1,133 @@
+import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '@platformatic/kafka';
+import type { GroupOffsets, GroupPartition } from '../../log.ts';
+import { parseRead } from '../../partitions/intent.ts';
+import { judgeLog } from '../../partitions/log-finding.ts';
+import type { LogMark } from '../../partitions/log-mark.ts';
+import {
+  decisionGroupOf,
+  type OffsetDecision,
+  parseDecision,
+  toDecisionMetadata,
+} from '../../partitions/offset-decision.ts';
+import { askFetch, connect, type LogReaderOptions, openAdmin, openLeader, openLogReader } from './open-log-reader.ts';
+
+/** One batch comes whole, however little is asked for. */
+const ONE_BATCH_BYTES = 1;
+const NO_EPOCH = -1;
+/** A client that is no replica. */
+const NO_REPLICA = -1;
+/** A commit of somebody who is in no group. */
+const NO_GENERATION = -1;
+/** Also what stands behind an open transaction: the batch was read once, so it is decided. */
+const READ_UNCOMMITTED = 0;
+const KEY_TYPE_GROUP = 0;
+
+interface Commit {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly metadata: string | null;
+}
+
+async function readCommits(admin: Admin, groupId: string): Promise<Commit[]> {
+  const [group] = await admin.listConsumerGroupOffsets({ groups: [groupId] });
+  const commits = (group?.topics ?? []).flatMap(({ name: topic, partitions }) =>
+    partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => ({
+      ...{ topic, partition, metadata: metadata ?? null },
+      offset: Number(committedOffset),
+    })),
+  );
+  const known = commits.filter(({ offset }) => offset >= 0);
+  return known.sort((one, other) => one.topic.localeCompare(other.topic) || one.partition - other.partition);
+}
+
+async function readDecisions(admin: Admin, groupId: string): Promise<Map<string, OffsetDecision>> {
+  const decisions = new Map<string, OffsetDecision>();
+  for (const { topic, partition, offset, metadata } of await readCommits(admin, decisionGroupOf(groupId))) {
+    const decision = parseDecision(offset, metadata);
+    if (decision !== null) decisions.set(`${topic}/${partition}`, decision);
+  }
+  return decisions;
+}
+
+type Place = { readonly topic: string; readonly partition: number };
+
+async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & { offset: number }) {
+  const { topicId, connection } = await openLeader(admin, { topic, partition });
+  const wanted = {
+    ...{ partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES },
+    ...{ currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH },
+  };
+  const { responses } = await askFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
+  const batch = responses[0]?.partitions[0]?.records?.[0];
+  if (batch === undefined) return null;
+  const mark: LogMark = {
+    ...{ base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch },
+    // The checksum is an unsigned number; the client reads it as one or the other.
+    crc: batch.crc >>> 0,
+  };
+  return mark;
+}
+
+/** The end of what the leaders up to an epoch appended; null when the leader does not know. */
+async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpoch: number): Promise<number | null> {
+  const { connection } = await openLeader(admin, { topic, partition });
+  const asked = { partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch };
+  const answer = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions: [asked] }]);
+  const end = Number(answer.topics[0]?.partitions[0]?.endOffset ?? -1);
+  return end < 0 ? null : end;
+}
+
+/** Opens what groups have committed on real brokers; connects with the first question. */
+export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
+  const admin = openAdmin(options);
+  const reader = openLogReader(options);
+
+  const examine = async (
+    { topic, partition, offset: committed, metadata }: Commit,
+    { start, end }: { start: number; end: number },
+  ): Promise<Omit<GroupPartition, 'decision'>> => {
+    const read = parseRead(committed, metadata);
+    const { mark } = read;
+    const isThere = mark !== null && mark.base >= start && mark.base < end;
+    const found = isThere ? await readBatchAt(admin, { topic, partition, offset: mark.base }) : null;
+    const finding = judgeLog(read, { start, end, found });
+    const isReplaced = finding.kind === 'shortened' || finding.kind === 'exchanged';
+    const epochEnd = isReplaced && mark !== null ? await readEpochEnd(admin, { topic, partition }, mark.epoch) : null;
+    const partsAt = epochEnd === null ? null : Math.min(Math.max(epochEnd, start), committed);
+    return { topic, partition, committed, readTo: read.end, mark, start, end, finding, partsAt };
+  };
+
+  return {
+    async list(groupId) {
+      const [commits, decisions] = [await readCommits(admin, groupId), await readDecisions(admin, groupId)];
+      const partitions: GroupPartition[] = [];
+      for (const topic of new Set(commits.map((commit) => commit.topic))) {
+        const bounds = await reader.bounds(topic);
+        for (const commit of commits.filter((each) => each.topic === topic)) {
+          const own = bounds.find(({ partition }) => partition === commit.partition) ?? { start: 0, end: 0 };
+          const decision = decisions.get(`${topic}/${commit.partition}`) ?? null;
+          partitions.push({ ...(await examine(commit, own)), decision });
+        }
+      }
+      return partitions;
+    },
+    async decisions(groupId, topic) {
+      const all = [...(await readDecisions(admin, groupId))];
+      const own = all.filter(([name]) => name.startsWith(`${topic}/`));
+      return new Map(own.map(([name, decision]) => [Number(name.slice(topic.length + 1)), decision]));
+    },
+    async decide(groupId, { topic, partition }, decision) {
+      const group = decisionGroupOf(groupId);
+      const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
+      if (coordinator === undefined) throw new Error(`no broker keeps the offsets of ${group}`);
+      const connection = await connect(admin, coordinator);
+      const at = { partitionIndex: partition, committedOffset: BigInt(decision.from), committedLeaderEpoch: NO_EPOCH };
+      const partitions = [{ ...at, committedMetadata: toDecisionMetadata(decision) }];
+      await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
+    },
+    async close() {
+      await Promise.all([admin.close(), reader.close()]);
+    },
+  };
+}

@@ -1,0 +1,151 @@
+import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
+import type { EncodedBatch, Wire } from '../producer/wire.ts';
+
+/** What becomes of one batch on its way to its leader and back. */
+export interface Fate {
+  /** The leader gets it: now, never, or only when that many more batches have been sent. */
+  readonly arrives: 'now' | 'never' | number;
+  /**
+   * What the sender hears: the leader's own answer, nothing, that there is no connection, or this error code. A code
+   * with `arrives: 'now'` is a leader that appended the batch and then refused the request that waited for replicas.
+   */
+  readonly answer: 'own' | 'lost' | 'no connection' | number;
+  /** From now on topics take no batch above this many bytes. */
+  readonly bytesMax?: number;
+}
+
+export const FINE: Fate = { arrives: 'now', answer: 'own' };
+
+/** What a leader knows of one producer id in one partition. */
+interface ProducerState {
+  readonly epoch: number;
+  readonly next: number;
+  /** First offset by `first sequence number-count`, of the last batches. */
+  readonly recent: ReadonlyMap<string, number>;
+}
+
+/** Kafka keeps so many batches of a producer to recognise their repetition: `ProducerStateEntry`. */
+const RECENT_BATCHES = 5;
+const SEQUENCE_END = 2 ** 31;
+const NODES = 2;
+const [MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH] = [10, 45, 46, 47];
+const NOTHING_KNOWN: ProducerState = { epoch: -1, next: 0, recent: new Map() };
+
+interface LoggedBatch {
+  readonly bytes: Buffer;
+  readonly count: number;
+}
+
+export interface SimulationOptions {
+  /** One for each batch that is sent; those behind them are fine. */
+  fates?: readonly Fate[];
+  /** Whether a partition has a leader, for one question after the other; those behind them have. */
+  leaders?: readonly boolean[];
+  partitions?: number;
+  bytesMax?: number;
+  /** Epoch in which a new producer id begins. */
+  firstEpoch?: number;
+  /** Refuses a number that was passed long ago with DUPLICATE_SEQUENCE_NUMBER, as brokers before 2.x did. */
+  isOld?: boolean;
+  /** Called when a batch has met its fate, before the sender hears of it. */
+  onBatch?: () => void;
+}
+
+/** Leaders that keep Kafka's rule of sequence numbers, behind a line and a replication that fail as they are told to. */
+export class SimulatedCluster implements Wire {
+  readonly log = new Map<number, LoggedBatch[]>();
+  readonly newProducerIds: bigint[] = [];
+  readonly #options: SimulationOptions;
+  readonly #fates: Fate[];
+  readonly #leaders: boolean[];
+  readonly #producers = new Map<string, ProducerState>();
+  #late: { batch: EncodedBatch; after: number }[] = [];
+  #bytesMax: number;
+
+  constructor(options: SimulationOptions = {}) {
+    this.#options = options;
+    this.#fates = [...(options.fates ?? [])];
+    this.#leaders = [...(options.leaders ?? [])];
+    this.#bytesMax = options.bytesMax ?? Number.POSITIVE_INFINITY;
+  }
+
+  partitionCount = () => this.#options.partitions ?? 2;
+  leaderOf = (_topic: string, partition: number) => (this.#leaders.shift() === false ? -1 : partition % NODES);
+  refresh = async () => [];
+  newProducerId = async () => {
+    const producerId = BigInt(this.newProducerIds.length);
+    this.newProducerIds.push(producerId);
+    return { producerId, producerEpoch: this.#options.firstEpoch ?? 0 };
+  };
+
+  async produce(_node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
+    return batches.map((batch) => this.#meet(batch, this.#fates.shift() ?? FINE));
+  }
+
+  #meet(batch: EncodedBatch, fate: Fate): Verdict {
+    this.#bytesMax = fate.bytesMax ?? this.#bytesMax;
+    const own = fate.arrives === 'now' ? this.#append(batch) : null;
+    this.#passTime();
+    if (typeof fate.arrives === 'number')
+      this.#late.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: fate.arrives });
+    this.#options.onBatch?.();
+    if (fate.answer === 'own') return own ?? { kind: 'again', ambiguous: true, code: 'NO_ANSWER' };
+    if (fate.answer === 'lost') return { kind: 'again', ambiguous: true, code: 'NO_ANSWER' };
+    if (fate.answer === 'no connection') return { kind: 'again', ambiguous: false, code: 'NO_CONNECTION' };
+    return toVerdict(fate.answer, { offset: -1, loggedAtMs: -1 });
+  }
+
+  #passTime(): void {
+    this.#late = this.#late.map(({ batch, after }) => ({ batch, after: after - 1 }));
+    this.#arrive(this.#late.filter(({ after }) => after <= 0));
+    this.#late = this.#late.filter(({ after }) => after > 0);
+  }
+
+  #arrive(late: readonly { batch: EncodedBatch }[]): void {
+    for (const { batch } of late) this.#append(batch);
+  }
+
+  /** The leader's side of idempotence: `UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo.checkSequence`. */
+  #append({ partition, bytes }: EncodedBatch): Verdict {
+    const epoch = bytes.readInt16BE(51);
+    const first = bytes.readInt32BE(53);
+    const count = bytes.readInt32BE(57);
+    if (bytes.length > this.#bytesMax) return toVerdict(MESSAGE_TOO_LARGE);
+    const name = `${partition}/${bytes.readBigInt64BE(43)}`;
+    const state = this.#producers.get(name) ?? NOTHING_KNOWN;
+    const known = state.epoch === epoch ? state.recent.get(`${first}-${count}`) : undefined;
+    if (known !== undefined) return toVerdict(0, { offset: known, loggedAtMs: -1 });
+    if (epoch < state.epoch) return toVerdict(INVALID_EPOCH);
+    const expected = state.epoch < epoch ? 0 : state.next;
+    // Of a producer that it does not know, a leader takes any number.
+    if (first !== expected && state !== NOTHING_KNOWN)
+      return toVerdict(this.#options.isOld && epoch === state.epoch && first < expected ? DUPLICATE : OUT_OF_ORDER);
+    const base = this.#write(partition, { bytes: Buffer.from(bytes), count });
+    const before = state.epoch === epoch ? [...state.recent] : [];
+    const recent = new Map([...before, [`${first}-${count}`, base] as const].slice(-RECENT_BATCHES));
+    this.#producers.set(name, { epoch, next: (first + count) % SEQUENCE_END, recent });
+    return toVerdict(0, { offset: base, loggedAtMs: -1 });
+  }
+
+  /** @returns the batch's first offset */
+  #write(partition: number, batch: LoggedBatch): number {
+    const log = this.log.get(partition) ?? [];
+    this.log.set(partition, [...log, batch]);
+    return log.reduce((sum, { count }) => sum + count, 0);
+  }
+
+  /** What was still on its way arrives. */
+  arriveLate(): void {
+    this.#arrive(this.#late.splice(0));
+  }
+
+  /** The leaders lose what they know of producers, as after an election of a replica that was not in sync. */
+  forgetProducers(): void {
+    this.#producers.clear();
+  }
+
+  /** Values of a partition in the order of the log: those written as `#number#`, one a record. */
+  values(partition: number): string[] {
+    return (this.log.get(partition) ?? []).flatMap(({ bytes }) => bytes.toString('latin1').match(/#\d+#/g) ?? []);
+  }
+}

@@ -1,0 +1,182 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseRead, toMetadata } from './intent.ts';
+import type { Finding } from './log-finding.ts';
+import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
+import { Fenced, type LogPartition } from './log-partition.ts';
+import { isAnswer, type OffsetDecision } from './offset-decision.ts';
+import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { StandingPartition, toRefusal } from './standing-partition.ts';
+
+/** An operator who has decided sees the partition go on within seconds, and a coordinator is asked next to nothing. */
+const DECISION_LOOK_MS = 2_000;
+const ASK_AGAIN_MS = 200;
+
+/** A partition just looked at: what is committed, and what the log says of it. */
+export interface ExaminedPartition {
+  readonly log: LogPartition;
+  readonly finding: Finding;
+}
+
+/**
+ * What becomes of records that retention took before anybody read them: `passOver` says so, counts them and goes on,
+ * for records that stand alone and are gone either way; `stop` asks an operator, for records whose order decides.
+ */
+export type WhenExpired = 'passOver' | 'stop';
+
+export interface GuardedPartitionOptions extends Reports {
+  readonly groupId: string;
+  readonly whenExpired: WhenExpired;
+  /** A worker that is taken off has this long to finish the block under way. */
+  readonly drainBudgetMs: number;
+  openWorker(log: LogPartition): PartitionWorker;
+  /** Reads commit and log again, for as long as the partition is ours. */
+  examine(): Promise<ExaminedPartition>;
+  /** What an operator has decided about this partition last. */
+  readDecision(): Promise<OffsetDecision | null>;
+}
+
+/**
+ * One assigned partition with its worker, which only ever works on the log whose records it has committed. A log that
+ * was shortened or exchanged is seen here, when the partition is assigned and while it is read; it stands then until an
+ * operator decides.
+ */
+export class GuardedPartition {
+  readonly #options: GuardedPartitionOptions;
+  readonly #over = new AbortController();
+  #log: LogPartition;
+  #worker: PartitionWorker;
+  /** The log is being looked at: nothing that was fetched before is taken. */
+  #examining = false;
+  /** Epoch of a leader behind whom the batch read last was found again. */
+  #provenEpoch: number | null = null;
+
+  constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
+    this.#options = options;
+    this.#log = first.log;
+    this.#worker = this.#open(first);
+  }
+
+  get log(): LogPartition {
+    return this.#log;
+  }
+
+  get worker(): PartitionWorker {
+    return this.#worker;
+  }
+
+  /** Nothing fetched may be handed over now. */
+  get isClosed(): boolean {
+    return this.#examining || this.#over.signal.aborted || !this.#worker.healthy;
+  }
+
+  /**
+   * Looks at batches before their records are taken. False when they may not follow what was read: they are dropped, and
+   * fetched again once that is known.
+   */
+  follows(batches: readonly LogMark[]): boolean {
+    const [first] = batches;
+    if (first === undefined || first.epoch === this.#provenEpoch) return true;
+    const { lastRead } = this.#worker;
+    if (lastRead === null || !isSuspect(lastRead, first)) return true;
+    void this.#suspend(() => this.#prove(lastRead, first.epoch));
+    return false;
+  }
+
+  /** The broker has nothing at the offset that was asked for. */
+  outOfRange(): void {
+    void this.#suspend(() => this.#reopen());
+  }
+
+  async drain(budgetMs: number): Promise<void> {
+    await this.#worker.drain(budgetMs);
+    this.end();
+  }
+
+  end(): void {
+    this.#over.abort();
+    this.#worker.end();
+  }
+
+  #open({ log, finding }: ExaminedPartition): PartitionWorker {
+    const { openWorker, groupId, whenExpired, logger, metrics } = this.#options;
+    this.#log = log;
+    const { topic, partition, committed } = log;
+    const isRefused =
+      finding.kind === 'shortened' ||
+      finding.kind === 'exchanged' ||
+      (finding.kind === 'expired' && whenExpired === 'stop');
+    if (isRefused) {
+      const fault = toRefusal({ topic, partition, committed, groupId }, finding);
+      const standing = new StandingPartition({ log, fault, logger, metrics });
+      void this.#awaitDecision(standing, log);
+      return standing;
+    }
+    log.resume();
+    log.seek(committed);
+    return openWorker(log);
+  }
+
+  /** Keeps the partition from being read while `work` finds out. */
+  async #suspend(work: () => Promise<void>): Promise<void> {
+    this.#log.pause();
+    if (this.#examining) return;
+    this.#examining = true;
+    try {
+      await this.#insist(work);
+    } finally {
+      this.#examining = false;
+    }
+  }
+
+  /** Brokers that do not answer are asked again: a partition nobody can look at is not read. */
+  async #insist(work: () => Promise<void>): Promise<void> {
+    while (!this.#over.signal.aborted) {
+      try {
+        return await work();
+      } catch {
+        await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** Another leader, or another log? The batch that was read last tells. */
+  async #prove(last: LogMark, epoch: number): Promise<void> {
+    const found = await this.#log.batchAt(last.base);
+    if (this.#over.signal.aborted) return;
+    if (found === null || !isSameMark(found, last)) return await this.#reopen();
+    this.#provenEpoch = epoch;
+    this.#log.seek(this.#worker.next);
+    this.#log.resume();
+  }
+
+  /** Ends the worker as a rebalance would, and begins again at what is committed, if the log still has that. */
+  async #reopen(): Promise<void> {
+    await this.#worker.drain(this.#options.drainBudgetMs);
+    const examined = await this.#options.examine();
+    if (this.#over.signal.aborted) return;
+    this.#provenEpoch = null;
+    this.#worker = this.#open(examined);
+  }
+
+  async #awaitDecision(standing: StandingPartition, log: LogPartition): Promise<void> {
+    const { readDecision, logger } = this.#options;
+    const { topic, partition, committed, metadata } = log;
+    while (!standing.signal.aborted) {
+      try {
+        const decision = await readDecision();
+        if (decision !== null && isAnswer(decision, parseRead(committed, metadata))) {
+          const { from, decidedAtMs } = decision;
+          const mark = from > log.start ? await log.batchAt(from - 1) : null;
+          if (standing.signal.aborted) return;
+          await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true }));
+          logger?.warn({ topic, partition, committed, from }, 'reading goes on as an operator has decided');
+          standing.end();
+          return await this.#suspend(() => this.#reopen());
+        }
+      } catch (fault) {
+        if (fault instanceof Fenced) return;
+      }
+      await delay(DECISION_LOOK_MS, undefined, { signal: standing.signal }).catch(() => {});
+    }
+  }
+}

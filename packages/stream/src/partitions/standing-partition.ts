@@ -1,0 +1,62 @@
+import { Epoch } from './epoch.ts';
+import { type Finding, toFindingText } from './log-finding.ts';
+import type { LogPartition } from './log-partition.ts';
+import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { stopPartition } from './tenure.ts';
+
+/** The log is not the one whose offset was committed, or lacks records that nobody has read. */
+export class LogReplaced extends Error {
+  override readonly name = 'LogReplaced';
+}
+
+/** What happened, and the one command that decides, in a sentence for whoever is woken by it. */
+export function toRefusal(
+  at: { topic: string; partition: number; committed: number; groupId: string },
+  finding: Finding,
+): LogReplaced {
+  const { topic, partition, committed, groupId } = at;
+  const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
+  return new LogReplaced(
+    `${topic}/${partition}: ${toFindingText(finding, committed)}. Nothing is read until somebody decides: ${command}`,
+  );
+}
+
+/** A partition that is ours and is not read, because going on would skip or double records in silence. */
+export class StandingPartition implements PartitionWorker {
+  readonly healthy = false;
+  readonly lastRead = null;
+  readonly #epoch = new Epoch();
+  readonly #committed: number;
+
+  constructor({ log, fault, ...reports }: Reports & { log: LogPartition; fault: Error }) {
+    this.#committed = log.committed;
+    stopPartition({ log, epoch: this.#epoch, ...reports }, log.committed, fault);
+  }
+
+  get next(): number {
+    return this.#committed;
+  }
+
+  get done(): number {
+    return this.#committed;
+  }
+
+  get settled(): number {
+    return this.#committed;
+  }
+
+  /** Ends with the epoch; for whoever waits beside it. */
+  get signal(): AbortSignal {
+    return this.#epoch.signal;
+  }
+
+  accept(): void {}
+
+  async drain(): Promise<void> {
+    this.end();
+  }
+
+  end(): void {
+    this.#epoch.end();
+  }
+}

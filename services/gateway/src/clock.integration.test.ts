@@ -1,0 +1,69 @@
+import { createKey, revokeKey } from '@playline/access-keys';
+import { openWallClock, openWire, testStores, until, type WallClock, type Wire } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { message } from './test/open-gateway.ts';
+import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
+
+const HOUR_MS = 3_600_000;
+
+let stores: RealStores;
+let clock: WallClock;
+let wire: Wire;
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  stores = await openRealStores();
+});
+afterAll(() => stores.close());
+beforeEach(async () => {
+  clock = openWallClock();
+  const redis = new URL(testStores().redis);
+  wire = await openWire(Number(redis.port));
+  redis.port = String(wire.port);
+  gateway = await openProcess(stores.topicPrefix, { ...clock.environment, REDIS_URL: redis.href });
+  await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
+});
+afterEach(async () => {
+  await gateway.close();
+  await wire.close();
+  clock.close();
+});
+
+const post = async (key = stores.key) => (await gateway.post(key, { messages: [message()] })).status;
+
+describe.each([
+  ['back', -HOUR_MS],
+  ['forth', HOUR_MS],
+])('a gateway whose wall clock is set %s by an hour', (_way, shiftMs) => {
+  it('ends a revoked key within a second', async () => {
+    const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${shiftMs}` };
+    const { key } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
+    expect(await post(key)).toBe(200);
+    await clock.set(gateway.child, shiftMs);
+    await revokeKey({ store: stores.store }, owner);
+    await until('the key has ended', async () => (await post(key)) === 401, 1000);
+  });
+
+  it('takes messages under a cached key all through an outage of Redis', async () => {
+    expect(await post()).toBe(200);
+    wire.mode = 'cut';
+    await clock.set(gateway.child, shiftMs);
+    const endMs = performance.now() + 1500;
+    while (performance.now() < endMs) expect(await post()).toBe(200);
+    wire.mode = 'open';
+    const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-after-${shiftMs}` };
+    const { key } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
+    await until('Redis is asked again', async () => (await post(key)) === 200, 2000);
+  });
+
+  it('goes on to refuse nothing and to store what it takes', async () => {
+    await clock.set(gateway.child, shiftMs);
+    const before = (await stores.readLog()).length;
+    for (let sent = 0; sent < 20; sent++) expect((await gateway.post(stores.key, late(shiftMs))).status).toBe(200);
+    expect((await stores.readLog()).length - before).toBe(20);
+  });
+});
+
+/** An event of now by the gateway's clock: the window of time is by the wall clock, as its senders have it. */
+function late(shiftMs: number) {
+  return { messages: [message({ eventTimestamp: new Date(Date.now() + shiftMs).toISOString() })] };
+}

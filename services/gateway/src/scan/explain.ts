@@ -1,0 +1,270 @@
+import {
+  CONSENT_STATUSES,
+  CONTEXT_CODE_POINTS_MAX,
+  eventContextSchema,
+  hasCodePointsAtMost,
+  ID_CODE_POINTS_MAX,
+  IDENTITY_TYPES,
+  isBlank,
+  MESSAGE_BYTES_MAX,
+  MESSAGE_TYPES,
+  messageSchema,
+  parseTimestamp,
+  SURFACES,
+} from '@playline/contracts';
+import { FIELD, type Field, type FieldName, isEscaped, ROW_SHIFT, textOf } from '@playline/events';
+import { FAULT, type Fault, faultsOf, faultsOfStranger, KIND, type Kind } from './faults.ts';
+import { LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
+import { readMessageId } from './message-id.ts';
+import { NO_OBJECT, type ScanState } from './state.ts';
+import { isVisibleAt } from './text.ts';
+import { timestampOf } from './timestamp.ts';
+
+/** Fields in the order in which the contract names their errors. */
+const ORDER: readonly Field[] = (Object.keys(messageSchema.shape) as FieldName[]).flatMap((name) => [
+  FIELD[name],
+  ...(name === 'context' ? (Object.keys(eventContextSchema.shape) as FieldName[]).map((inner) => FIELD[inner]) : []),
+]);
+
+/** Texts that a field may be, by field. */
+const OPTIONS: Readonly<Partial<Record<Field, readonly string[]>>> = {
+  [FIELD.type]: MESSAGE_TYPES,
+  [FIELD.identityType]: IDENTITY_TYPES,
+  [FIELD.fromType]: IDENTITY_TYPES,
+  [FIELD.toType]: IDENTITY_TYPES,
+  [FIELD.surface]: SURFACES,
+  [FIELD.consentLevel]: CONSENT_STATUSES,
+};
+const REQUIRED = new Set<Field>([
+  FIELD.type,
+  FIELD.messageId,
+  FIELD.eventTimestamp,
+  FIELD.library,
+  FIELD.libraryVersion,
+]);
+const OPTIONAL_IDS = [
+  FIELD.anonymousId,
+  FIELD.deviceId,
+  FIELD.sessionId,
+  FIELD.userId,
+  FIELD.fromId,
+  FIELD.toId,
+] as const;
+const TEXT_MAX = new Map<number, number>(
+  Object.entries(CONTEXT_CODE_POINTS_MAX).map(([name, max]) => [FIELD[name as FieldName], max]),
+);
+
+/** A field keeps its rules. */
+const FINE = -1;
+/** Forms that are no fault by themselves. */
+const STRING = -2;
+type Form = Kind | typeof STRING;
+
+/** Digits and signs of a number that is certainly finite. */
+const FINITE_BYTES_MAX = 300;
+
+/**
+ * Says what is wrong with a message that the scan doubts, from the ranges that it found: nothing is parsed but single
+ * strings. Whatever it finds acceptable it makes ready to be encoded. Says the same as `judgeBatch` says of it.
+ */
+export function explain(state: ScanState, message: number): readonly Fault[] {
+  if (state.verdicts[message] === NO_OBJECT) {
+    const faults = faultsOfStranger(state.bytes[state.starts[message]!]!);
+    return isTooLarge(state, message) ? [...faults, FAULT.tooLarge] : faults;
+  }
+  const faults = new Explanation(state, message).faults();
+  if (faults.length === 0) dropBlankIds(state, message);
+  return faults;
+}
+
+function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
+  return ends[message]! - starts[message]! > MESSAGE_BYTES_MAX;
+}
+
+/** A blank optional id is absent: decided points A. */
+function dropBlankIds({ batch }: ScanState, message: number): void {
+  for (const field of OPTIONAL_IDS) {
+    const slot = (message << ROW_SHIFT) + field;
+    const [start, end] = [batch.starts[slot]!, batch.ends[slot]!];
+    if (start === end || (isVisibleAt(batch.body, start) && !isEscaped(batch, message, field))) continue;
+    if (isBlank(textOf(batch, message, field))) batch.ends[slot] = start;
+  }
+}
+
+class Explanation {
+  readonly #state: ScanState;
+  readonly #message: number;
+  readonly #faults: Fault[] = [];
+  /** Texts that were decoded already, by field. */
+  readonly #texts: string[] = [];
+
+  constructor(state: ScanState, message: number) {
+    this.#state = state;
+    this.#message = message;
+  }
+
+  faults(): readonly Fault[] {
+    const hasContext = this.#formOf(FIELD.context) === KIND.object;
+    for (const field of ORDER) {
+      if (field >= FIELD.library && !hasContext) continue;
+      const kind = this.#judge(field);
+      if (kind !== FINE) this.#faults.push(...faultsOf(field, kind));
+    }
+    this.#judgeBetween();
+    this.#judgeTime();
+    this.#judgeSizes();
+    return this.#faults;
+  }
+
+  #formOf(field: Field): Form {
+    const { bytes, batch } = this.#state;
+    const slot = (this.#message << ROW_SHIFT) + field;
+    const start = batch.starts[slot]!;
+    if (start === 0) return KIND.absent;
+    if (bytes[start - 1] === QUOTE) return STRING;
+    if (batch.ends[slot] === start) return KIND.absent;
+    switch (bytes[start]) {
+      case OPEN_BRACE:
+        return KIND.object;
+      case OPEN_BRACKET:
+        return KIND.array;
+      case LETTER_T:
+      case LETTER_F:
+        return KIND.boolean;
+      default:
+        return this.#formOfNumber(slot);
+    }
+  }
+
+  #formOfNumber(slot: number): Form {
+    const { batch } = this.#state;
+    const [start, end] = [batch.starts[slot]!, batch.ends[slot]!];
+    const text = batch.body.toString('latin1', start, end);
+    if (text.length <= FINITE_BYTES_MAX && !/e/i.test(text)) return KIND.number;
+    const value = Number(text);
+    if (Number.isFinite(value)) return KIND.number;
+    return value > 0 ? KIND.infinite : KIND.minusInfinite;
+  }
+
+  #textOf(field: Field): string {
+    this.#texts[field] ??= textOf(this.#state.batch, this.#message, field);
+    return this.#texts[field];
+  }
+
+  #judge(field: Field): Kind | typeof FINE {
+    const form = this.#formOf(field);
+    if (form === KIND.absent) return REQUIRED.has(field) ? form : FINE;
+    switch (field) {
+      case FIELD.context:
+      case FIELD.properties:
+      case FIELD.traits:
+        return wanted(form, KIND.object);
+      case FIELD.test:
+        return wanted(form, KIND.boolean);
+      case FIELD.screenDensity:
+        return wanted(form, KIND.number);
+    }
+    if (form !== STRING) return form;
+    if (field === FIELD.messageId) return this.#judgeId();
+    if (field === FIELD.eventTimestamp) return this.#readTime();
+    const options = OPTIONS[field];
+    return options === undefined ? this.#judgeText(field) : this.#judgeOption(field, options);
+  }
+
+  #judgeText(field: Field): Kind | typeof FINE {
+    const { batch } = this.#state;
+    const slot = (this.#message << ROW_SHIFT) + field;
+    const start = batch.starts[slot]!;
+    const max = TEXT_MAX.get(field) ?? ID_CODE_POINTS_MAX;
+    const isRequired = REQUIRED.has(field);
+    // Mostly there is nothing to decode.
+    if (batch.ends[slot]! - start <= max && !isEscaped(batch, this.#message, field)) {
+      if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return FINE;
+    }
+    const text = this.#textOf(field);
+    if (!text.isWellFormed()) return KIND.surrogate;
+    const isMissing = isRequired && isBlank(text);
+    if (hasCodePointsAtMost(text, max)) return isMissing ? KIND.blank : FINE;
+    return isMissing ? KIND.blankAndLong : KIND.long;
+  }
+
+  #judgeOption(field: Field, options: readonly string[]): Kind | typeof FINE {
+    const text = this.#textOf(field);
+    if (options.includes(text)) return FINE;
+    if (!text.isWellFormed()) return KIND.surrogate;
+    return isBlank(text) ? KIND.blank : KIND.string;
+  }
+
+  #judgeId(): Kind | typeof FINE {
+    const state = this.#state;
+    if (state.hasUuid[this.#message] === 1) return FINE;
+    const text = this.#textOf(FIELD.messageId);
+    if (isBlank(text)) return KIND.blank;
+    const bytes = Buffer.from(text);
+    const isUuid = readMessageId({ bytes, batch: state.batch, message: this.#message }, 0, bytes.length);
+    if (!isUuid) return KIND.string;
+    state.hasUuid[this.#message] = 1;
+    return FINE;
+  }
+
+  #readTime(): Kind | typeof FINE {
+    const { bytes, batch } = this.#state;
+    const slot = (this.#message << ROW_SHIFT) + FIELD.eventTimestamp;
+    const time = isEscaped(batch, this.#message, FIELD.eventTimestamp)
+      ? parseTimestamp(this.#textOf(FIELD.eventTimestamp))
+      : timestampOf(bytes, batch.starts[slot]!, batch.ends[slot]!);
+    batch.eventTimes[this.#message] = time;
+    if (!Number.isNaN(time)) return FINE;
+    return isBlank(this.#textOf(FIELD.eventTimestamp)) ? KIND.blank : KIND.string;
+  }
+
+  /** The rules between fields, which are asked even when a field failed. */
+  #judgeBetween(): void {
+    if (this.#formOf(FIELD.type) !== STRING) return;
+    const type = this.#textOf(FIELD.type);
+    if (type === 'track') this.#need(FIELD.eventName, FAULT.trackNeedsEventName);
+    if (type === 'identify') this.#need(FIELD.userId, FAULT.identifyNeedsUserId);
+    if (type !== 'alias') return;
+    this.#need(FIELD.fromId, FAULT.aliasNeedsFromId);
+    this.#need(FIELD.toId, FAULT.aliasNeedsToId);
+    if (this.#aliasesItself()) this.#add(FAULT.aliasesItself);
+  }
+
+  #need(field: Field, fault: Fault): void {
+    const form = this.#formOf(field);
+    if (form === KIND.absent || (form === STRING && isBlank(this.#textOf(field)))) this.#add(fault);
+  }
+
+  #aliasesItself(): boolean {
+    if (this.#formOf(FIELD.fromId) !== STRING || this.#formOf(FIELD.toId) !== STRING) return false;
+    const from = this.#textOf(FIELD.fromId).trim();
+    return from !== '' && from === this.#textOf(FIELD.toId).trim();
+  }
+
+  /** Each field and code once. */
+  #add(fault: Fault): void {
+    if (!this.#faults.some(({ place }) => place === fault.place)) this.#faults.push(fault);
+  }
+
+  #judgeTime(): void {
+    const { batch, fromMs, toMs } = this.#state;
+    if (this.#formOf(FIELD.eventTimestamp) !== STRING) return;
+    const time = batch.eventTimes[this.#message]!;
+    if (time < fromMs) this.#faults.push(FAULT.tooOld);
+    else if (time > toMs) this.#faults.push(FAULT.tooFarAhead);
+  }
+
+  #judgeSizes(): void {
+    const isTooDeep = (field: Field) =>
+      (this.#state.tooDeep[this.#message]! & (1 << field)) !== 0 && this.#formOf(field) === KIND.object;
+    if (isTooDeep(FIELD.properties)) this.#faults.push(FAULT.propertiesTooDeep);
+    if (isTooDeep(FIELD.traits)) this.#faults.push(FAULT.traitsTooDeep);
+    if (isTooLarge(this.#state, this.#message)) this.#faults.push(FAULT.tooLarge);
+  }
+}
+
+/** A string of the wrong field is one among others. */
+function wanted(form: Form, kind: Kind): Kind | typeof FINE {
+  if (form === kind) return FINE;
+  return form === STRING ? KIND.string : form;
+}

@@ -1,0 +1,138 @@
+import {
+  CONTEXT_CODE_POINTS_MAX,
+  type ContextString,
+  DUPLICATE_ID,
+  EVENT_AGE_MAX_MS,
+  ID_CODE_POINTS_MAX,
+  parseMessage,
+  type RejectionError,
+  type TimeWindow,
+  TOO_LARGE,
+  tooDeepError,
+} from '@playline/contracts';
+import { FIELD, type Field, type FieldName } from '@playline/events';
+
+/** An error of the contract, made once and shared by all messages that have it. */
+export interface Fault {
+  readonly error: RejectionError;
+  /** The same number for the same field and code. */
+  readonly place: number;
+  /** Its JSON text, as it stands in an answer. */
+  readonly text: string;
+}
+
+/** How a value breaks the rules of its field. */
+export const KIND = {
+  absent: 0,
+  boolean: 1,
+  number: 2,
+  infinite: 3,
+  array: 4,
+  object: 5,
+  surrogate: 6,
+  long: 7,
+  blank: 8,
+  blankAndLong: 9,
+  /** A string that is none of what the field may be. */
+  string: 10,
+  minusInfinite: 11,
+} as const;
+export type Kind = (typeof KIND)[keyof typeof KIND];
+const KINDS = Object.keys(KIND).length;
+
+const places = new Map<string, number>();
+
+function toFault(error: RejectionError): Fault {
+  const name = `${error.field} ${error.code}`;
+  const place = places.get(name) ?? places.size;
+  places.set(name, place);
+  return { error, place, text: JSON.stringify(error) };
+}
+
+const SOUND_MESSAGE = {
+  type: 'page',
+  messageId: '0192f1c0-7b3a-7c4d-8e5f-000000000001',
+  eventTimestamp: '2026-01-01T00:00:00Z',
+};
+const SOUND_CONTEXT = { library: 'l', libraryVersion: '1' };
+const EVENT_TIME = Date.parse(SOUND_MESSAGE.eventTimestamp);
+const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+
+/** What the contract itself says of a message, as far as it is about one field. */
+function askContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
+  const parsed = parseMessage(message, window);
+  return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toFault);
+}
+
+const FIELD_NAMES = Object.keys(FIELD) as FieldName[];
+
+/** A value that stands for all of its kind. */
+function sampleOf(kind: number, name: FieldName): unknown {
+  const max = name in CONTEXT_CODE_POINTS_MAX ? CONTEXT_CODE_POINTS_MAX[name as ContextString] : ID_CODE_POINTS_MAX;
+  const strings: Record<number, string> = {
+    [KIND.surrogate]: '\ud800',
+    [KIND.long]: 'x'.repeat(max + 1),
+    [KIND.blank]: '',
+    [KIND.blankAndLong]: ' '.repeat(max + 1),
+    [KIND.string]: 'x',
+  };
+  const others: Record<number, unknown> = {
+    [KIND.boolean]: true,
+    [KIND.number]: 1,
+    [KIND.infinite]: Number.POSITIVE_INFINITY,
+    [KIND.minusInfinite]: Number.NEGATIVE_INFINITY,
+    [KIND.array]: [],
+    [KIND.object]: {},
+  };
+  return strings[kind] ?? others[kind];
+}
+
+const known: (readonly Fault[] | undefined)[] = new Array(FIELD_NAMES.length * KINDS);
+
+/**
+ * What is wrong with a field whose value is of a kind. The words are those of the contract: it is asked once about a
+ * sample of each kind, so that messages themselves need not be parsed to be explained.
+ */
+export function faultsOf(field: Field, kind: Kind): readonly Fault[] {
+  const slot = field * KINDS + kind;
+  known[slot] ??= askAbout(FIELD_NAMES[field]!, kind);
+  return known[slot];
+}
+
+function askAbout(name: FieldName, kind: Kind): readonly Fault[] {
+  const sample = sampleOf(kind, name);
+  if (FIELD[name] < FIELD.library) return askContract({ ...SOUND_MESSAGE, [name]: sample }, name);
+  return askContract({ ...SOUND_MESSAGE, context: { ...SOUND_CONTEXT, [name]: sample } }, `context.${name}`);
+}
+
+const requiredBy = (type: string, field: string) => askContract({ ...SOUND_MESSAGE, type }, field)[0]!;
+
+/** Faults between fields, and of the message as a whole. */
+export const FAULT = {
+  trackNeedsEventName: requiredBy('track', 'eventName'),
+  identifyNeedsUserId: requiredBy('identify', 'userId'),
+  aliasNeedsFromId: requiredBy('alias', 'fromId'),
+  aliasNeedsToId: requiredBy('alias', 'toId'),
+  aliasesItself: askContract({ ...SOUND_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
+  tooOld: askContract(SOUND_MESSAGE, 'eventTimestamp', { ...ANY_TIME, fromMs: EVENT_TIME + EVENT_AGE_MAX_MS })[0]!,
+  tooFarAhead: askContract(SOUND_MESSAGE, 'eventTimestamp', { ...ANY_TIME, toMs: EVENT_TIME - EVENT_AGE_MAX_MS })[0]!,
+  propertiesTooDeep: toFault(tooDeepError('properties')),
+  traitsTooDeep: toFault(tooDeepError('traits')),
+  tooLarge: toFault(TOO_LARGE),
+  duplicateId: toFault(DUPLICATE_ID),
+} as const;
+
+const ofStranger = (value: unknown) => askContract(value, 'message');
+const STRANGERS: Readonly<Record<string, readonly Fault[]>> = {
+  '"': ofStranger('x'),
+  '[': ofStranger([]),
+  n: ofStranger(null),
+  t: ofStranger(true),
+  f: ofStranger(true),
+};
+const NUMBER = ofStranger(1);
+
+/** What is wrong with an element that is no object, by the first byte of its JSON text. */
+export function faultsOfStranger(first: number): readonly Fault[] {
+  return STRANGERS[String.fromCharCode(first)] ?? NUMBER;
+}

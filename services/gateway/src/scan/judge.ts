@@ -1,0 +1,146 @@
+import { isBlank } from '@playline/contracts';
+import { FIELD, ROW_SHIFT, textOf } from '@playline/events';
+import { explain } from './explain.ts';
+import { FAULT, type Fault } from './faults.ts';
+import { QUOTE } from './json.ts';
+import { findTwins } from './message-id.ts';
+import { NO_OBJECT, type ScanState, SOUND } from './state.ts';
+
+/** A message that is not accepted, by its place. */
+export interface Rejected {
+  readonly message: number;
+  readonly faults: readonly Fault[];
+}
+
+/** One entry of the answer's `rejections`: all messages of one id. */
+export interface RejectionEntry {
+  /** The id as the client spelled it first. */
+  readonly messageId: string;
+  readonly faults: readonly Fault[];
+}
+
+export interface Judgement {
+  readonly rejected: readonly Rejected[];
+  readonly entries: readonly RejectionEntry[];
+}
+
+const ALL_ACCEPTED: Judgement = { rejected: [], entries: [] };
+
+/**
+ * Judges a scanned batch: each message by itself, twins together. Only what the scan doubts is explained. Marks in
+ * `batch.accepted` what is to be encoded. Says the same as `judgeBatch` of the contract.
+ */
+export function judgeScanned(state: ScanState): Judgement {
+  const { batch, verdicts } = state;
+  batch.accepted.fill(1, 0, batch.count);
+  const faults: (readonly Fault[] | undefined)[] = [];
+  for (let message = 0; message < batch.count; message++) {
+    if (verdicts[message] === SOUND) continue;
+    const found = explain(state, message);
+    if (found.length > 0) faults[message] = found;
+  }
+  const spellings = new Spellings(state);
+  const rejectTwin = (message: number) => {
+    const before = faults[message] ?? [];
+    if (before[0] !== FAULT.duplicateId) faults[message] = [FAULT.duplicateId, ...before];
+  };
+  const onTwins = (message: number, first: number) => {
+    rejectTwin(first);
+    rejectTwin(message);
+  };
+  findTwins(state, onTwins);
+  if (faults.length === 0) return ALL_ACCEPTED;
+  spellings.findTwins(onTwins);
+  return toJudgement(state, faults, spellings);
+}
+
+function toJudgement(
+  { batch }: ScanState,
+  faults: readonly (readonly Fault[] | undefined)[],
+  spellings: Spellings,
+): Judgement {
+  const rejected: Rejected[] = [];
+  const entries = new Map<string, Entry>();
+  for (const [message, found] of faults.entries()) {
+    if (found === undefined) continue;
+    batch.accepted[message] = 0;
+    rejected.push({ message, faults: found });
+    const { echo, name } = spellings.of(message);
+    const entry = entries.get(name);
+    if (entry === undefined) entries.set(name, new Entry(echo, found));
+    else entry.add(found);
+  }
+  return { rejected, entries: [...entries.values()] };
+}
+
+class Entry implements RejectionEntry {
+  readonly messageId: string;
+  faults: readonly Fault[];
+  #places: Set<number> | null = null;
+
+  constructor(messageId: string, faults: readonly Fault[]) {
+    this.messageId = messageId;
+    this.faults = faults;
+  }
+
+  /** Adds what is wrong with another message of the same id, each field and code once. */
+  add(faults: readonly Fault[]): void {
+    this.#places ??= new Set(this.faults.map(({ place }) => place));
+    const places = this.#places;
+    const more = faults.filter(({ place }) => !places.has(place));
+    if (more.length === 0) return;
+    for (const { place } of more) places.add(place);
+    this.faults = [...this.faults, ...more];
+  }
+}
+
+/** What the answer calls a message, and whether a twin with the same id is a duplicate of it. */
+interface Spelling {
+  /** Echoed to the client. */
+  readonly echo: string;
+  /** Messages with the same name share one entry. */
+  readonly name: string;
+  readonly isComparable: boolean;
+}
+
+const NO_ID: Spelling = { echo: '', name: '', isComparable: false };
+
+/** Decided points A, rows "messageId", "Message is not an object", "Absent or non-string ids" and "Same messageId". */
+class Spellings {
+  readonly #state: ScanState;
+  readonly #known: (Spelling | undefined)[] = [];
+
+  constructor(state: ScanState) {
+    this.#state = state;
+  }
+
+  of(message: number): Spelling {
+    this.#known[message] ??= this.#read(message);
+    return this.#known[message];
+  }
+
+  #read(message: number): Spelling {
+    const { bytes, batch, verdicts } = this.#state;
+    const slot = (message << ROW_SHIFT) + FIELD.messageId;
+    const start = batch.starts[slot]!;
+    if (verdicts[message] === NO_OBJECT || start === 0) return NO_ID;
+    const isText = bytes[start - 1] === QUOTE;
+    if (!isText && batch.ends[slot] === start) return NO_ID;
+    const echo = textOf(batch, message, FIELD.messageId);
+    return { echo, name: echo.toLowerCase(), isComparable: isText && !isBlank(echo) };
+  }
+
+  /** Finds messages that share an id which is no UUID: those that are have been compared already. */
+  findTwins(onTwins: (message: number, first: number) => void): void {
+    const { batch, hasUuid, verdicts } = this.#state;
+    const firsts = new Map<string, number>();
+    for (let message = 0; message < batch.count; message++) {
+      if (verdicts[message] === SOUND || hasUuid[message] === 1) continue;
+      const { name, isComparable } = this.of(message);
+      if (!isComparable) continue;
+      const first = firsts.get(name);
+      if (first === undefined) firsts.set(name, message);
+      else onTwins(message, first);
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import { type GroupOffsets, type GroupPartition, isAnswer, toFindingText } from '@playline/stream';
+import { awaitStore } from '../await-store.ts';
+import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type From, needsDecision, planDecision } from '../offsets/plan.ts';
+
+export interface OffsetsContext {
+  readonly openOffsets: () => GroupOffsets;
+}
+
+const HELP = `usage: operator offsets list   [--group event-writer,identity-linker] [--json]
+       operator offsets accept --group G --topic T --partition P [--from earliest-unread|end|OFFSET] [--yes]
+                                          (npm run offsets -- list)
+
+A consumer does not read a partition whose log is not the one that it has read: the log lost its end (a lone broker that
+lost power, an election of a replica that was behind), or was exchanged, or retention took what a consumer of link facts
+had not read. That partition stands until somebody decides; all others go on.
+
+list    what each group has committed, beside where its logs begin and end, and what stands in the way
+accept  decides that reading goes on with the log as it is. Says what will be read again and what passed over before it
+        does anything. The consumers follow within seconds, without a restart; stopped ones when they start
+
+  --from earliest-unread   (default) the first record that nobody has read, as the epochs of the log's leaders tell it;
+                           the log's first record where they do not
+  --from end               only what comes from now on
+  --yes                    needed when records would be passed over that nobody has read
+
+For the group of the identity linker see its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.
+
+Exit code: 0 done or nothing in the way, 1 something stands in the way or was refused, 2 wrong words, 3 Kafka does not
+answer.`;
+
+const text = { type: 'string' } as const;
+const OPTIONS = {
+  group: text,
+  topic: text,
+  partition: text,
+  from: text,
+  yes: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+} as const;
+const GROUPS = 'event-writer,identity-linker';
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+export function createOffsetsCommand({ openOffsets }: OffsetsContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const { values, words } = parseOptions(args, OPTIONS, 1);
+    const action = words[0];
+    if (action !== 'list' && action !== 'accept') throw new UsageError('expected list or accept');
+    const asked = action === 'accept' ? parseAsked(values) : null;
+    const offsets = openOffsets();
+    try {
+      await awaitStore('Kafka', async () => (await offsets.list('operator')).length === 0);
+      return asked === null ? await list(offsets, values, terminal) : await accept(offsets, asked, terminal);
+    } finally {
+      await offsets.close();
+    }
+  };
+  return { name: 'offsets', summary: 'what groups have committed, and where to go on', help: HELP, run };
+}
+
+interface Asked {
+  readonly group: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly from: From;
+  readonly isSure: boolean;
+}
+
+/** @throws UsageError */
+function parseAsked(values: Values): Asked {
+  const [group, topic] = [textOf(values, 'group'), textOf(values, 'topic')];
+  if (group === undefined || topic === undefined) throw new UsageError('accept needs --group and --topic');
+  const partition = parseWhole(textOf(values, 'partition'), '--partition');
+  const from = textOf(values, 'from') ?? 'earliest-unread';
+  const isWord = from === 'earliest-unread' || from === 'end';
+  return { group, topic, partition, from: isWord ? from : parseWhole(from, '--from'), isSure: values.yes === true };
+}
+
+function parseWhole(given: string | undefined, name: string): number {
+  if (given === undefined || !/^\d{1,15}$/.test(given)) throw new UsageError(`${name}: expected a whole number`);
+  return Number(given);
+}
+
+/** What stands in the way of a partition; null when nothing does. */
+function obstacleOf(at: GroupPartition): string | null {
+  if (!needsDecision(at)) return null;
+  const isDecided = at.decision !== null && isAnswer(at.decision, at);
+  const words = toFindingText(at.finding, at.committed);
+  return isDecided ? `${words}; decided: its consumer goes on at ${at.decision!.from}` : words;
+}
+
+async function list(offsets: GroupOffsets, values: Values, terminal: Terminal): Promise<ExitCode> {
+  const groups = (textOf(values, 'group') ?? GROUPS).split(',');
+  const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
+  for (const group of groups)
+    for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: obstacleOf(each) });
+  if (values.json === true) terminal.result(JSON.stringify({ partitions: found }));
+  else for (const line of toLines(found)) terminal.result(line);
+  return found.some(({ obstacle }) => obstacle !== null) ? EXIT.failed : EXIT.ok;
+}
+
+function toLines(found: readonly (GroupPartition & { group: string; obstacle: string | null })[]): string[] {
+  const head = ['group', 'topic', 'part', 'committed', 'log start', 'log end', 'what stands in the way'];
+  const rows = found.map(({ group, topic, partition, committed, start, end, obstacle }) =>
+    [group, topic, partition, committed, start, end, obstacle ?? '-'].map(String),
+  );
+  const widths = head.map((name, at) => Math.max(name.length, ...rows.map((cells) => cells[at]!.length)));
+  return [head, ...rows].map((cells) =>
+    cells
+      .map((cell, at) => cell.padEnd(widths[at]!))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+async function accept(offsets: GroupOffsets, asked: Asked, terminal: Terminal): Promise<ExitCode> {
+  const { group, topic, partition, from, isSure } = asked;
+  const found = (await offsets.list(group)).find((each) => each.topic === topic && each.partition === partition);
+  if (found === undefined) throw new UsageError(`group ${group} has committed nothing of ${topic}/${partition}`);
+  if (!needsDecision(found)) {
+    terminal.progress(`${topic}/${partition}: nothing to decide, ${toFindingText(found.finding, found.committed)}`);
+    return EXIT.failed;
+  }
+  const plan = planWithin(found, from);
+  terminal.result(`${topic}/${partition} of ${group}: ${toFindingText(found.finding, found.committed)}.`);
+  for (const sentence of plan.says) terminal.result(sentence);
+  if (plan.passesOver > 0 && !isSure) {
+    terminal.progress('nothing was done: say --yes if records shall be passed over');
+    return EXIT.failed;
+  }
+  await offsets.decide(group, { topic, partition }, plan.decision);
+  terminal.result('Decided. The consumer follows within seconds, or when it is started.');
+  return EXIT.ok;
+}
+
+/** @throws UsageError for an offset that the log does not have */
+function planWithin(found: GroupPartition, from: From) {
+  try {
+    return planDecision(found, from, Date.now());
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(error.message) : error;
+  }
+}

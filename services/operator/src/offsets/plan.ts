@@ -1,0 +1,70 @@
+import type { GroupPartition, OffsetDecision, ReplacedRange } from '@playline/stream';
+
+/** Where reading goes on, in words of the command line. */
+export type From = 'earliest-unread' | 'end' | number;
+
+/** What a decision will do, told before it is made. */
+export interface Plan {
+  readonly decision: OffsetDecision;
+  /** Sentences, in the order in which they matter. */
+  readonly says: readonly string[];
+  /** Records in the log that nobody has read, and that nobody will. */
+  readonly passesOver: number;
+}
+
+/** True when the group's consumers do not read this partition until somebody decides. */
+export const isReplaced = ({ finding }: GroupPartition): boolean =>
+  finding.kind === 'shortened' || finding.kind === 'exchanged';
+
+export const needsDecision = (at: GroupPartition): boolean => isReplaced(at) || at.finding.kind === 'expired';
+
+/** The first record that certainly was not read, as far as the log tells; else the log's first record. */
+const firstUnread = ({ finding, partsAt, start }: GroupPartition): number =>
+  finding.kind === 'expired' ? start : (partsAt ?? start);
+
+function toOffset(at: GroupPartition, from: From): number {
+  if (from === 'end') return at.end;
+  return from === 'earliest-unread' ? firstUnread(at) : from;
+}
+
+/** Offsets that may have rows of the log that is gone: where the two logs part, to what was read of the old one. */
+function replacedBy(at: GroupPartition): ReplacedRange[] {
+  const start = firstUnread(at);
+  return isReplaced(at) && at.readTo > start ? [{ start, end: at.readTo }] : [];
+}
+
+/**
+ * Works out a decision and everything that it does.
+ * @throws RangeError for an offset that the log does not have
+ */
+export function planDecision(at: GroupPartition, from: From, nowMs: number): Plan {
+  const offset = toOffset(at, from);
+  if (offset < at.start || offset > at.end)
+    throw new RangeError(`${at.topic}/${at.partition} holds ${at.start} to ${at.end}: ${offset} is outside`);
+  const unread = firstUnread(at);
+  const passesOver = Math.max(0, offset - unread);
+  const again = Math.max(0, Math.min(unread, at.committed) - offset);
+  const unknown = isReplaced(at) && at.partsAt === null;
+  const replaced = [...replacedBy(at), ...(at.decision?.replaced ?? [])];
+  const says = [
+    `Reading goes on at ${offset}; the log ends at ${at.end}, so ${at.end - offset} offsets come next.`,
+    ...(at.finding.kind === 'expired'
+      ? [`Offsets ${at.committed} to ${at.start - 1} are gone: retention took them, and nobody has read them.`]
+      : []),
+    ...(unknown
+      ? ['Where the log parts from the one that was read is not known: records may be read that were before.']
+      : []),
+    ...(again > 0 ? [`Offsets ${offset} to ${offset + again - 1} are read again. ${AGAIN}`] : []),
+    ...(passesOver > 0
+      ? [`Offsets ${unread} to ${offset - 1} hold records that nobody has read, AND NOBODY WILL: they are passed over.`]
+      : []),
+    ...replacedBy(at).map(
+      ({ start, end }) => `Rows at offsets ${start} to ${end - 1} may be of the log that is gone. They stay.`,
+    ),
+  ];
+  const answers = { committed: at.committed, mark: at.mark };
+  return { decision: { from: offset, answers, decidedAtMs: nowMs, replaced }, says, passesOver };
+}
+
+const AGAIN =
+  'A message read twice is two raw rows and one in events_exact; a link fact is decided again, with the same result.';

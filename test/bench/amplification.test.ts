@@ -1,0 +1,100 @@
+import type { OutgoingRecord } from '@playline/stream';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  BATCH_HEAD_BYTES,
+  encodeBatch,
+  recordBytesMax,
+} from '../../packages/stream/src/kafka/producer/record-batch.ts';
+import { toPartition } from '../../packages/stream/src/murmur2.ts';
+import { KEY_HEADER, MESSAGES, openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
+import { postCounted } from './count-sent.ts';
+import {
+  AMPLIFICATION_MAX,
+  type BatchCase,
+  createHonestBatches,
+  createHostileBatches,
+  SMALL_MESSAGES,
+} from './hostile-batches.ts';
+
+/** As many as a topic has: each takes a batch head of its own. */
+const PARTITIONS = 6;
+/** The longest environment id for which the bound holds whatever is sent. */
+const LONG_ENVIRONMENT = 'a-game-with-a-name1-production';
+const now = new Date();
+
+/** Bytes of the record batches that a producer would send, with a batch for each partition. */
+function batchBytesOf(records: readonly OutgoingRecord[]): number {
+  const batches = Map.groupBy(records, ({ topic, key }) => {
+    return `${topic} ${key === null ? 0 : toPartition(key, PARTITIONS)}`;
+  });
+  return [...batches.values()].reduce((sum, batch) => {
+    const target = Buffer.alloc(batch.reduce((room, record) => room + recordBytesMax(record), BATCH_HEAD_BYTES));
+    return sum + encodeBatch(target, 0, batch);
+  }, 0);
+}
+
+/** @returns every byte that went out, head and body */
+async function post(
+  { port, key }: TestGateway,
+  { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
+): Promise<number> {
+  return (await postCounted({ port, path: MESSAGES, headers: { ...headers, [KEY_HEADER]: key }, body })).bytes;
+}
+
+/** Bytes on the log over bytes received. */
+async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body' | 'headers'>): Promise<number> {
+  const { producer, rejectionProducer } = gateway;
+  for (const { sent } of [producer, rejectionProducer]) sent.length = 0;
+  const received = await post(gateway, each);
+  const records = [producer, rejectionProducer].flatMap(({ sent }) => sent.flatMap((send) => send.records));
+  return batchBytesOf(records) / received;
+}
+
+const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
+
+describe('what a batch becomes on the log', () => {
+  it.each(cases.map((each) => [each.name, each] as const))(
+    'is at most three times what was received: %s',
+    async (_name, each) => {
+      for (const environmentId of ['demo-test', LONG_ENVIRONMENT]) {
+        const gateway = await openGateway({ environmentId });
+        expect(await amplificationOf(gateway, each)).toBeLessThanOrEqual(AMPLIFICATION_MAX);
+      }
+    },
+  );
+
+  it('is at most three times what was received, however small messages are mixed', async () => {
+    const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
+    const names = fc.array(fc.constantFrom(...Object.keys(SMALL_MESSAGES)), { minLength: 1, maxLength: 100 });
+    await fc.assert(
+      fc.asyncProperty(names, async (chosen) => {
+        const messages = chosen.map((name) => SMALL_MESSAGES[name]!(now));
+        const batch = { body: Buffer.from(JSON.stringify({ messages })), headers: {} };
+        expect(await amplificationOf(gateway, batch)).toBeLessThanOrEqual(AMPLIFICATION_MAX);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('is less than what was received for what clients send', async () => {
+    const gateway = await openGateway();
+    for (const each of createHonestBatches(now)) expect(await amplificationOf(gateway, each)).toBeLessThan(1);
+  });
+
+  it('counts as bytes in flight with its headers, but for the framing of records', async () => {
+    for (const each of cases.filter(({ name }) => !name.includes('rejected'))) {
+      const gateway = await openGateway();
+      gateway.producer.mode = 'hold';
+      const posting = post(gateway, each);
+      const { records, done } = await until('the batch is sent', () => gateway.producer.sent[0]);
+      const held = Number(/^gateway_bytes_in_flight\S* (\S+)$/m.exec(await gateway.metrics())?.[1]);
+      const framing = records.length * (12 + BATCH_HEAD_BYTES);
+      expect(held).toBeLessThanOrEqual(batchBytesOf(records));
+      expect(held).toBeGreaterThanOrEqual(batchBytesOf(records) - framing);
+      done(null);
+      await posting;
+    }
+  });
+});

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { BATCH_MESSAGES_MAX } from '@playline/contracts';
+import { createBody } from './messages.ts';
+
+/** What a batch may become on the log, over what was received: head and body of its request, decompressed. */
+export const AMPLIFICATION_MAX = 3;
+
+/** A request to the endpoint of messages: its body, and which fields its head has besides the necessary ones. */
+export interface BatchCase {
+  readonly name: string;
+  readonly body: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Node takes 16 KiB for the whole head of a request. */
+const LONG_HEADER_CHARACTERS = 15_000;
+const TRACE = `${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+
+/** The shortest that is acceptable: no field that is not needed, ids of one character, a time of whole seconds. */
+const shortest = (now: Date, fields: object) => ({
+  messageId: randomUUID(),
+  eventTimestamp: `${now.toISOString().slice(0, 19)}Z`,
+  ...fields,
+});
+
+/** The smallest messages that become the most, accepted ones first. */
+export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = {
+  'shortest track': (now) => shortest(now, { type: 'track', eventName: 'e' }),
+  'shortest track of somebody': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),
+  'shortest identify': (now) => shortest(now, { type: 'identify', userId: 'u', anonymousId: 'a' }),
+  'shortest typed identify': (now) => shortest(now, { type: 'identify', userId: 'u', identityType: 'steam' }),
+  'shortest alias': (now) => shortest(now, { type: 'alias', fromId: 'a', toId: 'b' }),
+  'track just long enough for a header': (now) =>
+    shortest(now, { type: 'track', eventName: 'e', properties: { a: 'x'.repeat(70) } }),
+  'rejected number': () => 0,
+  'rejected empty object': () => ({}),
+  'rejected with many errors': () => ({
+    ...{ messageId: [], eventTimestamp: [], eventName: [], surface: [], test: [], context: [], traits: [], userId: [] },
+  }),
+  'rejected with a long library': () => ({
+    context: { library: 'l'.repeat(64), libraryVersion: 'v'.repeat(64), locale: 0, screen: 0 },
+  }),
+};
+
+/** What clients send, with the trace of their own. */
+export function createHonestBatches(now: Date): BatchCase[] {
+  return [1, 20, 100].map((size) => ({
+    name: `${size} as clients send them`,
+    body: createBody(1, size, now),
+    headers: { traceparent: `00-${TRACE}` },
+  }));
+}
+
+/** Batches that are made to become as much as possible on the log. */
+export function createHostileBatches(now: Date): BatchCase[] {
+  const toBody = (messages: readonly unknown[]) => Buffer.from(JSON.stringify({ messages }));
+  const full = (create: (now: Date) => unknown, size = BATCH_MESSAGES_MAX) =>
+    toBody(Array.from({ length: size }, () => create(now)));
+  const [number, alias] = [SMALL_MESSAGES['rejected number']!, SMALL_MESSAGES['shortest alias']!];
+  const mixed = toBody([...Array.from({ length: BATCH_MESSAGES_MAX - 1 }, () => number(now)), alias(now)]);
+  const long = { traceparent: `01-${TRACE}-${'x'.repeat(LONG_HEADER_CHARACTERS)}` };
+  return [
+    ...Object.entries(SMALL_MESSAGES).flatMap(([name, create]) => [
+      { name: `1 ${name}`, body: full(create, 1), headers: {} },
+      { name: `100 ${name}`, body: full(create), headers: {} },
+    ]),
+    { name: '99 rejected numbers and an alias', body: mixed, headers: {} },
+    { name: '100 shortest alias, a traceparent of 15 KB', body: full(alias), headers: long },
+    { name: '100 rejected number, a traceparent of 15 KB', body: full(number), headers: long },
+  ];
+}

@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { Admin, ConfigResourceTypes } from '@platformatic/kafka';
+import { deadLetterTopicOf, TOPICS } from '@playline/contracts';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { describe, expect, it } from 'vitest';
+import { CLUSTER_SCENARIOS } from './scenarios/index.ts';
+import { BROKERS } from './scenarios/leaders.ts';
+import { prepareTrials, TRIAL_MAX_MS } from './suite.ts';
+import { openBrokers } from './world/brokers.ts';
+import type { World } from './world/world.ts';
+
+describe('among three brokers', () => {
+  let world: World;
+  const tryIt = prepareTrials({
+    brokers: BROKERS,
+    onOpen: (opened) => {
+      world = opened;
+    },
+  });
+
+  it.each(CLUSTER_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);
+
+  it('new topics have three replicas, two of them in sync; what stands is made no less safe, and is told of', async () => {
+    const { kafka, registry } = world.stack.file;
+    const prefix = `test-${randomBytes(4).toString('hex')}.`;
+    const target = { brokers: kafka, registry, prefix, partitions: 1 };
+    const name = ({ name }: { name: string }) => prefix + name;
+    const admin = new Admin({ clientId: 'test', bootstrapBrokers: kafka });
+    const brokers = openBrokers(kafka);
+    const create = (topic: string, replicas: number, inSync: number) =>
+      admin.createTopics({
+        topics: [topic],
+        partitions: 1,
+        replicas,
+        configs: [{ name: 'min.insync.replicas', value: String(inSync) }],
+      });
+    const stateOf = async (topic: string) => {
+      const resources = [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: topic }];
+      const [described] = await admin.describeConfigs({ resources });
+      const inSync = described?.configs.find((config) => config.name === 'min.insync.replicas')?.value;
+      const [partition] = await brokers.partitionsOf(topic, 1);
+      return [partition?.replicas.length, Number(inSync)];
+    };
+    try {
+      await create(name(TOPICS.messages), 1, 1);
+      await create(name(TOPICS.identityLinks), 3, 3);
+      await create(name(TOPICS.rejections), 3, 1);
+      const { created, changed, notices } = await applyTopics(target);
+      expect(created).toContain(name(TOPICS.consents));
+      for (const topic of [TOPICS.consents, deadLetterTopicOf(TOPICS.consents), deadLetterTopicOf(TOPICS.messages)])
+        expect(await stateOf(name(topic)), topic.name).toEqual([3, 2]);
+      expect(changed).toContain(name(TOPICS.rejections));
+      expect(await stateOf(name(TOPICS.rejections))).toEqual([3, 2]);
+      expect(await stateOf(name(TOPICS.messages))).toEqual([1, 1]);
+      expect(await stateOf(name(TOPICS.identityLinks))).toEqual([3, 3]);
+      expect(notices).toEqual([
+        expect.stringMatching(new RegExp(`^${name(TOPICS.messages)}: 1 of 3 replicas; `)),
+        expect.stringMatching(
+          new RegExp(`^${name(TOPICS.identityLinks)}: min.insync.replicas 3 where 2 is asked for; it stays`),
+        ),
+      ]);
+      expect(await applyTopics(target)).toMatchObject({ created: [], changed: [], notices });
+    } finally {
+      await dropTopics(target);
+      await Promise.all([admin.close(), brokers.close()]);
+    }
+  });
+});

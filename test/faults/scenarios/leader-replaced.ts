@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { openProducer } from '@playline/stream/kafka';
+import kafkajs from 'kafkajs';
+import { openBrokers } from '../world/brokers.ts';
+import { isStopped } from '../world/service-process.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+import { BROKERS } from './leaders.ts';
+
+/** Sooner than brokers miss a follower that stands still: the first record must be given up while it is waited for. */
+const DELIVERY_TIMEOUT_MS = 1_000;
+
+/** A topic of one partition: `leader` leads it, `heir` is in sync, `straggler` will be waited for. */
+async function createTopic({ world, seed, random }: Trial) {
+  // Not the controller, without which nobody is elected.
+  const straggler = random.pick([2, 3]);
+  const [leader = 0, heir = 0] = random.pick([
+    [1, 5 - straggler],
+    [5 - straggler, 1],
+  ]);
+  const topic = `${world.deployment.topicPrefix}leader-replaced-${seed}-${process.hrtime.bigint()}`;
+  const { Kafka, logLevel } = kafkajs;
+  const admin = new Kafka({ brokers: world.stack.file.kafka, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  const replicaAssignment = [{ partition: 0, replicas: [leader, heir, straggler] }];
+  const configEntries = [{ name: 'min.insync.replicas', value: '2' }];
+  await admin.createTopics({ topics: [{ topic, replicaAssignment, configEntries }] });
+  await admin.disconnect();
+  return { topic, leader, heir, straggler };
+}
+
+async function readAll({ world }: Trial, topic: string): Promise<string[]> {
+  const values: string[] = [];
+  const [{ end = 0 } = {}] = await world.log.bounds(topic);
+  for await (const { value } of world.log.read({ topic, partition: 0, start: 0, end })) values.push(String(value));
+  return values;
+}
+
+/**
+ * The leader has appended a record and waits for a follower that stands still; meanwhile its caller gives up, and another
+ * replica, which has the record, becomes the leader. Whoever led answers NOT_LEADER_OR_FOLLOWER. The next record must not
+ * be taken for that one.
+ */
+async function replaceLeader(trial: Trial) {
+  const { topic, leader, heir, straggler } = await createTopic(trial);
+  const brokers = openBrokers(trial.world.stack.file.kafka);
+  const options = { brokers: trial.world.stack.file.kafka, clientId: 'faults', deliveryTimeoutMs: DELIVERY_TIMEOUT_MS };
+  const producer = await openProducer(options);
+  const send = (text: string) => producer.sendPlaced({ topic, key: null, value: Buffer.from(text) });
+  const leads = (id: number) => async () =>
+    (await brokers.partitionsOf(topic, heir)).every((each) => each.leader === id);
+  try {
+    await waitFor('the topic has its leader', leads(leader));
+    await waitFor('a record is stored', () => send('before').then(() => true));
+    await brokers.prefer(topic, new Map([[0, heir]]));
+    const pid = await trial.world.brokerPid(straggler);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await waitFor('the broker is stopped', () => isStopped(pid));
+      await assert.rejects(send('given up'), { code: 'DELIVERY_TIMEOUT' });
+      await brokers.elect(topic, [0]);
+      await waitFor('the heir leads', leads(heir));
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    const place = await waitFor('the next record is acknowledged', () => send('after'));
+    const values = await readAll(trial, topic);
+    assert.equal(values[place.offset], 'after', `acknowledged at offset ${place.offset}, the log holds ${values}`);
+    // Struck when the new leader has what the old one answered an error for.
+    return { 'records refused behind their append': values.filter((value) => value === 'given up').length };
+  } finally {
+    await producer.close();
+    await brokers.close();
+  }
+}
+
+export const leaderReplacedWhileWaiting: Scenario = {
+  fault: 15,
+  brokers: BROKERS,
+  title: 'a record that a leader appended before it was replaced, and that was given up, stands for no other record',
+  tried: 'three brokers: a leader is replaced while a record waits for a replica, and nobody for the record',
+  run: replaceLeader,
+};

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TOPICS } from '@playline/contracts';
+import type { Random } from '../../../services/operator/src/simulate/random.ts';
+import { type Brokers, openBrokers, type PartitionState } from '../world/brokers.ts';
+import type { Reached } from '../world/reached.ts';
+import { isStopped } from '../world/service-process.ts';
+import type { Traffic } from '../world/traffic.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+
+/** Three brokers, so that one may be away while two hold what is acknowledged. */
+export const BROKERS = 3;
+const IDS = [1, 2, 3];
+/** So many elections a cut, each a moment behind the one before: requests are on their way in some of them. */
+const ELECTIONS = { min: 4, max: 10 };
+const BETWEEN_MAX_MS = 300;
+/** Behind the moment from which nothing may be acknowledged. */
+const STARVED_MS = 1_500;
+
+/** The cluster of a trial and what clients send into it. */
+interface Cluster {
+  readonly trial: Trial;
+  readonly traffic: Traffic;
+  readonly brokers: Brokers;
+  readonly topic: string;
+  /** @param asked a broker that lives */
+  partitions(asked?: number): Promise<PartitionState[]>;
+  pidOf(id: number): Promise<number>;
+}
+
+/** What is done to the cluster under load. */
+type Cut = (cluster: Cluster) => Promise<Reached>;
+
+const otherThan = (id: number) => IDS.find((other) => other !== id)!;
+
+async function whole({ partitions }: Cluster): Promise<void> {
+  await waitFor('every replica is in sync', async () => {
+    const states = await partitions();
+    return states.length > 0 && states.every(({ leader, inSync }) => leader > 0 && inSync.length === BROKERS);
+  });
+}
+
+async function stopped<T>(pids: readonly number[], during: () => Promise<T>): Promise<T> {
+  for (const pid of pids) process.kill(pid, 'SIGSTOP');
+  try {
+    for (const pid of pids) await waitFor('the broker is stopped', () => isStopped(pid));
+    return await during();
+  } finally {
+    for (const pid of pids) process.kill(pid, 'SIGCONT');
+  }
+}
+
+/** Leaders are given to other brokers, all of which live: who led answers requests that wait for their replicas. */
+async function electOthers({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
+  let moved = 0;
+  for (let left = random.integer(ELECTIONS.min, ELECTIONS.max); left > 0; left--) {
+    const before = await partitions();
+    const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));
+    await brokers.prefer(topic, leaders);
+    await brokers.elect(topic, [...leaders.keys()]);
+    const after = await partitions();
+    moved += after.filter(({ leader }, index) => leader !== before[index]?.leader).length;
+    await delay(random.integer(0, BETWEEN_MAX_MS));
+  }
+  return { 'leaders elected': moved };
+}
+
+/** A broker that stands still loses what it led, and wakes up with requests that it still believes to lead. */
+async function stopOne(cluster: Cluster): Promise<Reached> {
+  const { trial, traffic, partitions, pidOf } = cluster;
+  // Not the controller, without which nobody is elected.
+  const victim = trial.random.pick([2, 3]);
+  const led = (await partitions()).filter(({ leader }) => leader === victim).length;
+  await stopped([await pidOf(victim)], async () => {
+    await waitFor('others lead', async () =>
+      (await partitions(1)).every(({ leader }) => leader > 0 && leader !== victim),
+    );
+    await traffic.flows(trial.random.integer(1, 10));
+  });
+  await whole(cluster);
+  return { 'leaders taken from a broker that was stopped': led };
+}
+
+async function killOne(cluster: Cluster): Promise<Reached> {
+  const { trial, traffic, pidOf } = cluster;
+  const victim = trial.random.pick(IDS);
+  const pid = await pidOf(victim);
+  const led = (await cluster.partitions(otherThan(victim))).filter(({ leader }) => leader === victim).length;
+  process.kill(pid, 'SIGKILL');
+  await waitFor('the broker is started again', async () => (await pidOf(victim)) !== pid);
+  await traffic.flows(trial.random.integer(1, 10));
+  await whole(cluster);
+  return { 'leaders taken from a broker that was killed': led };
+}
+
+/** Two of three stand still: the third alone is in sync, and must acknowledge nothing. */
+async function starve(cluster: Cluster): Promise<Reached> {
+  const { trial, partitions, pidOf } = cluster;
+  const { attempts } = trial.ledger;
+  const refused = await stopped([await pidOf(2), await pidOf(3)], async () => {
+    await waitFor('one replica is in sync', async () =>
+      (await partitions(1)).every(({ leader, inSync }) => leader === 1 && inSync.length === 1),
+    );
+    const from = performance.now();
+    const behind = () => attempts.filter(({ beganAt, endedAt }) => beganAt > from && endedAt > 0);
+    await waitFor('a request is refused', () => behind().some(({ status }) => status !== 200));
+    await delay(STARVED_MS);
+    const taken = behind().filter(({ status }) => status === 200).length;
+    assert.equal(taken, 0, 'requests were answered 200 while one replica was in sync');
+    return behind().length;
+  });
+  await whole(cluster);
+  return { 'requests refused for want of replicas': refused };
+}
+
+async function openCluster(trial: Trial): Promise<Cluster> {
+  const { world } = trial;
+  const gateway = await trial.start('gateway');
+  const traffic = trial.openTraffic([gateway]);
+  const brokers = openBrokers(world.stack.file.kafka);
+  const topic = world.deployment.topicPrefix + TOPICS.messages.name;
+  return {
+    trial,
+    traffic,
+    brokers,
+    topic,
+    partitions: (asked = 1) => brokers.partitionsOf(topic, asked),
+    pidOf: (id) => world.brokerPid(id),
+  };
+}
+
+const drawCut = (random: Random): Cut => random.pick([stopOne, killOne, starve]);
+
+export const leadersMove: Scenario = {
+  fault: 15,
+  brokers: BROKERS,
+  title:
+    'leaders that are elected, stopped and killed under load, and too few replicas in sync, lose and double nothing',
+  tried: 'three brokers: leaders elected elsewhere; one SIGSTOP or SIGKILL, or two stand still; elected again',
+  run: async (trial) => {
+    const cluster = await openCluster(trial);
+    try {
+      const { traffic } = cluster;
+      await traffic.flows(trial.random.integer(5, 30));
+      const first = await electOthers(cluster);
+      const cut = await drawCut(trial.random)(cluster);
+      await traffic.flows(5);
+      const second = await electOthers(cluster);
+      await traffic.flows(10);
+      await traffic.close();
+      await whole(cluster);
+      return { ...cut, 'leaders elected': first['leaders elected']! + second['leaders elected']! };
+    } finally {
+      await cluster.brokers.close();
+    }
+  },
+};

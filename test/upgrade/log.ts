@@ -1,0 +1,52 @@
+import { allTopics, deadLetterTopicOf, FRAME_BYTES, schemaIdOf, TOPICS, type Topic } from '@playline/contracts';
+import { readTopic } from '@playline/stream/kafka';
+import { testStores } from '@playline/testkit';
+import avro from 'avsc';
+
+/** Topics whose values are records of a schema. */
+export const RECORD_TOPICS: readonly Topic[] = Object.values(TOPICS);
+
+const read = (prefix: string, { name }: Topic) => readTopic({ brokers: testStores().kafka, topic: prefix + name });
+
+/** Why records went to the dead letters of any topic. */
+export async function readDeadReasons(prefix: string): Promise<string[]> {
+  const reasons: string[] = [];
+  for (const topic of allTopics().filter(({ schema }) => schema !== null))
+    for (const { headers } of await read(prefix, deadLetterTopicOf(topic)))
+      reasons.push(`${topic.name}: ${String(headers.reason)}`);
+  return reasons;
+}
+
+/** A value of a topic as the schema of its own id reads it; a fault when it is no record of that schema. */
+export interface LoggedRecord {
+  readonly schemaId: number;
+  readonly fields: readonly string[];
+  readonly record: Record<string, unknown> | null;
+  readonly fault: string | null;
+}
+
+export async function readRecords(prefix: string, topic: Topic): Promise<LoggedRecord[]> {
+  const types = new Map<number, avro.Type>();
+  const typeOf = async (id: number) => {
+    const known = types.get(id);
+    if (known !== undefined) return known;
+    const answer = await fetch(`${testStores().registry}/schemas/ids/${id}`);
+    const { schema } = (await answer.json()) as { schema: string };
+    const type = avro.Type.forSchema(JSON.parse(schema), { wrapUnions: 'never' });
+    types.set(id, type);
+    return type;
+  };
+  const records: LoggedRecord[] = [];
+  for (const { value } of await read(prefix, topic)) {
+    const schemaId = schemaIdOf(value!)!;
+    const type = (await typeOf(schemaId)) as avro.types.RecordType;
+    const fields = type.fields.map(({ name }) => name);
+    try {
+      const record = type.fromBuffer(value!.subarray(FRAME_BYTES)) as Record<string, unknown>;
+      records.push({ schemaId, fields, record, fault: null });
+    } catch (error) {
+      records.push({ schemaId, fields, record: null, fault: String(error) });
+    }
+  }
+  return records;
+}

@@ -1,0 +1,84 @@
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** What a release is made of; everything else is tests and documents. */
+const PARTS = ['packages', 'services', 'infra'];
+
+/** The field that every schema of the next release has, and what its processes write into it. */
+export const ADDED = { name: 'addedLater', value: 'later' } as const;
+
+/** A tree of sources whose processes can be started. */
+export interface Release {
+  readonly name: 'this' | 'next';
+  readonly folder: string;
+}
+
+export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
+
+/**
+ * Makes the next release: a copy of the sources in which every schema has one more field, with a default, which its
+ * processes fill. In all but one it is the first field, so that bytes read by the wrong schema cannot pass. Messages
+ * carry it last: their encoder writes a fixed order, and its bytes are added behind.
+ */
+export function makeNextRelease(): Release & { remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'playline-next-release-'));
+  for (const part of PARTS)
+    cpSync(join(ROOT, part), join(folder, part), {
+      recursive: true,
+      filter: (path) => !path.includes('node_modules') && !path.includes('.playline'),
+    });
+  linkModules(folder);
+  const schemas = join(folder, 'packages/contracts/schemas');
+  for (const file of readdirSync(schemas)) addField(join(schemas, file), file === 'audience-message.avsc');
+  const replaceIn = (path: string, words: string, by: string) => replaceOnce(join(folder, path), words, by);
+  replaceIn(
+    'packages/contracts/src/records.ts',
+    'encode: (record) => type.toBuffer(record),',
+    `encode: (record) => type.toBuffer({ ...record, ${ADDED.name}: '${ADDED.value}' }),`,
+  );
+  const avroText = JSON.stringify([2 * ADDED.value.length, ...Buffer.from(ADDED.value)]);
+  replaceIn(
+    'services/gateway/src/routes/messages/outgoing.ts',
+    'export function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {',
+    `export function toOutgoing(read: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+      const batch = { ...read, records: read.records.map((record) => (
+        { ...record, value: Buffer.concat([record.value, Buffer.from(${avroText})]) })) };`,
+  );
+  writeFileSync(
+    join(folder, 'infra/clickhouse/tables/9999-added-later.sql'),
+    "ALTER TABLE events ADD COLUMN IF NOT EXISTS added_later String COMMENT 'Of the next release'\n",
+  );
+  return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** Packages of ours are those of the copy, all others are shared. */
+function linkModules(folder: string): void {
+  const modules = join(folder, 'node_modules');
+  mkdirSync(join(modules, '@playline'), { recursive: true });
+  for (const name of readdirSync(join(ROOT, 'node_modules')))
+    if (name !== '@playline') symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  for (const part of ['packages', 'services'])
+    for (const name of readdirSync(join(folder, part)))
+      symlinkSync(join(folder, part, name), join(modules, '@playline', name));
+  symlinkSync(join(folder, 'infra'), join(modules, '@playline', 'infra'));
+}
+
+function addField(path: string, isLast: boolean): void {
+  const schema = JSON.parse(readFileSync(path, 'utf8')) as { fields: object[] };
+  const field = { name: ADDED.name, type: 'string', default: '' };
+  schema.fields = isLast ? [...schema.fields, field] : [field, ...schema.fields];
+  writeFileSync(path, JSON.stringify(schema, null, 2));
+}
+
+/** @throws Error when the words do not stand there once: the release would be the same as this one */
+function replaceOnce(path: string, words: string, by: string): void {
+  const text = readFileSync(path, 'utf8');
+  if (text.split(words).length !== 2) throw new Error(`${path} does not hold once: ${words}`);
+  writeFileSync(
+    path,
+    text.replace(words, () => by),
+  );
+}

@@ -1,0 +1,149 @@
+import { TOPICS } from '@playline/contracts';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RECORD_TOPICS, readDeadReasons, readRecords } from './log.ts';
+import { ADDED, makeNextRelease, type Release, THIS_RELEASE } from './release.ts';
+import { type Caller, postRound, type Round } from './traffic.ts';
+import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
+
+// A dozen processes are started and waited for, one after the other.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
+
+let world: UpgradeWorld;
+let next: ReturnType<typeof makeNextRelease>;
+let gateways: { old: RunningService; new: RunningService };
+let readers: { linker: RunningService; writer: RunningService };
+let keys: Pick<Caller, 'publishable' | 'secret'>;
+const rounds: Round[] = [];
+
+const releaseOf = (name: Release['name']) => (name === 'this' ? THIS_RELEASE : next);
+const createKey = async (release: Release, kind: string, environment = 'production') => {
+  const where = ['--project', world.project, '--environment', environment, '--kind', kind, '--json'];
+  return (JSON.parse(await world.operate(release, 'keys', 'create', ...where)) as { key: string }).key;
+};
+
+/** Posts through a gateway until its caches of keys and schemas are filled; each round has ids of its own. */
+async function post(gateway: RunningService): Promise<void> {
+  const tag = `r${rounds.length}`;
+  rounds.push(await postRound({ url: gateway.url, ...keys }, tag));
+}
+
+/** Waits until everything that was posted is where it belongs, or something went to the dead letters. */
+async function settle(): Promise<void> {
+  const wanted = {
+    events: String(2 * rounds.length),
+    persons: String(rounds.length),
+    consents: String(rounds.length),
+    rejections: String(rounds.length),
+  };
+  let found: unknown = null;
+  const isSettled = async () => {
+    [found] = await world.query(`SELECT
+      toString((SELECT count() FROM events)) AS events,
+      toString((SELECT count() FROM (SELECT person_key FROM events_identified GROUP BY person_key
+        HAVING count() = 2 AND person_key != toFixedString('', 16)))) AS persons,
+      toString((SELECT count() FROM consent_log)) AS consents,
+      toString((SELECT uniqExact(trace_id) FROM message_rejections)) AS rejections`);
+    return JSON.stringify(found) === JSON.stringify(wanted) || (await readDeadReasons(world.prefix)).length > 0;
+  };
+  await until('everything is stored', isSettled).catch(() => {});
+  expect(await readDeadReasons(world.prefix)).toEqual([]);
+  expect(found).toEqual(wanted);
+}
+
+async function useReaders(linker: Release['name'], writer: Release['name']): Promise<void> {
+  if (readers.linker.release !== linker) {
+    await readers.linker.stop();
+    readers.linker = await world.start(releaseOf(linker), 'identity-linker');
+  }
+  if (readers.writer.release === writer) return;
+  await readers.writer.stop();
+  readers.writer = await world.start(releaseOf(writer), 'event-writer');
+}
+
+beforeAll(async () => {
+  next = makeNextRelease();
+  world = await openWorld();
+  await world.operate(THIS_RELEASE, 'identity', 'init');
+  keys = {
+    publishable: await createKey(THIS_RELEASE, 'publishable'),
+    secret: await createKey(THIS_RELEASE, 'secret'),
+  };
+  const [gateway, linker, writer] = await Promise.all([
+    world.start(THIS_RELEASE, 'gateway'),
+    world.start(THIS_RELEASE, 'identity-linker'),
+    world.start(THIS_RELEASE, 'event-writer'),
+  ]);
+  readers = { linker, writer };
+  await until('a first round is taken', () => post(gateway).then(() => true));
+  await world.deploy(next);
+  await gateway.stop();
+  const [old, young] = await Promise.all([world.start(THIS_RELEASE, 'gateway'), world.start(next, 'gateway')]);
+  gateways = { old, new: young };
+});
+afterAll(async () => {
+  await world?.close();
+  next?.remove();
+});
+
+describe('an additive change of every schema, rolled out process by process', () => {
+  it.each([
+    ['this', 'this'],
+    ['next', 'this'],
+    ['this', 'next'],
+    ['next', 'next'],
+  ] as const)(
+    'loses and changes nothing of either gateway with the linker of the %s release and the writer of the %s',
+    async (linker, writer) => {
+      await useReaders(linker, writer);
+      for (const gateway of [gateways.old, gateways.new])
+        await until('a round is taken', () => post(gateway).then(() => true));
+      await settle();
+    },
+  );
+
+  it('fills the new field of what the next release wrote, and only of that', async () => {
+    const rows = await world.query<{ n: string; added_later: string }>(
+      'SELECT added_later, toString(count()) AS n FROM events GROUP BY added_later ORDER BY added_later',
+    );
+    // The old writer had no column for it: two of its rounds passed through the new gateway.
+    expect(rows).toEqual([
+      { added_later: '', n: String(2 * (rounds.length - 2)) },
+      { added_later: ADDED.value, n: '4' },
+    ]);
+  });
+
+  it('creates and reads access keys with the commands of either release', async () => {
+    await createKey(next, 'publishable', 'development');
+    await createKey(THIS_RELEASE, 'secret', 'development');
+    const list = (release: Release) => world.operate(release, 'keys', 'list', '--project', world.project, '--json');
+    for (const release of [THIS_RELEASE, next]) {
+      await world.operate(release, 'keys', 'rebuild');
+      expect((await list(release)).trim().split('\n')).toHaveLength(4);
+    }
+  });
+
+  it('frames every record under the schema it was written with, of both releases on every topic', async () => {
+    for (const topic of RECORD_TOPICS) {
+      const records = await readRecords(world.prefix, topic);
+      expect({ topic: topic.name, faults: records.filter(({ fault }) => fault !== null) }).toEqual({
+        topic: topic.name,
+        faults: [],
+      });
+      const isNew = (fields: readonly string[]) => fields.includes(ADDED.name);
+      const ids = (of: boolean) => new Set(records.filter(({ fields }) => isNew(fields) === of).map((r) => r.schemaId));
+      expect({ topic: topic.name, old: ids(false).size, new: ids(true).size }).toEqual({
+        topic: topic.name,
+        old: 1,
+        new: 1,
+      });
+      for (const { fields, record } of records) if (isNew(fields)) expect(record![ADDED.name]).toBe(ADDED.value);
+    }
+    expect(await readRecords(world.prefix, TOPICS.erasures)).toHaveLength(rounds.length);
+  });
+
+  it('is verified by the commands of either release', async () => {
+    const group = ['--group', `${world.prefix}event-writer`];
+    for (const release of [THIS_RELEASE, next]) await world.operate(release, 'verify', ...group);
+  });
+});

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+
+/** What the messages of one round say, and under which names. */
+export interface Round {
+  /** Tells the round's ids from those of all others. */
+  readonly tag: string;
+  readonly messageIds: readonly string[];
+}
+
+/** Who may post, and where. */
+export interface Caller {
+  readonly url: string;
+  readonly publishable: string;
+  readonly secret: string;
+}
+
+const ok = async (what: string, statuses: readonly number[], answer: Response) => {
+  if (!statuses.includes(answer.status)) throw new Error(`${what}: ${answer.status} ${await answer.text()}`);
+  return answer;
+};
+
+/**
+ * Makes a gateway write every kind of record: messages, a link fact, a rejection, a consent and an erasure request.
+ * Every anonymous visitor says that he is the player of the round.
+ * @throws Error when an answer is not the documented one
+ */
+export async function postRound({ url, publishable, secret }: Caller, tag: string): Promise<Round> {
+  const [track, identify] = [randomUUID(), randomUUID()];
+  const at = { eventTimestamp: new Date().toISOString(), anonymousId: `${tag}-visitor` };
+  const messages = [
+    { ...at, type: 'track', messageId: track, eventName: 'level_started', surface: 'unity', properties: { level: 3 } },
+    { ...at, type: 'identify', messageId: identify, userId: `${tag}-player`, identityType: 'steam' },
+    { ...at, type: 'track', messageId: randomUUID(), eventName: '' },
+  ];
+  const json = { 'content-type': 'application/json', 'x-service-publishable-key': publishable };
+  const body = JSON.stringify({ messages });
+  await ok('messages', [200], await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }));
+  const consent = JSON.stringify({ anonymousId: `${tag}-visitor`, status: 'full', source: 'banner' });
+  const consentUrl = `${url}/v1/audience/tracking-consent`;
+  await ok('consent', [204], await fetch(consentUrl, { method: 'PUT', headers: json, body: consent }));
+  const erase = `${url}/v1/audience/data?anonymousId=${tag}-stranger`;
+  await ok('erasure', [202], await fetch(erase, { method: 'DELETE', headers: { 'x-service-api-key': secret } }));
+  return { tag, messageIds: [track, identify] };
+}
