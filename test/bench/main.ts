@@ -6,9 +6,11 @@ import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
+import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
 import { refusals } from './figures/refusals.ts';
 import { start } from './figures/start.ts';
+import { storedOffsets } from './figures/stored-offsets.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
@@ -16,15 +18,8 @@ import { type BenchStores, openStores } from './stores.ts';
 import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
-  amplification,
-  gateway,
-  gatewayLatency,
-  refusals,
-  writer,
-  endToEnd,
-  visible,
-  linker,
-  start,
+  ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
+  ...[start, storedOffsets, insertSync],
 ];
 /** Our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without. */
 const TLS_FLAG = '--tls';

@@ -68,10 +68,11 @@ export interface BlockName {
   readonly start: number;
   readonly end: number;
   /**
-   * Milliseconds since the block was named; absent means just now. A store forgets tokens after a while: past its safe
-   * age the store reads which offsets of the block already stand and writes only the others.
+   * True when rows of the block may have been sent to the store before, by this owner or an earlier one; absent means
+   * that nobody has. The store may then hold some of the rows, or remember the token without them: whoever writes the
+   * block reads what stands (`storeOnce`).
    */
-  readonly intentAgeMs?: number;
+  readonly triedBefore?: boolean;
   /**
    * Time of the block's first record. A topic that is made anew has the same offsets again, but not at the same time:
    * with it in the token, a store does not take the new rows for those it has.
@@ -105,7 +106,12 @@ export interface BlockBuilder {
 
 /** A fault that passes: the same work is tried again, with the partition paused meanwhile. */
 export class RetryableFault extends Error {
-  override readonly name = 'RetryableFault';
+  override readonly name: string = 'RetryableFault';
+}
+
+/** The store had no room for so many rows at once. The same work is tried again; fewer rows at a time may pass. */
+export class OversizeFault extends RetryableFault {
+  override readonly name = 'OversizeFault';
 }
 
 /** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
