@@ -22,6 +22,7 @@ import { createLinkerMetrics } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
 import { createDecodeFact } from './steps/decode-fact.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
+import { findStart } from './steps/find-start.ts';
 import { paceParked } from './steps/pace-parked.ts';
 import { createPublication, createPublish } from './steps/publish.ts';
 import { createTrimOutbox } from './steps/trim-outbox.ts';
@@ -95,7 +96,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       };
       // The stream hands over a batch only when everything before it is committed, and so acknowledged.
       const trimming = outbox.trim(source, position.start - 1);
-      const applying = facts.apply(source, found, { through: position.end - 1, onPart });
+      const applying = facts.apply(source, found, { through: position.end - 1, mark: position.mark, onPart });
       const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
       // A batch that fails waits for what it has handed over: it is tried again from its beginning.
       await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
@@ -112,11 +113,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       }
       await paceParked(applied, position.signal);
     },
-    // Redis may have lost its last second: facts after what it says it applied come again. Where it has applied more
-    // than is committed, the facts come again too, and their recorded decisions are published.
-    async onAssign({ partition, committed }) {
-      return Math.min(committed, (await facts.resume({ generation, partition })) + 1);
-    },
+    onAssign: (assigned) => findStart(facts, { generation, partition: assigned.partition }, assigned),
   };
 }
 
