@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { BlockLimits } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { createMemoryLog, type MemoryConsumer } from './index.ts';
 
@@ -50,7 +52,8 @@ function createBench() {
     log.truncate(TOPIC, 0, partsAt);
   };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
-  const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
+  const open = (over: { limits?: BlockLimits } = {}) =>
+    log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...over });
   /** An operator who looks whether partitions stand, and decides as the command's default does. */
   const decideIfStanding = async (consumer: MemoryConsumer) => {
     await consumer.idle();
@@ -94,5 +97,51 @@ describe('a log that loses its end again and again', () => {
       expect(rows.length - new Set(rows).size).toBe(0);
     });
     await fc.assert(property, { numRuns: 300 });
+  });
+});
+
+describe('a decision about a log that lost its end within a block whose owner died', () => {
+  const limits = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
+
+  /** Four rows stand under a block that is named and not completed; the log keeps `kept` of their records. */
+  async function loseWithin(kept: number) {
+    const bench = createBench();
+    const { log, store, append } = bench;
+    await append(4);
+    const dead = bench.open({ limits });
+    store.onWrite = (_block, moment) => {
+      if (moment === 'after') dead.kill();
+    };
+    await until('the rows stand', () => store.rows.length === 4);
+    store.onWrite = async () => void (await turn());
+    log.truncate(TOPIC, 0, kept);
+    await append(4);
+    return bench;
+  }
+
+  it('doubles no row of the records that the log has kept, and leaves no other out, also when blocks are cut elsewhere', async () => {
+    const property = fc.asyncProperty(
+      fc.integer({ min: 0, max: 3 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(few, { maxLength: 3 }),
+      async (kept, rowsMax, kills) => {
+        const { log, store, open } = await loseWithin(kept);
+        log.decide({ topic: TOPIC, partition: 0, from: 0 });
+        const reopen = () => open({ limits: { ...limits, rowsMax } });
+        for (const turns of kills) {
+          const consumer = reopen();
+          await pass(turns);
+          consumer.kill();
+        }
+        const last = reopen();
+        await until('it reads on', () => last.ready());
+        await last.idle();
+        await last.close();
+        const records = log.records(TOPIC).map(({ value }) => `${value}`);
+        const rows = store.rows.map(({ text }) => text);
+        expect(rows.filter((text) => records.includes(text)).sort()).toEqual(records.sort());
+      },
+    );
+    await fc.assert(property, { numRuns: 60 });
   });
 });

@@ -173,14 +173,16 @@ export class GuardedPartition {
   async #awaitDecision(standing: StandingPartition, log: LogPartition): Promise<void> {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
+    const read = parseRead(committed, metadata);
     while (!standing.signal.aborted) {
       try {
         const decision = await readDecision();
-        if (decision !== null && isAnswer(decision, parseRead(committed, metadata))) {
+        if (decision !== null && isAnswer(decision, read)) {
           const { from, decidedAtMs } = decision;
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
           if (standing.signal.aborted) return;
-          await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true }));
+          const triedTo = read.triedTo > from ? read.triedTo : null;
+          await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true, triedTo }));
           logger?.warn({ topic, partition, committed, from }, 'reading goes on as an operator has decided');
           standing.end();
           return await this.#suspend(() => this.#reopen());
