@@ -154,9 +154,12 @@ export class GuardedPartition {
     this.#log.resume();
   }
 
-  /** Lets the worker do all that it has taken, for as long as that takes. */
+  /** Lets the worker do all that it has taken, for as long as that takes; one that stands with a block tries it again. */
   async #finish(): Promise<void> {
-    const isBusy = () => this.#worker.healthy && this.#worker.settled < this.#worker.next;
+    const isBusy = () => {
+      const { healthy, settled, next, oldestUnwrittenMs = null } = this.#worker;
+      return settled < next && (healthy || oldestUnwrittenMs !== null);
+    };
     while (isBusy() && !this.#over.signal.aborted)
       await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
   }
