@@ -145,3 +145,44 @@ describe('a decision about a log that lost its end within a block whose owner di
     await fc.assert(property, { numRuns: 60 });
   });
 });
+
+describe('a log of which retention has taken the batch that was read last', () => {
+  /** Three records are read and committed; then retention takes the first `start`, and another leader appends. */
+  async function ageBetween({ start, unread }: { start: number; unread: number }) {
+    const bench = createBench();
+    await bench.append(3);
+    const before = bench.open();
+    await before.idle();
+    await before.close();
+    await bench.append(unread);
+    bench.log.expire(TOPIC, 0, start);
+    // Nothing is lost: every leader has a later epoch than the one before.
+    bench.log.truncate(TOPIC, 0, 3 + unread);
+    await bench.append(2);
+    return bench;
+  }
+
+  it.each([
+    ['all that was read', { start: 3, unread: 0 }],
+    ['records that nobody has read as well', { start: 5, unread: 4 }],
+  ])('and %s is read on behind the next leader', async (_, aged) => {
+    const { log, store, open } = await ageBetween(aged);
+    const consumer = open();
+    await until('what is left is stored', () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`);
+    expect(consumer.ready()).toBe(true);
+    await consumer.close();
+    expect(store.rows).toHaveLength(log.records(TOPIC).length - (aged.start - 3));
+  });
+
+  it('is read on as well when that happens while it is read', async () => {
+    const { log, store, append, open } = createBench();
+    const consumer = open();
+    await append(3);
+    await consumer.idle();
+    log.expire(TOPIC, 0, 3);
+    log.truncate(TOPIC, 0, 3);
+    await append(2);
+    await until('what is left is stored', () => store.rows.length === 5);
+    await consumer.close();
+  });
+});

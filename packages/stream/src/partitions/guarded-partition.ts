@@ -49,6 +49,8 @@ export class GuardedPartition {
   #examining = false;
   /** Epoch of a leader behind whom the batch read last was found again. */
   #provenEpoch: number | null = null;
+  /** The batch read last, where the log has nothing to compare it with: retention took it. It casts no doubt on others. */
+  #unprovable: LogMark | null = null;
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
     this.#options = options;
@@ -77,7 +79,7 @@ export class GuardedPartition {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
     const { lastRead } = this.#worker;
-    if (lastRead === null || !isSuspect(lastRead, first)) return true;
+    if (lastRead === null || lastRead === this.#unprovable || !isSuspect(lastRead, first)) return true;
     void this.#suspend(() => this.#prove(lastRead, first.epoch));
     return false;
   }
@@ -118,7 +120,9 @@ export class GuardedPartition {
     }
     log.resume();
     log.seek(committed);
-    return openWorker(log);
+    const worker = openWorker(log);
+    this.#unprovable = finding.kind === 'intact' ? null : worker.lastRead;
+    return worker;
   }
 
   /** Keeps the partition from being read while `work` finds out. */
