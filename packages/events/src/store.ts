@@ -33,7 +33,7 @@ export interface OffsetRange {
 
 /** A question for rows that may stand. */
 export interface StoredQuestion extends OffsetRange {
-  /** RowBinary, at least one. Their times and keys bound what is read; a stored row is theirs by offset and time of receipt. */
+  /** RowBinary, at least one. Their times and keys bound what is read; what they are told by says which stored row is theirs. */
   rows: readonly Buffer[];
 }
 

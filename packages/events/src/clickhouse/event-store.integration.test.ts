@@ -264,10 +264,11 @@ describe('the event store in ClickHouse', () => {
   it('tells them apart row by row, also when the rows asked for were received before and after the lost one', async () => {
     const environmentId = 'test-replaced-within';
     const at = (receivedAt: number) => record({ environmentId, receivedAt });
-    await insert(blockOf([at(NOW_MS), at(NOW_MS + 1), at(NOW_MS + 2)], 9_100), 'lost log within');
-    // The first record was read before the log lost its end; those behind it came later, one by a gateway that waited.
-    const now = [at(NOW_MS), at(NOW_MS + 9), at(NOW_MS + 1)].map((each, index) => blockOf([each], 9_100 + index));
-    const range = { partition: 2, start: 9_100, end: 9_103, rows: now };
+    const kept = at(NOW_MS);
+    await insert(blockOf([kept, at(NOW_MS + 1), at(NOW_MS + 2), at(NOW_MS + 3)], 9_100), 'lost log within');
+    // The log kept the first. The others came later; a gateway had waited with two, one of the lost one's millisecond.
+    const now = [kept, at(NOW_MS + 9), at(NOW_MS + 1), at(NOW_MS + 3)].map((each, i) => blockOf([each], 9_100 + i));
+    const range = { partition: 2, start: 9_100, end: 9_104, rows: now };
     expect(await store.storedOffsets('events', range)).toEqual(new Set([9_100]));
   });
 

@@ -9,6 +9,14 @@ interface Bounds {
   readonly span: string | null;
 }
 
+/** Beside offset and time of receipt: what tells a record from another at its place. RowBinary of an id is its bytes. */
+const TOLD_BY: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
+  events: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
+  identity_links: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
+  consent_log: { column: 'identity_key', hex: 'hex(identity_key)' },
+  message_rejections: { column: 'trace_id', hex: 'hex(trace_id)' },
+};
+
 const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
@@ -70,32 +78,39 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
   ];
   const columns = 'toString(kafka_offset) AS place, toString(toUnixTimestamp64Milli(received_at)) AS received';
-  return `SELECT DISTINCT ${columns} FROM ${table} WHERE ${conditions.join(' AND ')}`;
+  return `SELECT DISTINCT ${columns}, ${TOLD_BY[table].hex} AS told FROM ${table} WHERE ${conditions.join(' AND ')}`;
 }
 
-/** A row of the answer: its offset and its time of receipt in epoch milliseconds, both as text. */
+/** A row of the answer: its offset, its time of receipt in epoch milliseconds, and the hex of what it is told by. */
 export interface StoredPlace {
   readonly place: string;
   readonly received: string;
+  readonly told: string;
 }
 
 /** Every table ends with the offset. */
 const OFFSET_BYTES = 8;
 
+const nameOf = ({ place, received, told }: StoredPlace) => `${place} ${received} ${told}`;
+const toHex = (value: ColumnValue | undefined) =>
+  (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
+
 /**
- * The offsets at which one of the rows asked for stands. A lost log's row at its offset was received at another time: a
- * block may hold records from before the loss, and ones that a gateway had waited to send, so their span tells nothing.
+ * The offsets at which one of the rows asked for stands. At its offset may stand a row of a log that was lost. It was
+ * received at another time, but the block's span tells nothing: the block may hold records from before the loss, and ones
+ * that a gateway had waited to send.
  */
 export function toStoredOffsets(
   table: OffsetTable,
   { rows }: StoredQuestion,
   found: readonly StoredPlace[],
 ): Set<number> {
-  const read = createColumnReader(table, ['received_at']);
-  const nameOf = (place: string, received: string) => `${place}@${received}`;
-  const asked = rows.map((row) => nameOf(String(row.readBigUInt64LE(row.length - OFFSET_BYTES)), String(read(row)[0])));
+  const read = createColumnReader(table, ['received_at', TOLD_BY[table].column]);
+  const asked = rows.map((row) => {
+    const [received, told] = read(row);
+    const place = String(row.readBigUInt64LE(row.length - OFFSET_BYTES));
+    return nameOf({ place, received: String(received), told: toHex(told) });
+  });
   const wanted = new Set(asked);
-  return new Set(
-    found.filter((each) => wanted.has(nameOf(each.place, each.received))).map(({ place }) => Number(place)),
-  );
+  return new Set(found.filter((each) => wanted.has(nameOf(each))).map(({ place }) => Number(place)));
 }
