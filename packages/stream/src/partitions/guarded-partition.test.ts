@@ -2,10 +2,11 @@ import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { createMemoryLog } from '../memory/index.ts';
-import type { StreamRecord } from '../ports.ts';
+import type { BlockName, StreamRecord } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { BlockPartition } from './block-partition.ts';
 import { type ExaminedPartition, GuardedPartition } from './guarded-partition.ts';
+import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import type { LogPartition } from './log-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
@@ -69,5 +70,25 @@ describe('a partition whose log begins behind what was fetched', () => {
     expect(store.offsets(AT.topic)).toEqual(['0/0', '0/1', '0/2']);
     expect(committed.offset).toBe(3);
     guarded.end();
+  });
+});
+
+describe('a partition whose log was replaced once', () => {
+  it('names every block by the time of that decision, and none as untried that begins where rows may stand', async () => {
+    const { open, store, committed } = openBench();
+    committed.metadata = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
+    const named: BlockName[] = [];
+    store.onWrite = (block, moment) => void (moment === 'before' && named.push(block));
+    const guarded = await open();
+    guarded.worker.accept([0, 1, 2, 3, 4, 5, 6, 7, 8].map(createRecord), 9);
+    await until('all is committed', () => committed.offset === 9);
+    guarded.end();
+    const told = named.map(({ start, logDecidedAtMs, triedBefore }) => [start, logDecidedAtMs, triedBefore]);
+    expect(told).toEqual([
+      [0, 7, true],
+      [3, 7, true],
+      [6, 7, false],
+    ]);
+    expect(parseMetadata(committed.metadata, 9)).toMatchObject({ decidedAtMs: 7, isDecision: false, triedTo: null });
   });
 });

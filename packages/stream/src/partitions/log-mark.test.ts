@@ -114,3 +114,12 @@ describe('the batches that were read', () => {
     expect(judgeLog(read, { start: 31, end: 40, found: null })).toEqual({ kind: 'expired', start: 31 });
   });
 });
+
+it('suspects another batch at a place that was read, whatever its epoch, and not the batch itself', () => {
+  const last = { base: 5, epoch: 1, crc: 7 };
+  expect(isSuspect(last, { ...last })).toBe(false);
+  expect(isSuspect(last, { ...last, crc: 8 })).toBe(true);
+  expect(isSuspect(last, { base: 4, epoch: 1, crc: 7 })).toBe(true);
+  expect(isSuspect(last, { base: 6, epoch: 1, crc: 8 })).toBe(false);
+  expect(isSuspect(last, { base: 6, epoch: 2, crc: 8 })).toBe(true);
+});
