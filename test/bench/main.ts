@@ -21,6 +21,8 @@ const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, storedOffsets, insertSync],
 ];
+/** Our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without. */
+const TLS_FLAG = '--tls';
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;
@@ -46,12 +48,13 @@ async function take(figure: Figure, stores: BenchStores): Promise<Row[]> {
 }
 
 /** Takes the figures named, one after another; one that fails is reported and the others go on. */
-async function run(names: string[]): Promise<void> {
+async function run(args: string[]): Promise<void> {
+  const names = args.filter((arg) => arg !== TLS_FLAG);
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0)
     throw new Error(`no figure ${unknown.join(', ')}; there are ${FIGURES.map(({ name }) => name).join(', ')}`);
   const rows: Row[] = [];
-  const stores = await openStores();
+  const stores = await openStores(args.includes(TLS_FLAG));
   // Ended from outside: the stores are processes of this one and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));

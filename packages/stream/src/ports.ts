@@ -172,7 +172,9 @@ export interface BatchPosition {
   readonly end: number;
   /** The batch of the log in front of `end`; null when the log did not tell. */
   readonly mark: LogMark | null;
-  /** Aborted when the partition is not ours any more: stop as soon as it is safe. */
+  /** The group's committed offset: nothing before it comes again. */
+  readonly committed: number;
+  /** Aborted when the partition is not ours any more: stop as soon as it is safe. One signal an assignment. */
   readonly signal: AbortSignal;
 }
 
@@ -180,7 +182,7 @@ export interface BatchPosition {
 export interface BatchHandler {
   /**
    * Called with one batch at a time per partition, in the order of the log; the next comes when the promise resolves
-   * and the position is committed.
+   * and what may be committed is (`unfinishedFrom`).
    * @throws RetryableFault to get the same batch again after a wait; any other fault stops the partition loudly
    */
   onBatch(records: readonly StreamRecord[], position: BatchPosition): Promise<void>;
@@ -191,6 +193,12 @@ export interface BatchHandler {
   onAssign?(assigned: AssignedPartition): Promise<number>;
   /** The partition's last batch here has ended. */
   onRevoke?(topic: string, partition: number): void;
+  /**
+   * First offset whose work goes on although its batch has ended; null when there is none, which is the default. Asked when
+   * a batch has ended: then the end of the last batch before that offset is committed, and none after it. Work that ends
+   * while no batch comes is committed with the next one.
+   */
+  unfinishedFrom?(position: BatchPosition): number | null;
   /** Most records in one batch; default 1,000. */
   readonly batchRecordsMax?: number;
 }

@@ -23,7 +23,7 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 
 await runService(logger, async (use) => {

@@ -5,6 +5,7 @@ import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import {
   createParts,
   type Fate,
@@ -15,7 +16,6 @@ import {
   toOutgoing,
   toText,
 } from './test/linking.ts';
-import { createBench, DECISIONS, LINKS } from './test/memory-bench.ts';
 
 describe('the linker', () => {
   it('publishes the decisions of every step in order, then commits, then lets the graph forget them', async () => {
@@ -128,23 +128,6 @@ describe('the linker', () => {
     await bench.graph.mintEpoch();
     await until('the decision is there', () => bench.decisions().length === 1);
     for (const check of Object.values(linker.ready)) expect(await check()).toBe(true);
-    await linker.close();
-  });
-
-  it('puts a parked fact back at the end of its topic until the hold is released, and loses none', async () => {
-    const bench = await createBench();
-    const { rules } = createParts();
-    const key = rules.keyOf('test', 'untyped', 'u');
-    await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
-    const { linker } = await bench.open();
-    await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'x', toId: 'y' }))]);
-    await until('it went round', () => bench.log.records(LINKS).length >= 4);
-    expect(bench.decisions().map(({ offset, outcome }) => [offset, outcome])).toEqual([[1, 'linked']]);
-    await bench.graph.release('test', key);
-    await until('it was decided', () => bench.decisions().length === 2);
-    const last = bench.decisions()[1]!;
-    expect(last).toMatchObject({ outcome: 'linked', receivedAt: 1_000 });
-    expect(last.offset).toBeGreaterThan(1);
     await linker.close();
   });
 

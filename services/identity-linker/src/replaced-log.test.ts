@@ -2,8 +2,8 @@ import { openMemoryIdentityGraph } from '@playline/identity/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
+import { createBench, LINKS } from './test/linker-bench.ts';
 import { type fromDecision, openFatefulGraph, toFact, toOutgoing } from './test/linking.ts';
-import { createBench, LINKS } from './test/memory-bench.ts';
 
 describe('a linker whose log and graph do not go together', () => {
   it('refuses a log that lost facts which the graph has applied: new ones at their offsets would be answered by the old', async () => {

@@ -2,6 +2,7 @@ import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { createConnectGate } from '@playline/errors';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
 import { toStoreFault } from './fault.ts';
@@ -47,13 +48,16 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
     // Faults are thrown, and say less: the client's own lines quote what the server could not read.
     log: { level: ClickHouseLogLevel.OFF },
   });
+  const gate = createConnectGate('ClickHouse');
   if (target.onFault !== undefined) watchCalls(client, target.onFault);
   return {
     insert: (block) => insertBlock(client, block),
     storedOffsets: (table, asked) => readOffsets(client, table, asked),
     async ready() {
       // A question of the account: the address that only says that the server lives is answered to anybody.
+      if (gate.refusalOf(target.url) !== null) return false;
       const answer = await client.ping({ select: true });
+      gate.settled(target.url, answer.success ? null : answer.error);
       if (!answer.success) target.onFault?.(answer.error);
       return answer.success;
     },
