@@ -70,7 +70,7 @@ async function compare(engine: Engine, place: BlockPlace, late: boolean): Promis
   const where = `kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end}`;
   const younger = late ? '' : 'AND received_at - event_time < 60';
   const lines = await engine.ask(
-    `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at)) FROM events
+    `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
     WHERE ${where} ${younger} FORMAT TSV`,
   );
   // The first columns of a row as the writer holds it: all that the question reads of it.
