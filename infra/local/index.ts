@@ -1,10 +1,13 @@
+export { type Authority, type CertificateFiles, createAuthority } from './certificates.ts';
 export { sweepStacks } from './children.ts';
 export { acceptsRecords } from './kafka.ts';
+export { setScramPassword } from './kafka-security.ts';
 export type { Death } from './keeper.ts';
 export { findMissingParts, installLine } from './machine.ts';
 export { CHECKOUT, type Places, placesOf } from './places.ts';
 export { claimPorts, freePorts } from './ports.ts';
 export { proveRoundTrip } from './proof.ts';
+export { createStackFetch, securitySettings } from './security.ts';
 export { nodeOptionsOf, SERVICES, type ServiceEntry, type ServiceName } from './services.ts';
 export { type Stack, type StackOptions, startStack } from './stack.ts';
 export { type KeyPair, readStackFile, type StackFile } from './stack-file.ts';

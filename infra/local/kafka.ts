@@ -6,8 +6,11 @@ import { mendKafkaTimer } from '../kafka/timer.ts';
 import { runCommand } from './command.ts';
 import { classPathOf, jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
+import { SECURED_LISTENER, securedListenerSettings, setScramPassword } from './kafka-security.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
+import { writePrivateFile } from './private-file.ts';
+import type { StackSecurity } from './security.ts';
 
 /** Heap for a handful of topics on one machine; the broker's page cache is the system's. */
 const JVM_FLAGS = [
@@ -36,6 +39,8 @@ export interface KafkaPorts {
   kafka: number;
   controller: number;
   front?: KafkaFront | null;
+  /** Of the listener with TLS and logins; the front has both too where there is one. */
+  secured?: number | null;
 }
 
 /** One broker of a cluster on this machine. The first is the controller of all. */
@@ -51,17 +56,30 @@ const ALONE: KafkaMember = { id: 1, of: 1 };
 /** `kafka` for the first broker, `kafka-2` for the second. */
 export const brokerName = (id: number): string => (id === 1 ? 'kafka' : `kafka-${id}`);
 
-function listenersOf({ kafka, controller, front }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
+function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
   const at = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
-  const names = ['PLAINTEXT', 'CONTROLLER', ...(front ? ['FRONT'] : [])];
+  const forClients = secured ? [at(SECURED_LISTENER, secured)] : [];
+  const protocols = {
+    PLAINTEXT: 'PLAINTEXT',
+    CONTROLLER: 'PLAINTEXT',
+    ...(front ? { FRONT: secured ? 'SASL_SSL' : 'PLAINTEXT' } : {}),
+    ...(secured ? { [SECURED_LISTENER]: 'SASL_SSL' } : {}),
+  };
   return {
     listeners: [
       at('PLAINTEXT', kafka),
       ...(id === 1 ? [at('CONTROLLER', controller)] : []),
       ...(front ? [at('FRONT', front.port)] : []),
+      ...forClients,
     ].join(),
-    'advertised.listeners': [at('PLAINTEXT', kafka), ...(front ? [at('FRONT', front.advertisedPort)] : [])].join(),
-    'listener.security.protocol.map': names.map((name) => `${name}:PLAINTEXT`).join(),
+    'advertised.listeners': [
+      at('PLAINTEXT', kafka),
+      ...(front ? [at('FRONT', front.advertisedPort)] : []),
+      ...forClients,
+    ].join(),
+    'listener.security.protocol.map': Object.entries(protocols)
+      .map(([name, protocol]) => `${name}:${protocol}`)
+      .join(),
   };
 }
 
@@ -143,7 +161,8 @@ function settingsOf(
 function writeSettings(path: string, settings: Record<string, string | number | boolean>): void {
   // In a properties file a backslash escapes; paths on the systems we run on have none to begin with.
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
-  writeFileSync(path, `${lines.join('\n')}\n`);
+  // It may hold the passwords of users.
+  writePrivateFile(path, `${lines.join('\n')}\n`);
 }
 
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
@@ -214,8 +233,9 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
 /** A broker on loopback, from the published jars: its own controller, or one of several whose controller is the first. */
 export async function kafkaSpec(
   places: Places,
-  { java, ports, member = ALONE }: { java: Java; ports: KafkaPorts; member?: KafkaMember },
+  options: { java: Java; ports: KafkaPorts; member?: KafkaMember; security?: StackSecurity | null },
 ): Promise<ProcessSpec> {
+  const { java, ports, member = ALONE, security = null } = options;
   const name = brokerName(member.id);
   const folder = join(places.state, 'data', name);
   const dataFolder = join(folder, 'data');
@@ -225,7 +245,9 @@ export async function kafkaSpec(
     if (member.id > 1) claimFolder(dataFolder, member);
   }
   const settings = join(folder, 'server.properties');
-  writeSettings(settings, settingsOf(ports, dataFolder, member));
+  const names = [SECURED_LISTENER, ...(ports.front ? ['FRONT'] : [])];
+  const secured = security === null ? {} : securedListenerSettings(names, { folder, security });
+  writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
   // Brokers that end together would write the archive over each other.
   const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.of === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
@@ -236,7 +258,11 @@ export async function kafkaSpec(
     env: process.env,
     folder,
     logFile: logFileOf(places, name),
-    isReady: () => acceptsRecords(broker),
+    isReady: async () => {
+      const accepts = await acceptsRecords(broker);
+      if (accepts && security !== null) await setScramPassword(broker, security.kafka);
+      return accepts;
+    },
     // 14 s at the first start of a small idle machine; a busy one takes several times that.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',

@@ -26,10 +26,13 @@ export function findMissingParts(places: Places): MissingPart[] {
 /** Names under which Linux distributions install Chromium, and what builds on it. */
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
 
-/** What only the tests need: a browser for the client library. */
+/** What only the tests need: a browser for the client library, and what makes the certificates of stores with TLS. */
 export function findMissingTestParts(): MissingPart[] {
-  if (BROWSERS.some((name) => findProgram(name) !== null)) return [];
-  return [{ what: 'Chromium', debian: 'chromium', brew: '--cask chromium' }];
+  const missing: MissingPart[] = [];
+  if (!BROWSERS.some((name) => findProgram(name) !== null))
+    missing.push({ what: 'Chromium', debian: 'chromium', brew: '--cask chromium' });
+  if (findProgram('openssl') === null) missing.push({ what: 'OpenSSL', debian: 'openssl', brew: 'openssl@3' });
+  return missing;
 }
 
 /** The one line a person may run to get the missing parts. */

@@ -1,19 +1,27 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findProgram } from './command.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { writePrivateFile } from './private-file.ts';
+import type { Account, StackSecurity } from './security.ts';
 
 /** Ten times what a development stack holds, and a bound against a runaway test. */
 const MEMORY_MAX = '512mb';
 
-export function redisAddress(port: number, password: string): string {
-  return `redis://:${password}@127.0.0.1:${port}`;
+/** @param account without a name the password is that of `default` */
+export function redisAddress(
+  port: number,
+  { username = '', password }: Partial<Account> & Pick<Account, 'password'>,
+  scheme: 'redis' | 'rediss' = 'redis',
+): string {
+  return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
-async function answersPing(url: string): Promise<boolean> {
+async function answersPing(url: string, ca: string | null): Promise<boolean> {
   const client = new Redis(url, {
+    ...(ca === null ? {} : { tls: { ca } }),
     lazyConnect: true,
     retryStrategy: () => null,
     connectTimeout: 1000,
@@ -31,8 +39,25 @@ async function answersPing(url: string): Promise<boolean> {
 
 const quote = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
+/** A port with TLS besides, and a user of the stack's own instead of `default`. */
+function securedLines(port: number, { caFile, server, redis }: StackSecurity): string[] {
+  return [
+    `tls-port ${port}`,
+    `tls-cert-file ${quote(server.certificate)}`,
+    `tls-key-file ${quote(server.key)}`,
+    `tls-ca-cert-file ${quote(caFile)}`,
+    'tls-auth-clients no',
+    `user ${redis.username} on >${redis.password} ~* &* +@all`,
+    'user default off',
+  ];
+}
+
 /** The distribution's redis-server, on loopback with a password, its own folder and the settings of infra/redis. */
-export function redisSpec(places: Places, { port, password }: { port: number; password: string }): ProcessSpec {
+export function redisSpec(
+  places: Places,
+  options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
+): ProcessSpec {
+  const { port, password, secured = null } = options;
   const program = findProgram('redis-server');
   if (program === null) throw new Error('redis-server is not installed');
   const folder = join(places.state, 'data', 'redis');
@@ -42,8 +67,8 @@ export function redisSpec(places: Places, { port, password }: { port: number; pa
     `include ${quote(join(places.checkout, 'infra', 'redis', 'redis.conf'))}`,
     'bind 127.0.0.1',
     `port ${port}`,
+    ...(secured === null ? [`requirepass ${password}`] : securedLines(secured.port, secured.security)),
     `dir ${quote(folder)}`,
-    `requirepass ${password}`,
     `maxmemory ${MEMORY_MAX}`,
     'daemonize no',
   ];
@@ -55,7 +80,13 @@ export function redisSpec(places: Places, { port, password }: { port: number; pa
     env: process.env,
     folder,
     logFile: logFileOf(places, 'redis'),
-    isReady: () => answersPing(redisAddress(port, password)),
+    isReady: () =>
+      secured === null
+        ? answersPing(redisAddress(port, { password }), null)
+        : answersPing(
+            redisAddress(secured.port, secured.security.redis, 'rediss'),
+            readFileSync(secured.security.caFile, 'utf8'),
+          ),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
     stopDeadlineMs: 15_000,

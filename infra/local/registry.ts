@@ -9,9 +9,12 @@ import { logFileOf, type Places } from './places.ts';
 /** The path under which it speaks the Confluent interface. */
 const CONFLUENT_PATH = '/apis/ccompat/v7';
 
-export function registryAddress(port: number): string {
-  return `http://127.0.0.1:${port}${CONFLUENT_PATH}`;
+export function registryAddress(port: number, scheme: 'http' | 'https' = 'http'): string {
+  return `${scheme}://127.0.0.1:${port}${CONFLUENT_PATH}`;
 }
+
+/** A path that it answers once it works. */
+export const REGISTRY_PROBE = `${CONFLUENT_PATH}/subjects`;
 
 /** The schema registry, on loopback, its subjects and ids in a file: ids stand in stored records and must never change. */
 export function registrySpec(places: Places, { java, port }: { java: Java; port: number }): ProcessSpec {

@@ -9,6 +9,9 @@ export interface Secrets {
   operatorPassword: string;
   writerPassword: string;
   analystPassword: string;
+  /** Of the logins that a stack with TLS has besides. */
+  kafkaPassword: string;
+  registryPassword: string;
   /** Hexadecimal, 32 bytes: the pepper of identity keys. A lost pepper makes every stored key meaningless. */
   identityPepper: string;
 }
@@ -26,6 +29,8 @@ export function loadSecrets(places: Places): Secrets {
     operatorPassword: kept?.operatorPassword ?? secret(),
     writerPassword: kept?.writerPassword ?? secret(),
     analystPassword: kept?.analystPassword ?? secret(),
+    kafkaPassword: kept?.kafkaPassword ?? secret(),
+    registryPassword: kept?.registryPassword ?? secret(),
     identityPepper: kept?.identityPepper ?? secret(),
   };
   if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);

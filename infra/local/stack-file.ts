@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
+import type { Account } from './security.ts';
 
 export interface KeyPair {
   publishable: string;
@@ -22,6 +23,8 @@ export interface StackFile {
   kafka: string[];
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
+  /** Of a stack whose stores want TLS and a login: what is trusted, and the logins that no address holds. */
+  security?: { caFile: string; kafka: Account; registry: Account };
   /** Of the demo project; '' for a key that was revoked. */
   keys?: { production: KeyPair; development: KeyPair };
   /** Ids of the processes themselves, never of a wrapper; a name is absent while its process is down. */

@@ -1,5 +1,6 @@
+import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { openChildrenFile } from './children.ts';
-import { clickhouseSpec, DATABASE } from './clickhouse.ts';
+import { clickhouseSpec } from './clickhouse.ts';
 import { demoKeysPath, deployClickHouse, deployKafka, loadDemoKeys, readDemoKeys } from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
 import { brokerName, kafkaSpec } from './kafka.ts';
@@ -7,9 +8,10 @@ import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
-import { redisAddress, redisSpec } from './redis.ts';
-import { registryAddress, registrySpec } from './registry.ts';
+import { redisSpec } from './redis.ts';
+import { REGISTRY_PROBE, registrySpec } from './registry.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
+import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import {
   assertServicesExist,
   portNamesOf,
@@ -19,6 +21,7 @@ import {
   serviceSpec,
 } from './services.ts';
 import { removeStackFile, type StackFile, writeStackFile } from './stack-file.ts';
+import { tlsRelaySpec } from './tls-relays.ts';
 
 export interface StackOptions {
   /** The stack's own folder: its data, logs and records. Two stacks never share one. */
@@ -36,6 +39,8 @@ export interface StackOptions {
    * between them and the broker, as tests that cut the two off from each other do.
    */
   kafkaFrontPort?: number;
+  /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */
+  security?: boolean;
   /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
   kafkaBrokers?: number;
   /** Ends a start that is under way. */
@@ -46,6 +51,8 @@ export interface Stack {
   readonly places: Places;
   /** Addresses, keys and process ids as they are now. */
   readonly file: StackFile;
+  /** Addresses of the stores without TLS, also in a stack that has it: for what is measured or changed beside it. */
+  readonly inside: StackAddresses;
   /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
   /** Drains and stops the services, then the stores; a second call waits for the first. */
@@ -56,6 +63,8 @@ const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
   Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
+/** Where clients go instead in a stack with TLS. */
+const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
 class RunningStack implements Stack {
   readonly places: Places;
@@ -64,6 +73,7 @@ class RunningStack implements Stack {
   private readonly ports: Record<string, number>;
   private readonly guard: PortGuard;
   private readonly secrets: Secrets;
+  private readonly security: StackSecurity | null;
   private readonly children: ReturnType<typeof openChildrenFile>;
   private readonly stores: Keeper[] = [];
   private readonly services: Keeper[] = [];
@@ -77,19 +87,17 @@ class RunningStack implements Stack {
     this.ports = claimed.ports;
     this.guard = claimed.guard;
     this.secrets = loadSecrets(places);
+    this.security = options.security === true ? createSecurity(places, this.secrets) : null;
     this.children = openChildrenFile(places);
-    this.file = {
-      clickhouse: {
-        url: `http://127.0.0.1:${this.port('clickhouse')}`,
-        user: 'operator',
-        password: this.secrets.operatorPassword,
-        database: DATABASE,
-      },
-      redis: redisAddress(this.port('redis'), this.secrets.redisPassword),
-      kafka: brokersOf(options).map((name) => `127.0.0.1:${this.port(name)}`),
-      registry: registryAddress(this.port('registry')),
-      processes: {},
-    };
+    const { inside, security } = this;
+    const addresses =
+      security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
+    this.file = { ...addresses, processes: {} };
+  }
+
+  get inside(): StackAddresses {
+    const { secrets, security } = this;
+    return insideAddresses({ port: (name) => this.port(name), brokers: brokersOf(this.options), secrets, security });
   }
 
   get kafkaFront(): number | null {
@@ -141,24 +149,43 @@ class RunningStack implements Stack {
     redis: Promise<void>;
     clickhouse: Promise<void>;
   }> {
-    const { places, secrets } = this;
+    const { places, secrets, security } = this;
     const java = await provideStores(places, (line) => this.say(line));
     const { kafkaFront } = this;
     const advertisedPort = this.options.kafkaFrontPort;
     const front = kafkaFront === null || advertisedPort === undefined ? null : { port: kafkaFront, advertisedPort };
     const names = brokersOf(this.options);
     const brokers = names.map((name, index) => {
-      const ports = { kafka: this.port(name), controller: this.port('controller'), front: index === 0 ? front : null };
-      return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length } });
+      const ports = {
+        ...{ kafka: this.port(name), controller: this.port('controller'), front: index === 0 ? front : null },
+        secured: security === null ? null : this.port('kafka-secured'),
+      };
+      return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length }, security });
     });
     this.say('starting kafka, registry, redis, clickhouse');
+    const secured = security === null ? null : { port: this.port('redis-secured'), security };
     // The slowest first.
     const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
-    return {
+    const started = {
       kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
       registry: start(registrySpec(places, { java, port: this.port('registry') })),
-      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword })),
+      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, secured })),
       clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
+    };
+    return security === null ? started : this.secure(started, security);
+  }
+
+  /** The stores that speak no TLS here, behind processes that do. */
+  private secure<T extends Record<'registry' | 'clickhouse', Promise<void>>>(started: T, security: StackSecurity): T {
+    const relay = (store: 'registry' | 'clickhouse', { login, probe }: { login: Account | null; probe: string }) => {
+      const ports = { listen: this.port(`${store}-secured`), target: this.port(store) };
+      const spec = tlsRelaySpec(this.places, { name: `${store}-relay`, ports, security, login, probe });
+      return Promise.all([started[store], this.readyOf(this.keep(this.stores, spec))]).then(() => {});
+    };
+    return {
+      ...started,
+      registry: relay('registry', { login: security.registry, probe: REGISTRY_PROBE }),
+      clickhouse: relay('clickhouse', { login: null, probe: '/ping' }),
     };
   }
 
@@ -174,6 +201,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_PASSWORD: secrets.writerPassword,
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
+      ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
     };
   }
@@ -242,7 +270,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  const names = [...STORE_PORTS, ...brokersOf(options).slice(1), ...front, ...portNamesOf(services)];
+  if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)
+    throw new RangeError('security: the listener with TLS is made for one broker');
+  const secured = options.security === true ? SECURED_PORTS : [];
+  const names = [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...portNamesOf(services)];
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));

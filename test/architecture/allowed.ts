@@ -21,6 +21,21 @@ export const ALLOWED_LINES: { what: string; path: string; lines: string }[] = [
     lines: "import '@playline/stream/kafka';",
   },
   {
+    what: 'the wall clock of instants',
+    path: 'services/gateway/src/app.ts',
+    lines: [
+      'export const row = (given: number | null, clock: { sweep(nowMs: number): void }, { wallClockMs = Date.now } = {}) => {',
+      'const receivedAt = given ?? Date.now();',
+      'clock.sweep(Date.now());',
+      'return { receivedAt, endedAtMs: Date.now(), text: new Date().toISOString(), madeAt: wallClockMs() }; };',
+    ].join('\n'),
+  },
+  {
+    what: 'durations of tests',
+    path: 'services/gateway/src/app.test.ts',
+    lines: 'const now = Date.now();',
+  },
+  {
     what: 'the environment that a comment names',
     path: 'services/gateway/src/app.ts',
     lines: '// process.env is read in main.ts',

@@ -1,4 +1,5 @@
 import { checkArrows, checkEnvironment, checkRelativeImports, checkVendors } from './arrows.ts';
+import { checkClocks } from './clocks.ts';
 import { checkManifests, checkServices, checkTopLevel } from './layout.ts';
 import { checkFileNames, checkVerbs } from './names.ts';
 import { checkSizes } from './sizes.ts';
@@ -14,6 +15,7 @@ const RULES: readonly Rule[] = [
   checkSizes,
   checkFileNames,
   checkVerbs,
+  checkClocks,
   checkTopLevel,
   checkServices,
   checkManifests,

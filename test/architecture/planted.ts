@@ -1,3 +1,5 @@
+import { CLOCK_LINES } from './planted-clocks.ts';
+
 /** One line at the top of one file of the sound tree, and the rule that it breaks. */
 export const PLANTED_LINES: { because: string; path: string; lines: string; rule: string }[] = [
   // Arrows.
@@ -204,6 +206,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
     lines: 'export function toT(a: unknown): void { throw a; }',
     rule: 'verbs',
   },
+  ...CLOCK_LINES,
   // Words. They are put together here, so that this file does not say them.
   { because: 'text leaves work behind', path: 'README.md', lines: `TO${'DO'}: later`, rule: 'words' },
   { because: 'text names a folder of one machine', path: 'README.md', lines: `run /ro${'ot'}/play`, rule: 'words' },

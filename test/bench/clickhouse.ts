@@ -8,6 +8,8 @@ export interface Engine {
   ask(sql: string): Promise<string>;
   read(sql: string): Promise<Buffer>;
   insert(sql: string, body: Buffer): Promise<void>;
+  /** Asks, and says what it took by the engine's own count. */
+  measure(sql: string): Promise<{ rows: number; readRows: number; ms: number }>;
 }
 
 /** Speaks to the engine about the database of a bench. */
@@ -28,6 +30,13 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
     port: Number(new URL(url).port),
     ask: async (sql) => (await (await send({}, sql)).text()).trimEnd(),
     read: async (sql) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
+    measure: async (sql) => {
+      const answer = await send({ wait_end_of_query: '1' }, sql);
+      const text = (await answer.text()).trimEnd();
+      const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
+      const rows = text === '' ? 0 : text.split('\n').length;
+      return { rows, readRows: Number(summary.read_rows), ms: Number(summary.elapsed_ns) / 1e6 };
+    },
     insert: async (sql, body) => void (await (await send({ query: sql, async_insert: '0' }, body)).text()),
   };
 }

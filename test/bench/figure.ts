@@ -37,6 +37,8 @@ export interface Bench {
   readonly accessKey: string;
   /** Settings that every service takes from its environment. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The same for our own services under measurement: by TLS and with logins where the run has them. */
+  readonly serviceEnvironment: Readonly<Record<string, string>>;
 }
 
 /** Measures one thing; one file each. */

@@ -59,7 +59,7 @@ const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '1000
 export async function openGateway(bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
-  const server = openService('gateway', { ...bench.environment, ...settings, ...ports });
+  const server = openService('gateway', { ...bench.serviceEnvironment, ...settings, ...ports });
   await waitUntilReady(server, adminPort);
   return { ...server, port };
 }

@@ -6,9 +6,11 @@ import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
+import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
 import { refusals } from './figures/refusals.ts';
 import { start } from './figures/start.ts';
+import { storedOffsets } from './figures/stored-offsets.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
@@ -16,16 +18,11 @@ import { type BenchStores, openStores } from './stores.ts';
 import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
-  amplification,
-  gateway,
-  gatewayLatency,
-  refusals,
-  writer,
-  endToEnd,
-  visible,
-  linker,
-  start,
+  ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
+  ...[start, storedOffsets, insertSync],
 ];
+/** Our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without. */
+const TLS_FLAG = '--tls';
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;
@@ -51,12 +48,13 @@ async function take(figure: Figure, stores: BenchStores): Promise<Row[]> {
 }
 
 /** Takes the figures named, one after another; one that fails is reported and the others go on. */
-async function run(names: string[]): Promise<void> {
+async function run(args: string[]): Promise<void> {
+  const names = args.filter((arg) => arg !== TLS_FLAG);
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0)
     throw new Error(`no figure ${unknown.join(', ')}; there are ${FIGURES.map(({ name }) => name).join(', ')}`);
   const rows: Row[] = [];
-  const stores = await openStores();
+  const stores = await openStores(args.includes(TLS_FLAG));
   // Ended from outside: the stores are processes of this one and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));

@@ -21,9 +21,10 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 export async function openBench(stores: BenchStores): Promise<{ bench: Bench; close(): Promise<void> }> {
   const run = randomBytes(4).toString('hex');
   const [topicPrefix, database, environmentId] = [`test-bench-${run}.`, `test_bench_${run}`, `test-bench-${run}`];
-  const redis = new URL(stores.redis);
-  redis.pathname = `/${REDIS_DATABASE}`;
-  const environment = environmentOf({ ...stores, redis: redis.href }, { topicPrefix, database });
+  const redis = toBenchDatabase(stores.redis);
+  const environment = environmentOf({ ...stores, redis }, { topicPrefix, database });
+  const serviceEnvironment = { ...environment, ...stores.secured };
+  if (stores.secured !== undefined) serviceEnvironment.REDIS_URL = toBenchDatabase(serviceEnvironment.REDIS_URL ?? '');
   const close = async () => {
     await removeTopics(stores.kafka, topicPrefix);
     await createEngine({ stores, database: 'system' }).ask(`DROP DATABASE IF EXISTS ${database} SYNC`);
@@ -32,12 +33,21 @@ export async function openBench(stores: BenchStores): Promise<{ bench: Bench; cl
     await runFile('infra/kafka/main.ts', environment);
     await runFile('infra/clickhouse/main.ts', environment);
     await runFile('services/operator/src/main.ts', environment, ['identity', 'init']);
-    const accessKey = await createAccessKey(redis.href, environmentId);
-    return { bench: { stores, topicPrefix, database, environmentId, accessKey, environment }, close };
+    const accessKey = await createAccessKey(redis, environmentId);
+    return {
+      bench: { stores, topicPrefix, database, environmentId, accessKey, environment, serviceEnvironment },
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function toBenchDatabase(redisUrl: string): string {
+  const url = new URL(redisUrl);
+  url.pathname = `/${REDIS_DATABASE}`;
+  return url.href;
 }
 
 function environmentOf(stores: BenchStores, names: { topicPrefix: string; database: string }): Record<string, string> {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startStack } from '@playline/infra/local';
+import { type StackFile, securitySettings, startStack } from '@playline/infra/local';
 
 /** Addresses of the stores that figures are taken on; the same shape as `PLAYLINE_TEST_STORES`. */
 export interface BenchStores {
@@ -9,18 +9,33 @@ export interface BenchStores {
   redis: string;
   clickhouse: { url: string; user: string; password: string };
   registry: string;
+  /** Settings of the processes under measurement where these stand behind TLS and logins; the measures do without. */
+  secured?: Readonly<Record<string, string>>;
 }
 
 /** The stores of a run: those that `PLAYLINE_TEST_STORES` names, else a local stack of this run's own. */
-export async function openStores(): Promise<BenchStores & { close(): Promise<void> }> {
+/** @param withTls the processes under measurement reach the stores of a local stack by TLS and with a login */
+export async function openStores(withTls = false): Promise<BenchStores & { close(): Promise<void> }> {
   const given = process.env.PLAYLINE_TEST_STORES;
+  if (withTls && given) throw new Error('--tls needs a stack of its own: leave PLAYLINE_TEST_STORES out');
   if (given !== undefined && given !== '') return { ...(JSON.parse(given) as BenchStores), close: async () => {} };
   const directory = mkdtempSync(join(tmpdir(), 'playline-bench-'));
-  const stack = await startStack({ directory, services: [], say: (line) => console.error(line) });
+  const stack = await startStack({ directory, services: [], security: withTls, say: (line) => console.error(line) });
   const close = async () => {
     await stack.stop();
     rmSync(directory, { recursive: true, force: true });
   };
-  const { kafka, redis, clickhouse, registry } = stack.file;
-  return { kafka, redis, clickhouse, registry, close };
+  const { kafka, redis, clickhouse, registry } = stack.inside;
+  return { kafka, redis, clickhouse, registry, ...securedOf(stack.file), close };
+}
+
+function securedOf({ security, ...file }: StackFile): Pick<BenchStores, 'secured'> {
+  if (security === undefined) return {};
+  const addresses = {
+    KAFKA_BROKERS: file.kafka.join(','),
+    REDIS_URL: file.redis,
+    CLICKHOUSE_URL: file.clickhouse.url,
+    SCHEMA_REGISTRY_URL: file.registry,
+  };
+  return { secured: { ...addresses, ...securitySettings(security) } };
 }

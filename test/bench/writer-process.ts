@@ -6,7 +6,7 @@ import { type Measured, openService, waitUntilReady } from './processes.ts';
 export async function openWriter(bench: Bench): Promise<Measured> {
   const adminPort = await findFreePort();
   const writer = openService('event-writer', {
-    ...bench.environment,
+    ...bench.serviceEnvironment,
     CONSUMER_GROUP: `${bench.topicPrefix}event-writer`,
     ADMIN_PORT: String(adminPort),
   });

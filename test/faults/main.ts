@@ -87,6 +87,7 @@ function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Pick<Wr
     try {
       const end = await runTrial(world, scenario, seed);
       await verify(world);
+      if (scenario.replacesLog) await world.renew();
       return addSeed(row, seed, end);
     } catch (error) {
       addFailure(row, seed, error);

@@ -44,7 +44,8 @@ export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scen
       if (inDoubt) await world.renew();
       inDoubt = true;
       const { reached } = await runTrial(world, scenario, seed);
-      inDoubt = false;
+      if (scenario.replacesLog) await verify(world);
+      inDoubt = scenario.replacesLog === true;
       if (hasStruck(reached)) return;
       notReached.push(`seed ${seed}: ${toWords(reached)}`);
     }

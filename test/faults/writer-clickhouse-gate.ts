@@ -20,6 +20,8 @@ export interface ClickHouseGate {
   /** What the process is told instead of the engine's address. */
   readonly url: string;
   watch: InsertWatch;
+  /** Settings of the engine that inserts get on their way, such as a limit of memory. */
+  insertSettings: Readonly<Record<string, string>>;
   /** While true, connections are broken off as soon as they are made. */
   down: boolean;
   /** Inserts that have reached the gate and are not answered. */
@@ -57,6 +59,7 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   const gate: ClickHouseGate = {
     url: `http://127.0.0.1:${port}`,
     watch: {},
+    insertSettings: {},
     get inFlight() {
       return inFlight;
     },
@@ -94,7 +97,8 @@ async function forward({ incoming, outgoing, target, gate }: Passage): Promise<v
   const token = tokenOf(incoming);
   const watch = token !== null ? gate.watch : {};
   await watch.arrived?.(token ?? '');
-  const answer = await ask(new URL(target), { incoming, body, sent: watch.sent });
+  const path = token === null ? (incoming.url ?? '/') : withSettings(incoming.url ?? '/', gate.insertSettings);
+  const answer = await ask(new URL(target), { incoming, path, body, sent: watch.sent });
   if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
     return;
@@ -103,8 +107,14 @@ async function forward({ incoming, outgoing, target, gate }: Passage): Promise<v
   outgoing.end(answer.body);
 }
 
+function withSettings(path: string, settings: Readonly<Record<string, string>>): string {
+  const more = new URLSearchParams(settings).toString();
+  return more === '' ? path : `${path}&${more}`;
+}
+
 interface Question {
   incoming: IncomingMessage;
+  path: string;
   body: Buffer;
   sent: InsertWatch['sent'] | undefined;
 }
@@ -114,7 +124,7 @@ function ask(
   target: URL,
   question: Question,
 ): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
-  const { incoming, body, sent } = question;
+  const { incoming, path, body, sent } = question;
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };
   return new Promise((resolve, reject) => {
@@ -123,7 +133,7 @@ function ask(
       hostname,
       port,
       method: incoming.method,
-      path: incoming.url ?? '/',
+      path,
       headers,
       agent: false,
     });

@@ -12,10 +12,16 @@ const MESSAGES = 300;
 /** The engine's number for it. */
 const TOO_MANY_PARTS = 252;
 
-const retriesOf = async (writer: GatedProcess) => sumOf(await writer.metrics(), 'stream_retries_total', 'step="write"');
+export const retriesOf = async (writer: GatedProcess) =>
+  sumOf(await writer.metrics(), 'stream_retries_total', 'step="write"');
 
-async function withWriter(rig: WriterRig, work: (writer: GatedProcess) => Promise<Reached>): Promise<Reached> {
-  const writer = await rig.startWriter({ BLOCK_ROWS_MAX: '40' });
+/** Runs a writer through `work`, and asserts that it has lived through it and that every record is stored once. */
+export async function withWriter(
+  rig: WriterRig,
+  work: (writer: GatedProcess) => Promise<Reached>,
+  settings: Record<string, string> = { BLOCK_ROWS_MAX: '40' },
+): Promise<Reached> {
+  const writer = await rig.startWriter(settings);
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
     const reached = await work(writer);

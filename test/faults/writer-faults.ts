@@ -6,10 +6,22 @@ import { assertExact, assertSame } from './writer-exact.ts';
 import { freezeWriter } from './writer-freeze.ts';
 import { overloadPartition } from './writer-hot.ts';
 import { createKillRun, planKill } from './writer-kill.ts';
+import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
 import { poisonWriter } from './writer-poison.ts';
 import { rebalanceWriters } from './writer-rebalance.ts';
 import { replayLetters } from './writer-replay.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
+import {
+  ENGINE_MEMORY_BYTES,
+  exhaustMemory,
+  fillDisk,
+  losePart,
+  mountSmallDisk,
+  refuseLargeBlocks,
+  rotatePassword,
+  type StarvedRig,
+  stopEngineGracefully,
+} from './writer-starved-engine.ts';
 
 /** A fault of the writer, tried on topics and tables of its own. */
 interface WriterFault {
@@ -18,8 +30,29 @@ interface WriterFault {
   readonly partitions: number;
   /** Each seed begins with empty topics: it counts everything there is. */
   readonly isAlone?: boolean;
+  /** It stops, starves or fills the engine, and so has one of its own. */
+  readonly engine?: OwnEngineOptions;
   /** @returns what one seed does, and comes to; it throws when the end is not as promised */
-  open(rig: WriterRig, options: WriterFaultOptions): (seed: number) => Promise<Reached>;
+  open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
+}
+
+/** A fault of the engine itself, tried on an engine of its own. */
+function onOwnEngine(
+  tried: string,
+  engine: OwnEngineOptions,
+  run: (rig: StarvedRig, seed: number) => Promise<Reached>,
+): WriterFault {
+  // Opened by the trial before the rig, which it hands over: this only says what runs on it.
+  return {
+    fault: 5,
+    tried,
+    partitions: 2,
+    engine,
+    open:
+      (rig, { engine }) =>
+      (seed) =>
+        run({ rig, engine: engine! }, seed),
+  };
 }
 
 export interface WriterFaultOptions {
@@ -78,6 +111,17 @@ const FAULTS: readonly WriterFault[] = [
     open: (rig) => (seed) => loseAnswers(rig, seed),
   },
   {
+    fault: 5,
+    tried: 'blocks too large for the memory that an insert may have',
+    partitions: 2,
+    open: (rig) => (seed) => refuseLargeBlocks(rig, seed),
+  },
+  onOwnEngine('ClickHouse asked to end under load, started again', {}, stopEngineGracefully),
+  onOwnEngine('analysts take all memory of the server', { memoryMaxBytes: ENGINE_MEMORY_BYTES }, exhaustMemory),
+  onOwnEngine('the disk of ClickHouse is full', { prepareData: mountSmallDisk }, fillDisk),
+  onOwnEngine('the password of the writer changed and changed back', {}, rotatePassword),
+  onOwnEngine('ClickHouse remembers the token of an insert and has lost its rows', {}, losePart),
+  {
     fault: 8,
     tried: 'records that cannot be read, writer SIGKILL among them',
     partitions: 2,
@@ -125,6 +169,7 @@ export function createWriterTrials(
 
 interface OpenedRig {
   readonly rig: WriterRig;
+  readonly engine: OwnEngine | null;
   readonly run: (seed: number) => Promise<Reached>;
   readonly seen: { records: number; rows: number };
 }
@@ -134,14 +179,20 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
   let opened: OpenedRig | null = null;
   const open = async () => {
     const { partitions } = fault;
-    const rig = await openWriterRig(stores, { partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
-    opened = { rig, run: fault.open(rig, options), seen: { records: 0, rows: 0 } };
+    const engine = fault.engine === undefined ? null : await openOwnEngine(fault.engine);
+    const own = engine === null ? stores : { ...stores, clickhouse: engine.address };
+    const rig = await openWriterRig(own, { partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
+    opened = { rig, engine, run: fault.open(rig, { ...options, engine }), seen: { records: 0, rows: 0 } };
     return opened;
   };
   const close = async () => {
-    const { rig } = opened ?? {};
+    const { rig, engine } = opened ?? {};
     opened = null;
-    await rig?.close();
+    try {
+      await rig?.close();
+    } finally {
+      await engine?.close();
+    }
   };
   const run = async (seed: number) => {
     const { rig, run, seen } = opened ?? (await open());

@@ -3,6 +3,7 @@ import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playlin
 import { messageRecordOf, openOwnStores, type Stores, until } from '@playline/testkit';
 import { openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { createOperate } from '../../services/operator/src/test/operate.ts';
+import { SMALL_BLOCKS } from './small-blocks.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
 /** Topics and a database of their own in real stores, writers behind gates, and the count of what they stored. */
@@ -128,6 +129,7 @@ async function openBase(stores: Stores, options: WriterRigOptions) {
       CONSUMER_GROUP: group,
       SESSION_TIMEOUT_MS: String(sessionTimeoutMs),
       BLOCK_AGE_MAX_MS: '50',
+      ...SMALL_BLOCKS,
     },
     drop: own.close,
   };

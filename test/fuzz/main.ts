@@ -1,16 +1,19 @@
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import { createRandom } from '../../services/gateway/src/scan/fuzz-bodies.ts';
 import { openStores } from '../bench/stores.ts';
 import { startGateway } from '../conformance/gateway.ts';
+import { RATIO_MAX, searchCosts } from './cost/search.ts';
 import { FUZZ_SETTINGS, runFuzz } from './run.ts';
 import { provideSchemathesis, runSchemathesis } from './schemathesis.ts';
 
 const SEED_MAX = 2 ** 31;
 
-/** Half of the time for each of the two, on one gateway with stores of its own. */
+/** The same part of the time for each of the three; the last two on one gateway with stores of its own. */
 async function fuzz(minutes: number, seed: number): Promise<boolean> {
   const missing = await provideSchemathesis();
-  const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 2 : 1)));
+  const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 3 : 2)));
+  const isCheap = await findDearest(seconds, seed);
   const stores = await openStores();
   // Ended from outside: the stores are processes of this one and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -24,13 +27,29 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
       const { faults, missing: lost, repeated, unwanted } = report;
       const isSound = faults.length + lost.length + repeated.length + unwanted.length === 0;
       if (missing !== null) console.error(`schemathesis was NOT run: ${missing}`);
-      return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isSound;
+      return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isSound && isCheap;
     } finally {
       await gateway.close();
     }
   } finally {
     await stores.close();
   }
+}
+
+/** Searches for the dearest body. @returns false when one costs too much, or too little is charged for one */
+async function findDearest(seconds: number, seed: number): Promise<boolean> {
+  console.error(`searching for the dearest body for ${seconds} s, seed ${seed}`);
+  const endAt = performance.now() + seconds * 1000;
+  const { bodies, dearest, undercharged } = await searchCosts({
+    random: createRandom(seed),
+    goesOn: () => performance.now() < endAt,
+  });
+  const worst = dearest[0]?.ratio ?? Number.NaN;
+  console.log(JSON.stringify({ bodies, dearest, undercharged }, null, 2));
+  console.error(
+    `the dearest of ${bodies} bodies costs ${worst} times an honest one of its size; ${RATIO_MAX} is allowed`,
+  );
+  return worst <= RATIO_MAX && undercharged.length === 0;
 }
 
 const { values } = parseArgs({

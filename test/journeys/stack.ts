@@ -1,11 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type KeyPair, type StackFile, startStack } from '@playline/infra/local';
+import {
+  createStackFetch,
+  type KeyPair,
+  type Stack,
+  type StackFile,
+  type StackOptions,
+  startStack,
+} from '@playline/infra/local';
 import { testStackFolder, until } from '@playline/testkit';
 
 /** A whole pipeline of its own: every store and every service as a process, in a folder that goes with the test. */
 export interface JourneyStack {
+  stack: Stack;
   /** The stack file as it stands now: process ids change when a process is started again. */
   file(): StackFile;
   keys: { production: KeyPair; development: KeyPair };
@@ -20,14 +28,15 @@ export interface JourneyStack {
   close(): Promise<void>;
 }
 
-export async function startJourneyStack(): Promise<JourneyStack> {
+export async function startJourneyStack(options: StackOptions = {}): Promise<JourneyStack> {
   const folder = testStackFolder('journey');
-  const stack = await startStack({ directory: folder });
+  const stack = await startStack({ ...options, directory: folder });
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
   const file = (): StackFile => read('stack.json');
   const { keys, clickhouse } = file();
   if (keys === undefined) throw new Error('the stack has no demo keys');
   return {
+    stack,
     folder,
     file,
     close: async () => {
@@ -36,7 +45,7 @@ export async function startJourneyStack(): Promise<JourneyStack> {
     },
     keys,
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
-    query: (sql) => query(file().clickhouse, sql),
+    query: (sql) => query(file().clickhouse, sql, file().security?.caFile),
     post: async (messages, headers = {}) => {
       const response = await fetch(`${file().gateway}/v1/audience/messages`, {
         method: 'POST',
@@ -54,12 +63,14 @@ export async function startJourneyStack(): Promise<JourneyStack> {
 
 type Engine = StackFile['clickhouse'];
 
-export async function query<T>(engine: Engine, sql: string): Promise<T[]> {
+/** @param caFile authority of an engine behind TLS */
+export async function query<T>(engine: Engine, sql: string, caFile?: string): Promise<T[]> {
+  const ask = caFile === undefined ? fetch : createStackFetch(caFile);
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);
   url.searchParams.set('default_format', 'JSONEachRow');
   const headers = { 'x-clickhouse-user': engine.user, 'x-clickhouse-key': engine.password };
-  const response = await fetch(url, { method: 'POST', headers, body: sql });
+  const response = await ask(url, { method: 'POST', headers, body: sql });
   const text = await response.text();
   if (!response.ok) throw new Error(text);
   return text === ''

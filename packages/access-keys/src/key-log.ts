@@ -2,9 +2,13 @@ import { accessKeyCodec, createRecordReader, frameRecord, type SchemaSource } fr
 import type { KeyRecord } from './key-store.ts';
 
 /** The truth about keys: every change of every key, compacted to the last record of each. */
-export interface KeyLog {
+export interface KeyLog extends KeyLogReader {
   /** Appends all in one send. Resolves when every in-sync replica has them. @throws when that is not certain */
   append(records: readonly KeyRecord[]): Promise<void>;
+}
+
+/** The log for whoever changes nothing. */
+export interface KeyLogReader {
   /** The present record of every key, in no order. @throws when the log cannot be read to its end */
   readAll(): Promise<KeyRecord[]>;
 }
@@ -16,19 +20,36 @@ export interface KeyBytes {
 }
 
 /** What carries the bytes, and where the schemas are. */
-export interface KeyLogParts {
+export interface KeyLogParts extends KeyLogReaderParts {
   /** Id under which `accessKeyCodec.schema` is registered. */
   schemaId: number;
-  /** Texts of registered schemas: records may be of another release. */
-  schemaOf: SchemaSource;
   /** Publishes with acks=all; one call is one send. */
   send(records: readonly { key: Buffer; value: Buffer }[]): Promise<void>;
+}
+
+export interface KeyLogReaderParts {
+  /** Texts of registered schemas: records may be of another release. */
+  schemaOf: SchemaSource;
   /** The topic from its first record to its present end; of one partition in the order of the log. */
   read(): Promise<readonly KeyBytes[]>;
 }
 
 /** The log in `access.keys.v1`: keyed by key id, values in the Confluent frame. */
-export function createKeyLog({ schemaId, schemaOf, send, read }: KeyLogParts): KeyLog {
+export function createKeyLog({ schemaId, send, ...parts }: KeyLogParts): KeyLog {
+  return {
+    ...createKeyLogReader(parts),
+    append: (records) =>
+      send(
+        records.map((record) => ({
+          key: Buffer.from(record.keyId),
+          value: frameRecord(schemaId, accessKeyCodec.encode(record)),
+        })),
+      ),
+  };
+}
+
+/** Reads the log in `access.keys.v1`; a schema is asked for once. */
+export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLogReader {
   const readValue = createRecordReader({ schemaOf, createReader: accessKeyCodec.decoderOf });
   const decode = async (value: Buffer): Promise<KeyRecord> => {
     const read = await readValue(value);
@@ -37,13 +58,6 @@ export function createKeyLog({ schemaId, schemaOf, send, read }: KeyLogParts): K
     return toKeyRecord(read.record);
   };
   return {
-    append: (records) =>
-      send(
-        records.map((record) => ({
-          key: Buffer.from(record.keyId),
-          value: frameRecord(schemaId, accessKeyCodec.encode(record)),
-        })),
-      ),
     readAll: async () => {
       const byKeyId = new Map<string, KeyRecord>();
       for (const { value } of await read()) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { KeyRecord, KeyView } from './key-store.ts';
+import { IncompleteViewFault, type KeyRecord, type KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
@@ -101,7 +101,7 @@ describe.each([
   it('ends what the log has ended, and gives its place to the live one', async () => {
     const { store, wanted, record, ended } = await setUp();
     const successor = another(record);
-    await store.restore([successor, ended], []);
+    await store.restore([successor, ended], [], (await store.standing()).run);
     expect(await store.find(record.hash)).toEqual(ended);
     expect(await store.findLive(wanted.environmentId, wanted.kind)).toEqual(successor);
     expect(await store.list(wanted.projectId)).toEqual([ended, successor]);
@@ -110,7 +110,7 @@ describe.each([
   it('never brings an ended key back to life', async () => {
     const { store, wanted, record } = await setUp();
     const ended = await revokeKey({ store }, wanted);
-    await store.restore([record], []);
+    await store.restore([record], [], (await store.standing()).run);
     expect(await store.find(record.hash)).toEqual(ended);
     expect(await store.findLive(wanted.environmentId, wanted.kind)).toBeNull();
   });
@@ -119,7 +119,7 @@ describe.each([
     const { store, wanted, record } = await setUp();
     const known = another(record);
     expect(await store.hashes()).toContain(record.hash);
-    await store.restore([known], [record.hash]);
+    await store.restore([known], [record.hash], (await store.standing()).run);
     expect(await store.find(record.hash)).toBeNull();
     expect(await store.findLive(wanted.environmentId, wanted.kind)).toEqual(known);
     expect(await store.list(wanted.projectId)).toEqual([known]);
@@ -157,8 +157,30 @@ describe('openRedisKeyStore', () => {
     await redis.del(await redis.keys(`${own}*`));
     redis.disconnect();
     await expect(store.find(record.hash)).rejects.toThrow('lost the keys');
-    await store.restore([record], []);
+    await store.restore([record], [], (await store.standing()).run);
     expect(await store.find(record.hash)).toEqual(record);
+  });
+
+  it('calls no key live or unknown in a new run of Redis until the log has been brought in, and an ended one ended', async () => {
+    const own = `${namespace}restarted:`;
+    const store = await openRedisKeyStore({ url: testStores().redis, namespace: own });
+    opened.push(store);
+    const context = { store, prefix };
+    const [live, ended] = [await createKey(context, newKey()), await createKey(context, newKey())];
+    await revokeKey(context, ended.record);
+    const { run } = await store.standing();
+    const redis = new Redis(testStores().redis);
+    await redis.set(`${own}k:complete`, 'the run before');
+    expect(await store.standing()).toEqual({ run, completeIn: 'the run before' });
+    expect(await store.isComplete()).toBe(false);
+    for (const hash of [live.record.hash, hashKey('any')])
+      await expect(store.find(hash)).rejects.toThrow(IncompleteViewFault);
+    expect(await store.find(ended.record.hash)).toMatchObject({ revokedAt: expect.any(Number) });
+    await expect(store.restore([], [], 'the run before')).rejects.toThrow('started anew');
+    await expect(store.find(live.record.hash)).rejects.toThrow(IncompleteViewFault);
+    await store.restore([], [], run);
+    expect(await store.find(live.record.hash)).toEqual(live.record);
+    redis.disconnect();
   });
 
   it('fails a look-up at once while Redis is away instead of queueing it', async () => {

@@ -34,20 +34,38 @@ export interface KeyStore {
   list(projectId: string): Promise<KeyRecord[]>;
 }
 
+/** A run of a store lasts from its start, or its promotion in a failover, to the next one. */
+export interface ViewStanding {
+  /** Names the present run. */
+  readonly run: string;
+  /** The run in which the view was complete last; null when it never was, or has lost that too. */
+  readonly completeIn: string | null;
+}
+
 /** A key store that is only a view of the log: it can be made anew from it. */
 export interface KeyView extends KeyStore {
   /**
-   * False when the view never had the keys or has lost them. Until it is rebuilt `find` throws instead of calling a key
-   * unknown: clients throw away what they are refused with a 401.
+   * False when the view never had the keys, has lost them, or was started since it last had them all, which may have
+   * cost it the last changes. Until it is complete again `find` throws `IncompleteViewFault`: instead of calling a key
+   * unknown, because clients throw away what they are refused with a 401, and instead of calling one live, because it
+   * may have been ended. A key that has ended is told: it never lives again.
    */
   isComplete(): Promise<boolean>;
+  standing(): Promise<ViewStanding>;
   /** Hashes of all records. */
   hashes(): Promise<string[]>;
   /**
    * Brings in the records of the log, takes the strangers out, and is complete from then on. An ended record stays
    * ended: the change may be younger than the reading of the log.
+   * @param run the run before the log was read
+   * @throws Error when that run is over: what was brought in may be lost again
    */
-  restore(records: readonly KeyRecord[], strangers: readonly string[]): Promise<void>;
+  restore(records: readonly KeyRecord[], strangers: readonly string[], run: string): Promise<void>;
   /** Runs `work` while nobody else runs theirs, in any process; waits for its turn. @throws when the view cannot say */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** The view may lack changes that were made: whoever has the log brings them in. */
+export class IncompleteViewFault extends Error {
+  override readonly name = 'IncompleteViewFault';
 }

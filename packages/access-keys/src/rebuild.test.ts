@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KeyLog } from './key-log.ts';
-import type { KeyRecord, KeyView } from './key-store.ts';
+import type { KeyRecord, KeyView, ViewStanding } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createLoggedKeyStore, KeyViewFault } from './logged-key-store.ts';
 import { createMemoryKeyLog, createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
-import { KeyLogLost, rebuildKeys } from './rebuild.ts';
+import { catchUpKeys, KeyLogLost, rebuildKeys } from './rebuild.ts';
 
 const prefix = 'svcapik';
 const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'secret' };
@@ -140,5 +140,65 @@ describe('rebuildKeys', () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe('catchUpKeys', () => {
+  /** A view as it stands after its store was started anew. */
+  function startAnew(view: KeyView, completeIn: string | null = 'the run before') {
+    let standing: ViewStanding = { run: 'this run', completeIn };
+    const restored: (readonly KeyRecord[])[] = [];
+    const anew: KeyView = {
+      ...view,
+      isComplete: async () => standing.completeIn === standing.run,
+      standing: async () => standing,
+      restore: async (records, strangers, run) => {
+        await view.restore(records, strangers, run);
+        expect(strangers).toEqual([]);
+        restored.push(records);
+        standing = { run, completeIn: run };
+      },
+    };
+    return { anew, restored };
+  }
+
+  it('ends what the log ended, brings in what it added, and does so once for all processes', async () => {
+    const { log, context } = setUp();
+    const first = await createKey(context, wanted);
+    // What a store has that lost everything behind the first key.
+    const old = createMemoryKeyStore();
+    await old.replace(null, first.record);
+    const second = await refreshKey(context, wanted);
+    const { anew, restored } = startAnew(old);
+    expect(await Promise.all([catchUpKeys(anew, log), catchUpKeys(anew, log)])).toEqual([2, null]);
+    expect(restored).toHaveLength(1);
+    expect((await anew.find(first.record.hash))?.revokedAt).not.toBeNull();
+    expect(await anew.findLive(wanted.environmentId, wanted.kind)).toEqual(second.record);
+  });
+
+  it('takes nothing out and writes nothing to the log, and of second live keys brings in the newest alone', async () => {
+    const { view, log, context } = setUp();
+    await createKey(context, wanted);
+    const stranger = await createKey({ store: view, prefix }, { ...wanted, kind: 'publishable' });
+    const killed = { store: createLoggedKeyStore(dying(view), log), prefix };
+    await expect(refreshKey(killed, wanted)).rejects.toThrow(KeyViewFault);
+    const orphan = log.appended.at(-1)!;
+    const shown = await refreshKey(context, wanted);
+    const appended = log.appended.length;
+    const { anew } = startAnew(view);
+    await catchUpKeys(anew, log);
+    expect(log.appended).toHaveLength(appended);
+    expect(await anew.find(stranger.record.hash)).toEqual(stranger.record);
+    expect(await anew.find(orphan.hash)).toBeNull();
+    expect(await anew.findLive(wanted.environmentId, wanted.kind)).toEqual(shown.record);
+  });
+
+  it('leaves a view in use whose log is empty, and one that never had a key in doubt', async () => {
+    const { view, log } = setUp();
+    const [used, fresh] = [startAnew(view), startAnew(createMemoryKeyStore(), null)];
+    expect(await catchUpKeys(used.anew, log)).toBe(0);
+    expect(await used.anew.isComplete()).toBe(true);
+    expect(await catchUpKeys(fresh.anew, log)).toBeNull();
+    expect(await fresh.anew.isComplete()).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-import type { KeyLog } from './key-log.ts';
+import type { KeyLog, KeyLogReader } from './key-log.ts';
 import type { KeyRecord, KeyView } from './key-store.ts';
 
 /** What a rebuild found and did. */
@@ -28,6 +28,7 @@ export function rebuildKeys(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
 
 /** `rebuildKeys` for whoever has the turn already. */
 export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
+  const { run } = await view.standing();
   // Before the log: every change is in the log first, so a key seen here and missing there is nobody's.
   const seen = await view.hashes();
   const logged = await log.readAll();
@@ -40,9 +41,32 @@ export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebu
   if (ended.length > 0) await log.append(ended);
   const known = new Set(logged.map(({ hash }) => hash));
   const strangers = seen.filter((hash) => !known.has(hash));
-  await view.restore(records, strangers);
+  await view.restore(records, strangers, run);
   const live = records.filter(({ revokedAt }) => revokedAt === null).length;
   return { keys: records.length, live, removed: strangers.length, ended: ended.length };
+}
+
+/**
+ * Brings into a view that is not complete what the log has and it may have lost: after each start of the store, by
+ * itself. Only what is certain is done, because nobody looks on: nothing is taken out of the view and nothing is written
+ * to the log; of second live keys only the one that a rebuild would keep comes in.
+ *
+ * The whole log is read: it is compacted, so there is one record a key, and a place to go on from would save nothing.
+ * @returns the number of keys brought in; null when another process was first, and when neither log nor view has ever
+ *   had a key, which says nothing about keys that callers have. An empty log beside a view that was complete brings
+ *   nothing in and leaves the view in use
+ */
+export function catchUpKeys(view: KeyView, log: KeyLogReader): Promise<number | null> {
+  return view.exclusive(async () => {
+    const { run, completeIn } = await view.standing();
+    if (completeIn === run) return null;
+    const logged = await log.readAll();
+    if (logged.length === 0 && completeIn === null) return null;
+    const surplus = await findSurplus(view, logged);
+    const records = logged.filter((record) => !surplus.has(record));
+    await view.restore(records, [], run);
+    return records.length;
+  });
 }
 
 /**

@@ -1,2 +1,3 @@
+export * from './catch-up.ts';
 export * from './rebuild.ts';
 export * from './store.ts';

@@ -31,6 +31,7 @@ async function openRedis(): Promise<Harness> {
   const stores = [await open(), await open()] as const;
   for (const store of stores) closing.push(store.close);
   await redis.set(`${namespace}identity:epoch`, 'test');
+  await stores[0].markCurrent((await stores[0].standing()).run, new Map());
   return {
     stores,
     // As the identity graph writes it.

@@ -44,15 +44,40 @@ export interface ConsentStore {
   apply(change: PlacedConsent): Promise<ApplyOutcome>;
   /**
    * What the identity has chosen; null when nothing.
-   * @throws MissingEpochFault, because an empty store would answer that nobody has chosen anything
+   * @throws MissingEpochFault, because an empty store would answer that nobody has chosen anything; LaggingStoreFault
+   *   because a store that was started anew may answer with an older choice
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
   /** As `apply` for each change, and also while there is no epoch: for rebuilds. */
   load(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
   /** Erasure: forgets what these identities have chosen. Fence them first, else a change on its way comes back. */
   forget(environmentId: string, identityKeys: readonly Buffer[]): Promise<void>;
+  standing(): Promise<ConsentStanding>;
+  /**
+   * The store has everything of the log up to `ends` (by partition, the offset behind the last).
+   * @returns false, and changes nothing, when `run` is over: what was applied in it may be lost again
+   */
+  markCurrent(run: string, ends: ReadonlyMap<number, number>): Promise<boolean>;
   ready(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** Where the store stands to its log. A run of it lasts from its start, or its promotion in a failover, to the next. */
+export interface ConsentStanding {
+  /** Names the present run. */
+  readonly run: string;
+  /** False from the start of a run until somebody has brought in what the one before may have lost. */
+  readonly isCurrent: boolean;
+  /** By partition, the greatest offset applied while the store was current: written in one step with the consent. */
+  readonly applied: ReadonlyMap<number, number>;
+}
+
+/** The store was started anew and may lack the changes that it was given last. */
+export class LaggingStoreFault extends Error {
+  override readonly name = 'LaggingStoreFault';
+  constructor() {
+    super('the consent store was started anew and may lack the last changes: they are brought in from the log');
+  }
 }
 
 /** The store has no epoch: it has lost its content or is half rebuilt. */

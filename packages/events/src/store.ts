@@ -8,6 +8,12 @@ export const EVENT_TABLES = [
 ] as const;
 export type EventTable = (typeof EVENT_TABLES)[number];
 
+/**
+ * Tables whose rows name their place in the log. `identity_overrides` does not: the place of the decision is its version,
+ * so a row written twice is one row at once.
+ */
+export type OffsetTable = Exclude<EventTable, 'identity_overrides'>;
+
 /** Rows of one block for one table. */
 export interface BlockInsert {
   table: EventTable;
@@ -25,24 +31,43 @@ export interface OffsetRange {
   end: number;
 }
 
+/** A question for rows that may stand. */
+export interface StoredQuestion extends OffsetRange {
+  /** RowBinary, at least one: what they hold of time and key bounds what is read. Only their offsets are told. */
+  rows: readonly Buffer[];
+}
+
 /** Where events, decisions about identities, consents and rejections are kept for analysts. */
 export interface EventStore {
-  /** Stores the block once, however often it is called with the same token. @throws StoreFault */
+  /**
+   * Stores the block once, however often it is called with the same token. Resolves also when the store remembers the
+   * token without its rows, after a crash between the two: of a block that was tried before, ask `storedOffsets`.
+   * @throws StoreFault
+   */
   insert(block: BlockInsert): Promise<void>;
-  /** Which offsets of a range have a row. For intents so old that the store may have forgotten the token. @throws StoreFault */
-  storedOffsets(table: EventTable, range: OffsetRange): Promise<ReadonlySet<number>>;
-  /** True when the store answers. */
+  /** Which offsets have a row. Reads no more than what these rows' times and keys allow. @throws StoreFault */
+  storedOffsets(table: OffsetTable, question: StoredQuestion): Promise<ReadonlySet<number>>;
+  /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** A fault of the store. Whether trying again helps is decided where the fault is born. */
+/**
+ * What helps after a fault: trying again, for ever; trying again, and fewer rows at a time; or nothing that the store
+ * does by itself, since it does not know the table or the column, or cannot read the rows.
+ */
+export type FaultKind = 'passing' | 'oversize' | 'final';
+
+/** A fault of the store. What helps is decided where the fault is born. */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
-  readonly retryable: boolean;
+  readonly kind: FaultKind;
+  /** The store's own name of what went wrong, or the network's: few, so fit for a label. */
+  readonly code: string;
 
-  constructor(message: string, options: { retryable: boolean; cause?: unknown }) {
-    super(message, { cause: options.cause });
-    this.retryable = options.retryable;
+  constructor(message: string, options: { kind: FaultKind; code: string }) {
+    super(message);
+    this.kind = options.kind;
+    this.code = options.code;
   }
 }

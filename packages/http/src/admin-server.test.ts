@@ -5,10 +5,10 @@ import { type AdminServerOptions, openAdminServer } from './admin-server.ts';
 let close = async (): Promise<void> => {};
 afterEach(() => close());
 
-async function open(ready: AdminServerOptions['ready']): Promise<string> {
+async function open(ready: AdminServerOptions['ready'], reasons?: AdminServerOptions['reasons']): Promise<string> {
   const metrics = createMetrics('test');
   metrics.counter('seen_total', 'seen').inc(2);
-  const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics });
+  const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, reasons, metrics });
   close = async () => server.close();
   return `http://127.0.0.1:${server.port}`;
 }
@@ -24,6 +24,22 @@ describe('openAdminServer', () => {
     const answer = await fetch(`${url}/readyz`);
     expect(answer.status).toBe(503);
     expect(await answer.json()).toEqual({ ready: false, notReady: ['broker', 'keys'] });
+  });
+
+  it('says why a store cannot be used while it is not ready, and nothing of it once it is', async () => {
+    let isReady = false;
+    const url = await open(
+      () => ({ broker: isReady }),
+      () => ({ Kafka: 'Kafka does not answer' }),
+    );
+    const answer = async () => (await fetch(`${url}/readyz`)).json();
+    expect(await answer()).toEqual({
+      ready: false,
+      notReady: ['broker'],
+      reasons: { Kafka: 'Kafka does not answer' },
+    });
+    isReady = true;
+    expect(await answer()).toEqual({ ready: true, notReady: [] });
   });
 
   it('is ready when everything is', async () => {

@@ -199,6 +199,16 @@ describe.each([
     expect(await graph.digest(scenario.environmentId)).toBe(digest);
   });
 
+  it('keeps the batch that was noted of each partition and generation, beside what is applied of it', async () => {
+    const source = { generation: 0, partition: 3 };
+    expect(await graph.readMark(source)).toBeNull();
+    await graph.noteMark(source, '[1,2,3]');
+    await graph.noteMark({ ...source, generation: 1 }, '[4,5,6]');
+    expect(await graph.readMark(source)).toBe('[1,2,3]');
+    expect(await graph.lastApplied(source)).toBe(-1);
+    expect(await graph.readMark({ ...source, partition: 4 })).toBeNull();
+  });
+
   it('takes the same offset of another partition or generation for another fact', async () => {
     const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
     const block = { generation: 0, partition: 0, after: -1, through: fact.offset, facts: [fact] };

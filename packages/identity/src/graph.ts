@@ -76,6 +76,13 @@ export interface IdentityGraph {
   apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
   /** Last offset applied of a partition, -1 when none. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
+  /**
+   * Remembers which batch of the log holds the last of the facts about to be applied, as its log names it. Must come
+   * before they are applied: whoever applies from the partition later can tell that its log is still the same.
+   */
+  noteMark(source: LinkSourcePartition, mark: string): Promise<void>;
+  /** What was noted last; null when nothing was. */
+  readMark(source: LinkSourcePartition): Promise<string | null>;
   /** Forgets recorded decisions up to an offset: they are acknowledged and the offset is committed. */
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
   /** Person key of an identity; null while it is linked to nobody. */

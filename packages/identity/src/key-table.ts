@@ -37,17 +37,18 @@ export class KeyTable {
   /** 0 for an empty slot. */
   readonly #lengths = new Uint8Array(SLOTS);
   readonly #hashes = new Int32Array(SLOTS);
-  readonly #keys: (Buffer | undefined)[] = new Array(SLOTS).fill(undefined);
+  /** Bytes, not buffers: so many objects that live for a while would have to be collected as old ones. */
+  readonly #keys = Buffer.allocUnsafeSlow(SLOTS * IDENTITY_KEY_BYTES);
   /** The way of each set that the next text takes. */
   readonly #next = new Uint8Array(SETS);
   #slab = Buffer.alloc(0);
   #slabAt = 0;
 
-  /** @param text bytes of the text, from the first to the last */
+  /** @returns a copy of the key */
   find(text: Uint8Array, hash: number): Buffer | undefined {
     const first = setOf(hash) * WAYS;
     for (let slot = first; slot < first + WAYS; slot++) {
-      if (this.#hashes[slot] === hash && this.#isText(slot, text)) return this.#keys[slot];
+      if (this.#hashes[slot] === hash && this.#isText(slot, text)) return this.#copyOf(slot);
     }
     return undefined;
   }
@@ -59,6 +60,13 @@ export class KeyTable {
     const start = slot * TEXT_BYTES_MAX;
     for (let i = 0; i < length; i++) if (texts[start + i] !== text[i]) return false;
     return true;
+  }
+
+  #copyOf(slot: number): Buffer {
+    const key = this.place();
+    const start = slot * IDENTITY_KEY_BYTES;
+    for (let i = 0; i < IDENTITY_KEY_BYTES; i++) key[i] = this.#keys[start + i]!;
+    return key;
   }
 
   /** Room for a key that nobody writes into any more once it is filled. */
@@ -82,7 +90,7 @@ export class KeyTable {
     this.#texts.set(text, slot * TEXT_BYTES_MAX);
     this.#lengths[slot] = length;
     this.#hashes[slot] = hash;
-    this.#keys[slot] = key;
+    this.#keys.set(key, slot * IDENTITY_KEY_BYTES);
   }
 }
 

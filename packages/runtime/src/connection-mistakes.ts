@@ -14,8 +14,9 @@ const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: str
   },
 };
 
+/** True also for an address that is not set: whether it must be is its own setting's business. */
 function isScheme(address: string | undefined, scheme: string): boolean {
-  return address?.toLowerCase().startsWith(`${scheme}://`) ?? false;
+  return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
 
 /**

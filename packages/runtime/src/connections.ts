@@ -59,10 +59,18 @@ function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefi
   return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as TlsOptions;
 }
 
-/** Brokers and security of every Kafka client of a service. */
-export function toKafka(config: KafkaConfig): { brokers: string[]; security: KafkaSecurity } {
+/**
+ * Brokers and security of every Kafka client of a service.
+ * @param log told when the settings show a password to the network
+ */
+export function toKafka(
+  config: KafkaConfig,
+  log?: { warn(message: string): void },
+): { brokers: string[]; security: KafkaSecurity } {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
   const sasl = mechanism && username && password ? { mechanism, username, password } : null;
+  if (mechanism === 'PLAIN' && !config.KAFKA_TLS)
+    log?.warn('KAFKA_SASL_MECHANISM is PLAIN and KAFKA_TLS is not true: the network can read the password');
   const security = { ...(config.KAFKA_TLS ? { tls: toTls(config, 'KAFKA') } : {}), ...(sasl === null ? {} : { sasl }) };
   return { brokers: config.KAFKA_BROKERS, security };
 }

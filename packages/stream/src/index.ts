@@ -16,4 +16,12 @@ export {
 export { type Finding, toFindingText } from './partitions/log-finding.ts';
 export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';
 export { isAnswer, type OffsetDecision, type ReplacedRange } from './partitions/offset-decision.ts';
+export { type StoreFoldingOptions, storeFolding } from './partitions/store-folding.ts';
+export {
+  createNameNotes,
+  type NameNotes,
+  type StoreOnceOptions,
+  storeOnce,
+  type TokenRows,
+} from './partitions/store-once.ts';
 export * from './ports.ts';

@@ -71,8 +71,6 @@ export interface GroupPartition {
 export interface GroupOffsets {
   /** Partitions of a group by topic and partition; empty when it has committed nothing. @throws Error of the brokers */
   list(groupId: string): Promise<GroupPartition[]>;
-  /** What was decided last, by partition of a topic. */
-  decisions(groupId: string, topic: string): Promise<ReadonlyMap<number, OffsetDecision>>;
   /** Leaves a decision for the group's members, who follow it within seconds. */
   decide(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<void>;
   close(): Promise<void>;

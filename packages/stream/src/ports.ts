@@ -68,10 +68,11 @@ export interface BlockName {
   readonly start: number;
   readonly end: number;
   /**
-   * Milliseconds since the block was named; absent means just now. A store forgets tokens after a while: past its safe
-   * age the store reads which offsets of the block already stand and writes only the others.
+   * True when rows of the block may have been sent to the store before, by this owner or an earlier one; absent means
+   * that nobody has. The store may then hold some of the rows, or remember the token without them: whoever writes the
+   * block reads what stands (`storeOnce`).
    */
-  readonly intentAgeMs?: number;
+  readonly triedBefore?: boolean;
   /**
    * Time of the block's first record. A topic that is made anew has the same offsets again, but not at the same time:
    * with it in the token, a store does not take the new rows for those it has.
@@ -105,7 +106,12 @@ export interface BlockBuilder {
 
 /** A fault that passes: the same work is tried again, with the partition paused meanwhile. */
 export class RetryableFault extends Error {
-  override readonly name = 'RetryableFault';
+  override readonly name: string = 'RetryableFault';
+}
+
+/** The store had no room for so many rows at once. The same work is tried again; fewer rows at a time may pass. */
+export class OversizeFault extends RetryableFault {
+  override readonly name = 'OversizeFault';
 }
 
 /** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
@@ -166,7 +172,9 @@ export interface BatchPosition {
   readonly end: number;
   /** The batch of the log in front of `end`; null when the log did not tell. */
   readonly mark: LogMark | null;
-  /** Aborted when the partition is not ours any more: stop as soon as it is safe. */
+  /** The group's committed offset: nothing before it comes again. */
+  readonly committed: number;
+  /** Aborted when the partition is not ours any more: stop as soon as it is safe. One signal an assignment. */
   readonly signal: AbortSignal;
 }
 
@@ -174,7 +182,7 @@ export interface BatchPosition {
 export interface BatchHandler {
   /**
    * Called with one batch at a time per partition, in the order of the log; the next comes when the promise resolves
-   * and the position is committed.
+   * and what may be committed is (`unfinishedFrom`).
    * @throws RetryableFault to get the same batch again after a wait; any other fault stops the partition loudly
    */
   onBatch(records: readonly StreamRecord[], position: BatchPosition): Promise<void>;
@@ -185,6 +193,12 @@ export interface BatchHandler {
   onAssign?(assigned: AssignedPartition): Promise<number>;
   /** The partition's last batch here has ended. */
   onRevoke?(topic: string, partition: number): void;
+  /**
+   * First offset whose work goes on although its batch has ended; null when there is none, which is the default. Asked when
+   * a batch has ended: then the end of the last batch before that offset is committed, and none after it. Work that ends
+   * while no batch comes is committed with the next one.
+   */
+  unfinishedFrom?(position: BatchPosition): number | null;
   /** Most records in one batch; default 1,000. */
   readonly batchRecordsMax?: number;
 }

@@ -1,6 +1,28 @@
 import { clickhouseSettings, kafkaSettings, parseConfig, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
+/**
+ * What a table remembers of the blocks it has stored: `non_replicated_deduplication_window` tokens a partition of the
+ * table. A block that was named up to ten minutes ago is written again on its token's word alone, so ten minutes of
+ * blocks must fit: 166 a second, of all writers together.
+ */
+const TOKENS = 100_000;
+const TOKEN_TRUSTED_S = 600;
+export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS / TOKEN_TRUSTED_S);
+
+/** 166 blocks a second are then 166,000 full ones' rows: four cores of the engine at what an insert and a merge cost. */
+const BLOCK_ROWS_MIN = 1_000;
+/** As many rows of 1 KiB, the usual; of the largest, 32 KiB, blocks that are full are 166 MiB a second. */
+const BLOCK_BYTES_MIN = 1024 * 1024;
+/** Blocks cut by age are four a second and topic partition: 41 partitions of one topic reach the 166. */
+const BLOCK_AGE_MIN_MS = 250;
+/**
+ * Two chances to be heard: at worst a heartbeat comes after a quarter of a session and a fetch that waits 150 ms, and
+ * the other half of it is a drain's, in which an insert of tens of milliseconds fits ten times. Brokers refuse less than
+ * their `group.min.session.timeout.ms`, 6,000 unless it is set.
+ */
+const SESSION_TIMEOUT_MIN_MS = 1_000;
+
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
@@ -12,11 +34,11 @@ export const configSchema = z.object({
   CONSUMER_GROUP: settings.text().default('event-writer'),
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port(),
-  SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
+  SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
   // One ClickHouse block an insert: above 1,048,449 rows an insert would be two blocks under one token.
-  BLOCK_ROWS_MAX: settings.integer(1, 1_000_000).default(10_000),
-  BLOCK_BYTES_MAX: settings.integer(1_024, 256 * 1024 * 1024).default(8 * 1024 * 1024),
-  BLOCK_AGE_MAX_MS: settings.integer(1, 60_000).default(1_000),
+  BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
+  BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
+  BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
 });
 
 export type Config = z.infer<typeof configSchema>;

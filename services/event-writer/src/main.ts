@@ -13,7 +13,7 @@ const config = readConfig(process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
 
 await runService(logger, async (use) => {

@@ -36,7 +36,6 @@ const SCHEMAS = [
   { subject: `${REJECTIONS}-value`, id: REJECTIONS_ID, schema: rejectionCodec.schema },
 ];
 const { signal } = new AbortController();
-const TEN_MINUTES_MS = 600_000;
 
 const messageValue = () => {
   const record = messageRecordOf('', {
@@ -167,30 +166,13 @@ describe('the pipeline of the event writer', () => {
     const block = pipeline.sink.openBlock(MESSAGES, 0);
     block.add(recordOf(MESSAGES, messageValue()));
     const name = { topic: MESSAGES, partition: 0, start: 0, end: 1 };
-    store.failNext(new StoreFault('busy', { retryable: true }));
+    store.failNext(new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' }));
     await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
-    store.failNext(new StoreFault('no such table', { retryable: false }));
+    store.failNext(new StoreFault('no such table', { kind: 'final', code: 'UNKNOWN_TABLE' }));
     await expect(block.write(name, signal)).rejects.not.toThrow(RetryableFault);
     await block.write(name, signal);
     await block.write(name, signal);
     expect(store.blocks).toHaveLength(1);
-  });
-
-  it('reads what stands before it writes a block whose token may be forgotten, and writes only the rest', async () => {
-    const { store, pipeline } = await createTestPipeline();
-    const write = async (start: number, intentAgeMs: number) => {
-      const block = pipeline.sink.openBlock(MESSAGES, 0);
-      for (let offset = start; offset < start + 4; offset++) block.add(recordOf(MESSAGES, messageValue(), offset));
-      await block.write({ topic: MESSAGES, partition: 0, start, end: start + 4, intentAgeMs }, signal);
-      block.release();
-      return store.blocks.at(-1)?.rows.length ?? 0;
-    };
-    store.setStoredOffsets([1, 3, 11]);
-    const whole = await write(0, TEN_MINUTES_MS);
-    expect(await write(10, TEN_MINUTES_MS + 1)).toBe((whole / 4) * 3);
-    store.setStoredOffsets([20, 21, 22, 23]);
-    await write(20, TEN_MINUTES_MS + 1);
-    expect(store.blocks).toHaveLength(2);
   });
 
   it('stores the rows of a topic made anew beside those of the old one at the same offsets', async () => {

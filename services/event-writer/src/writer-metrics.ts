@@ -6,6 +6,8 @@ import type { Outcome } from '@playline/stream';
 export interface WriterMetrics {
   /** Call the answer with the number of rows once the store has acknowledged them. */
   startInsert(table: EventTable): (rows: number) => void;
+  /** A fault of the store, by the store's own name for it. */
+  countFault(table: EventTable, code: string): void;
   /** A record that waited for its schema or for the fences. */
   countDeferred(outcome: Outcome['kind']): void;
 }
@@ -25,7 +27,12 @@ export function createWriterMetrics(metrics: Metrics): WriterMetrics {
     'Records read only when their block was written',
     ['outcome'],
   );
+  const faultsTotal = metrics.counter('event_writer_store_faults_total', 'Faults of the store, by its name for them', [
+    'table',
+    'code',
+  ]);
   return {
+    countFault: (table, code) => faultsTotal.inc({ table, code }),
     countDeferred: (outcome) => deferredTotal.inc({ outcome }),
     startInsert(table) {
       const stop = seconds.startTimer({ table });

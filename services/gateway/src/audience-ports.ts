@@ -6,7 +6,8 @@ import type { IdentityGraph } from '@playline/identity';
 import type { Closable, Logger, TlsOptions } from '@playline/runtime';
 import type { Config } from './config.ts';
 import { openHoldSweep } from './hold-sweep.ts';
-import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
+import { type LevelParts, openLevelConsents } from './level-stores.ts';
+import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 
 /** Ports of the operations on one identity: its consent and its erasure. */
 export interface AudiencePorts {
@@ -26,19 +27,20 @@ interface RedisAddress {
   onFault: (fault: Error) => void;
 }
 
-type OpenStore<T> = (options: RedisAddress) => Promise<T>;
+type OpenStore<T, Own = object> = (options: RedisAddress & Own) => Promise<T>;
 
 export interface OpenAudiencePortsParts {
   /** What opens the stores: the composition root knows it. */
   open: {
-    openRedisConsentStore: OpenStore<ConsentStore>;
+    openRedisConsentStore: OpenStore<ConsentStore, { topic: string }>;
     openRedisErasureHolds: OpenStore<ErasureHolds>;
     openRedisIdentityGraph: OpenStore<IdentityGraph>;
   };
   redis: RedisAddress;
   /** Records of the secret keys. */
   store: Pick<KeyStore, 'find'>;
-  registry: SchemaIdSource;
+  /** What keeps the consents level with their log. */
+  level: LevelParts;
   config: Pick<Config, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
   logger: Logger;
 }
@@ -54,16 +56,17 @@ export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<
     parts.redis.onFault(error);
   };
   const at = { ...parts.redis, onFault };
-  const [consents, holds, identities] = await Promise.all([
-    parts.open.openRedisConsentStore(at),
+  const [store, holds, identities] = await Promise.all([
+    parts.open.openRedisConsentStore({ ...at, topic: config.TOPIC_PREFIX + TOPICS.consents.name }),
     parts.open.openRedisErasureHolds(at),
     parts.open.openRedisIdentityGraph(at),
   ]);
+  const consents = openLevelConsents(store, parts.level);
   const written = {
     consents: writtenSchemaOf(config.TOPIC_PREFIX + TOPICS.consents.name, consentCodec),
     erasures: writtenSchemaOf(config.TOPIC_PREFIX + TOPICS.erasures.name, erasureRequestCodec),
   };
-  const schemas = openSchemaIds(parts.registry, written, logger);
+  const schemas = openSchemaIds(parts.level.registry, written, logger);
   const sweep = openHoldSweep(holds, logger);
   return {
     consents,

@@ -26,6 +26,10 @@ describe('the settings', () => {
     ['HTTP_HEADER_PREFIX', 'X Service'],
     ['ACCESS_KEY_PREFIX', 'svc-api'],
     ['BYTES_IN_FLIGHT_MAX', '1024'],
+    ['BYTES_IN_FLIGHT_MAX', String(2 * 1024 * 1024 - 1)],
+    ['PUBLISH_DEADLINE_MS', '99'],
+    ['PUBLISH_DEADLINE_MS', '20001'],
+    ['ERASURE_CLOCK_SKEW_MS', '499'],
     ['IDENTITY_PEPPER', 'abcd'],
   ])('refuse a wrong %s by its name', (name, value) => {
     const parse = () => parseConfig(configSchema, { ...required, [name]: value });

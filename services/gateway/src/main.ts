@@ -9,10 +9,11 @@ import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { openRedisBalances } from '@playline/rate-limit/redis';
 import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
-import { createSchemaRegistry, openProducer } from '@playline/stream/kafka';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
 import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
+import { openLevelKeys, openLevelParts } from './level-stores.ts';
 import { createSharingReport } from './rate-limits/report.ts';
 import { createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
@@ -22,7 +23,7 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 
 await runService(logger, async (use) => {
@@ -30,18 +31,17 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: 'gateway', topics, logger }));
   // Connects while the key store is waited for.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
-  const onShared = createSharingReport(metrics, logger);
-  const limiter = await use('rate limiter', () => openSharedLimiter({ balances, onShared }));
-  const store = await use('key store', () => openRedisKeyStore(redis));
+  const limits = { balances, onShared: createSharingReport(metrics, logger) };
+  const limiter = await use('rate limiter', () => openSharedLimiter(limits));
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const level = await use('log reader', () => openLevelParts({ openLogReader, kafka, registry, config, logger }));
+  const store = await use('key store', () => openLevelKeys({ openRedisKeyStore, redis, level }));
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),
   );
   const open = { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph };
-  const audience = await use('audience ports', () =>
-    openAudiencePorts({ open, redis, store, registry, config, logger }),
-  );
+  const audience = await use('audience ports', () => openAudiencePorts({ open, redis, store, level, config, logger }));
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
@@ -50,15 +50,10 @@ await runService(logger, async (use) => {
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    producer,
+    ...{ producer, limiter, audience, metrics, logger },
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ store, prefix: config.ACCESS_KEY_PREFIX, kind: 'publishable' }),
-    limiter,
-    audience,
-    keyer: createIdentityKeyer(config.IDENTITY_PEPPER),
-    schemaIds: schemas.current,
-    metrics,
-    logger,
+    ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current },
   });
   // Opened last, so closed first: in-flight requests are answered while the producer still runs, then it is flushed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));

@@ -124,4 +124,29 @@ describe('the linker on real stores', () => {
     await committed();
     await expectWhole(5);
   });
+
+  it('that is killed while facts wait for an erasure loses none of them, and decides those of others meanwhile', async () => {
+    // The last one here: facts that go round count as committed too.
+    const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
+    const key = keyOf(environmentId, 'steam', 'u0');
+    await stores.graph.hold({ environmentId, key, cutoffMs: 999 });
+    const linker = await open();
+    const load = people(21);
+    const isHeld = ({ toId }: Partial<IdentityLinkRecord>) => toId === 'u0';
+    await publish(load);
+    const decided = async () => new Set((await decisions()).map(stepOf)).size;
+    await until(
+      'the others are decided',
+      async () => (await decided()) === 2 * load.filter((one) => !isHeld(one)).length,
+      WAIT_MS,
+    );
+    await linker.stop('SIGKILL');
+    await open();
+    await stores.graph.release(environmentId, key);
+    await until('all are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
+    const members = await stores.graph.membersOf(environmentId, key);
+    // Its devices, the typed id and the untyped one.
+    expect(members).toHaveLength(load.filter(isHeld).length + 2);
+    await until('all is committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);
+  });
 });

@@ -12,7 +12,7 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'identity-linker', level: config.LOG_LEVEL });
 const metrics = createMetrics('identity-linker');
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 
 await runService(logger, async (use) => {
   const linkTopic = config.TOPIC_PREFIX + TOPICS.identityLinks.name;

@@ -2,49 +2,20 @@ import { identityLinkCodec } from '@playline/contracts';
 import { createGraphFact, type IdentityGraph } from '@playline/identity';
 import { openMemoryIdentityGraph } from '@playline/identity/memory';
 import { createLogger } from '@playline/runtime';
-import { createMemoryLog } from '@playline/stream/memory';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type LinkerParts, openLinker } from './pipeline.ts';
+import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import {
   createParts,
   type Fate,
-  fromDecision,
+  type fromDecision,
   openFatefulGraph,
   stepOf,
   toFact,
   toOutgoing,
   toText,
 } from './test/linking.ts';
-
-const LINKS = 'links';
-const DECISIONS = 'decisions';
-
-/** A log with facts to put in, and linkers over it that can be killed. */
-async function createBench(graph: IdentityGraph = openMemoryIdentityGraph(), epoch = true) {
-  if (epoch) await graph.mintEpoch();
-  const log = createMemoryLog({ partitions: 2 });
-  const outside = log.openProducer();
-  const producer = log.openProducer();
-  const put = (records: ReturnType<typeof toOutgoing>[]) =>
-    new Promise<void>((resolve, reject) => outside.send(records, (fault) => (fault ? reject(fault) : resolve())));
-  const decisions = () => log.records(DECISIONS).map((record) => fromDecision(record.value));
-  const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
-
-  const open = async (over: Partial<LinkerParts> = {}) => {
-    let consumer: ReturnType<typeof log.openRecordConsumer> | null = null;
-    const linker = await openLinker({
-      ...{ graph, producer, decisionTopic: DECISIONS, ...createParts(), ...over },
-      openConsumer: async (handler) => {
-        consumer = log.openRecordConsumer({ ...handler, topics: [LINKS] });
-        return consumer;
-      },
-    });
-    return { linker, kill: () => consumer?.kill() };
-  };
-  return { graph, log, producer, put, decisions, committed, open };
-}
 
 describe('the linker', () => {
   it('publishes the decisions of every step in order, then commits, then lets the graph forget them', async () => {
@@ -157,23 +128,6 @@ describe('the linker', () => {
     await bench.graph.mintEpoch();
     await until('the decision is there', () => bench.decisions().length === 1);
     for (const check of Object.values(linker.ready)) expect(await check()).toBe(true);
-    await linker.close();
-  });
-
-  it('puts a parked fact back at the end of its topic until the hold is released, and loses none', async () => {
-    const bench = await createBench();
-    const { rules } = createParts();
-    const key = rules.keyOf('test', 'untyped', 'u');
-    await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
-    const { linker } = await bench.open();
-    await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'x', toId: 'y' }))]);
-    await until('it went round', () => bench.log.records(LINKS).length >= 4);
-    expect(bench.decisions().map(({ offset, outcome }) => [offset, outcome])).toEqual([[1, 'linked']]);
-    await bench.graph.release('test', key);
-    await until('it was decided', () => bench.decisions().length === 2);
-    const last = bench.decisions()[1]!;
-    expect(last).toMatchObject({ outcome: 'linked', receivedAt: 1_000 });
-    expect(last.offset).toBeGreaterThan(1);
     await linker.close();
   });
 

@@ -11,6 +11,7 @@ import {
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import {
   type BatchHandler,
+  type BatchPosition,
   type Consumer,
   type OutgoingRecord,
   type Producer,
@@ -22,8 +23,9 @@ import { createLinkerMetrics } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
 import { createDecodeFact } from './steps/decode-fact.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
-import { paceParked } from './steps/pace-parked.ts';
-import { createPublication, createPublish } from './steps/publish.ts';
+import { findStart } from './steps/find-start.ts';
+import { createParkedFacts, type ParkedFact, type ParkedFacts, type ParkedPace } from './steps/parked-facts.ts';
+import { createPublication, createPublish, type Publish } from './steps/publish.ts';
 import { createTrimOutbox } from './steps/trim-outbox.ts';
 
 export interface LinkerParts {
@@ -39,6 +41,8 @@ export interface LinkerParts {
   /** Generation of the link topic. */
   generation: number;
   decisionTopic: string;
+  /** Default: that of a deployment. */
+  parkedPace?: ParkedPace;
   metrics: Metrics;
   logger: Logger;
 }
@@ -78,6 +82,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
   const facts = createApplyFacts(graph, createGraphFact(parts.rules));
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(graph);
+  const parkedOf = createParkedByAssignment(publish, parts.parkedPace);
   const metrics = createLinkerMetrics(parts.metrics);
 
   return {
@@ -93,31 +98,31 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
         publication.add(part.flatMap((one, at) => toOutgoing(one, { ...positioned[at]!, source, topic })));
         for (const one of part) applied.push(one);
       };
-      // The stream hands over a batch only when everything before it is committed, and so acknowledged.
-      const trimming = outbox.trim(source, position.start - 1);
-      const applying = facts.apply(source, found, { through: position.end - 1, onPart });
+      // What is committed is acknowledged. After going back, facts before the commit are decided and recorded anew.
+      const trimming = outbox.trim(source, Math.min(position.start, position.committed) - 1);
+      const applying = facts.apply(source, found, { through: position.end - 1, mark: position.mark, onPart });
       const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
       // A batch that fails waits for what it has handed over: it is tried again from its beginning.
       await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
       outbox.note(source, found);
       metrics.batch(applied, deadLetters.length);
-      if (firstLetter !== null) {
-        const told = {
-          topic: position.topic,
-          partition: position.partition,
-          ...firstLetter,
-          count: deadLetters.length,
-        };
-        parts.logger.warn(told, 'records went to the dead letters');
-      }
-      await paceParked(applied, position.signal);
+      if (firstLetter !== null) tellDeadLetters(parts.logger, { ...position, ...firstLetter }, deadLetters.length);
+      const parked = parkedOf(position);
+      parked.add(toParked(found, applied));
+      // Copies of facts that went round may be in this batch: what they are copies of is committed with it.
+      await parked.settled();
     },
-    // Redis may have lost its last second: facts after what it says it applied come again. Where it has applied more
-    // than is committed, the facts come again too, and their recorded decisions are published.
-    async onAssign({ partition, committed }) {
-      return Math.min(committed, (await facts.resume({ generation, partition })) + 1);
-    },
+    unfinishedFrom: (position) => parkedOf(position).firstWaiting(),
+    onAssign: (assigned) => findStart(facts, { generation, partition: assigned.partition }, assigned),
   };
+}
+
+function tellDeadLetters(
+  logger: Logger,
+  { topic, partition, offset, reason }: { topic: string; partition: number; offset: number; reason: string },
+  count: number,
+): void {
+  logger.warn({ topic, partition, offset, reason, count }, 'records went to the dead letters');
 }
 
 /** Waits for all; throws the fault of the first that failed. */
@@ -128,14 +133,25 @@ async function settleAll(work: readonly Promise<void>[]): Promise<void> {
 type Place = Found & { source: LinkSourcePartition; topic: DecisionTopic };
 
 function toOutgoing(applied: Applied, place: Place): OutgoingRecord[] {
-  if (applied.kind === 'decided') return encodeDecisions(place.topic, place, applied.decisions);
-  return applied.kind === 'parked' ? [toReturned(place.record)] : [];
+  return applied.kind === 'decided' ? encodeDecisions(place.topic, place, applied.decisions) : [];
 }
 
-/** A parked fact goes back to the end of its topic as it is: there it gets a later offset, and its turn. */
-function toReturned({ topic, key, value, headers }: StreamRecord): OutgoingRecord {
-  const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
-  return { topic, key, value: value!, headers: Object.fromEntries(kept) };
+function toParked(found: readonly Found[], applied: readonly Applied[]): ParkedFact[] {
+  return applied.flatMap((one, at) => {
+    if (one.kind !== 'parked') return [];
+    const { fact, record } = found[at]!;
+    return [{ person: `${fact.environmentId} ${one.person.toString('hex')}`, record }];
+  });
+}
+
+/** Parked facts of each assignment, which its signal stands for: a partition that comes back begins with none. */
+function createParkedByAssignment(publish: Publish, pace?: ParkedPace): (position: BatchPosition) => ParkedFacts {
+  const assignments = new WeakMap<AbortSignal, ParkedFacts>();
+  return ({ signal }) => {
+    const parked = assignments.get(signal) ?? createParkedFacts(publish, signal, pace);
+    assignments.set(signal, parked);
+    return parked;
+  };
 }
 
 async function askSchemaId(parts: LinkerParts): Promise<number> {

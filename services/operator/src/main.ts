@@ -47,7 +47,12 @@ async function main(): Promise<number> {
   const commands = [
     keys,
     ...createIdentityCommands({ ...log, ...stores }, { addresses, config, keys }),
-    createSimulateCommand({ headerPrefix: config.HTTP_HEADER_PREFIX, folder, stop: stop.signal }),
+    createSimulateCommand({
+      headerPrefix: config.HTTP_HEADER_PREFIX,
+      folder,
+      clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
+      stop: stop.signal,
+    }),
     ...createLogCommands(log, { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);

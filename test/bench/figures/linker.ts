@@ -5,6 +5,7 @@ import type { Bar, Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
 import { findFreePort } from '../free-port.ts';
+import { HOLDS, KEYS_OF_A_HOLD, placeHolds, watchScripts } from '../holds.ts';
 import { createKafka } from '../kafka-client.ts';
 import { pairGrowing, pairRandom, pairStrangers, prepareLinks } from '../link-facts.ts';
 import { type PreparedRecord, publish } from '../prepared-records.ts';
@@ -24,6 +25,9 @@ const LINKS = 30_000;
 const LINKS_OF_A_STRANGER = 2;
 /** Of one linker, by the clock. */
 const PER_SECOND: Bar = { of: 'ours', bound: 'at least', must: 20_000, aim: 50_000 };
+/** Queued erasures may cost as much as the links themselves, and keep Redis from others no longer than a slow link does. */
+const HELD_RATE: Bar = { of: 'ratio', bound: 'at least', must: 0.5 };
+const LONGEST_SCRIPT: Bar = { of: 'ours', bound: 'at most', must: 20 };
 const MILLION = 1_000_000;
 const LINKED_MAX_MS = 180_000;
 /** How often the committed offset is looked at: a hundredth of what is measured. */
@@ -38,7 +42,7 @@ export const linker: Figure = {
     const adminPort = await findFreePort();
     const group = `${bench.topicPrefix}identity-linker`;
     const settings = { CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort), SESSION_TIMEOUT_MS };
-    const measured = openService('identity-linker', { ...bench.environment, ...settings });
+    const measured = openService('identity-linker', { ...bench.serviceEnvironment, ...settings });
     const admin = createKafka('bench', bench.stores.kafka).admin();
     await admin.connect();
     try {
@@ -52,6 +56,10 @@ export const linker: Figure = {
       const random = await measure(await links(pairRandom('r', LINKS)));
       const up = await measure(await links(pairGrowing(bench, 'up', { count: LINKS, order: 'up' })));
       const down = await measure(await links(pairGrowing(bench, 'down', { count: LINKS, order: 'down' })));
+      const held = await measureHeld(bench, async () => ({
+        strangers: await measure(await links(pairStrangers('h', LINKS)), LINKS_OF_A_STRANGER),
+        growing: await measure(await links(pairGrowing(bench, 'held', { count: LINKS, order: 'up' }))),
+      }));
       const floor = await measureFloor(bench);
       const also = `peak ${memoryPeakMibOf(measured.pid)} MiB`;
       return [
@@ -59,6 +67,8 @@ export const linker: Figure = {
         ...toRows(`${LINKS} random links`, { ours: random, floor, also }),
         ...toRows(`${LINKS} links, a growing person, ascending keys`, { ours: up, floor, also }),
         ...toRows(`${LINKS} links, a growing person, descending keys`, { ours: down, floor, also }),
+        ...toHeldRows('identifies of strangers', { ours: held.strangers, free: strangers, also: held.also }),
+        ...toHeldRows('links, a growing person', { ours: held.growing, free: up, also: held.also }),
       ];
     } finally {
       await admin.disconnect();
@@ -71,6 +81,7 @@ interface LinkFigure {
   perCpuSecond: number;
   perSecond: number;
   redisCpuSecondsPerMillion: number;
+  longestScriptMs: number;
 }
 
 interface Work {
@@ -87,7 +98,7 @@ async function measureLinks(bench: Bench, { measured, group, admin, records, lin
   process.kill(measured.pid, 'SIGSTOP');
   await publish(bench, records).finally(() => process.kill(measured.pid, 'SIGCONT'));
   const own = watchCpu(measured.pid);
-  const redis = watchRedis(bench);
+  const [redis, longestScript] = [watchRedis(bench), await watchScripts(bench)];
   const start = performance.now();
   const ends = (await admin.fetchTopicOffsets(topic)).filter(({ high }) => Number(high) > 0);
   const caughtUp = async () => {
@@ -101,7 +112,19 @@ async function measureLinks(bench: Bench, { measured, group, admin, records, lin
     await delay(LOOK_EVERY_MS);
   }
   const seconds = (performance.now() - start) / 1000;
-  return toFigure({ count: linksEach * records.length, cpuSeconds: own(), redisCpuSeconds: redis(), seconds });
+  const [cpuSeconds, redisCpuSeconds] = [own(), redis()];
+  const longestScriptMs = await longestScript();
+  return toFigure({ count: linksEach * records.length, cpuSeconds, redisCpuSeconds, seconds, longestScriptMs });
+}
+
+/** The same beside queued erasures: nobody who is held is touched, but every call must find that out. */
+async function measureHeld<T>(bench: Bench, measure: () => Promise<T>): Promise<T & { also: string }> {
+  const { bytesAnIdentity, release } = await placeHolds(bench);
+  try {
+    return { ...(await measure()), also: `${Math.round(bytesAnIdentity)} bytes of Redis a held identity` };
+  } finally {
+    await release();
+  }
 }
 
 function watchRedis(bench: Bench): () => number {
@@ -119,7 +142,7 @@ async function measureFloor(bench: Bench): Promise<LinkFigure> {
   };
   const redis = watchRedis(bench);
   const { events, cpuSeconds, seconds = Number.NaN } = await runFloor('link', environment);
-  return toFigure({ count: events, cpuSeconds, redisCpuSeconds: redis(), seconds });
+  return toFigure({ count: events, cpuSeconds, redisCpuSeconds: redis(), seconds, longestScriptMs: 0 });
 }
 
 interface Seen {
@@ -127,10 +150,12 @@ interface Seen {
   cpuSeconds: number;
   redisCpuSeconds: number;
   seconds: number;
+  longestScriptMs: number;
 }
 
-function toFigure({ count, cpuSeconds, redisCpuSeconds, seconds }: Seen): LinkFigure {
+function toFigure({ count, cpuSeconds, redisCpuSeconds, seconds, longestScriptMs }: Seen): LinkFigure {
   return {
+    longestScriptMs,
     perCpuSecond: count / cpuSeconds,
     perSecond: count / seconds,
     redisCpuSecondsPerMillion: (redisCpuSeconds / count) * MILLION,
@@ -145,5 +170,21 @@ function toRows(name: string, { ours, floor, also }: { ours: LinkFigure; floor: 
     { ...toOne('links per second', 'perSecond'), bars: [PER_SECOND], also },
     toOne('links per CPU-second', 'perCpuSecond'),
     toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion'),
+  ];
+}
+
+function toHeldRows(name: string, { ours, free, also }: { ours: LinkFigure; free: LinkFigure; also: string }): Row[] {
+  const names = {
+    figure: 'linker',
+    case: `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_OF_A_HOLD} identities`,
+    beside: 'the same without holds',
+  };
+  const toOne = (unit: string, of: keyof LinkFigure): Row =>
+    toRow({ ...names, unit, ours: ours[of], theirs: free[of], also: '' });
+  return [
+    { ...toOne('links per second', 'perSecond'), bars: [HELD_RATE], also },
+    { ...toOne('links per CPU-second', 'perCpuSecond'), bars: [HELD_RATE] },
+    toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion'),
+    { ...toOne('longest script, milliseconds', 'longestScriptMs'), bars: [LONGEST_SCRIPT] },
   ];
 }

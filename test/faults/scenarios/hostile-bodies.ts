@@ -18,6 +18,8 @@ export interface HostileBody {
 const MIB = 1024 * 1024;
 const DEPTH = 200_000;
 
+const nested = (levels: number) => JSON.parse('{"a":'.repeat(levels) + 0 + '}'.repeat(levels));
+
 /** Bodies of which nothing is stored. */
 function refusedBodies(random: Random): HostileBody[] {
   const text = JSON.stringify({ messages: [createMessage(random)] });
@@ -41,6 +43,9 @@ function refusedBodies(random: Random): HostileBody[] {
     refused('wrong content type', text, { headers: { 'content-type': 'text/plain' } }),
     refused('wrong method', text, { method: 'PUT', status: 404 }),
     refused('fields in a prototype', text.replace('[{', '[{"__proto__":{').replace(/}]}$/, '}}]}'), { batch: [1, 1] }),
+    refused('properties a level too deep', bodyOf([{ ...createMessage(random), properties: nested(65) }]), {
+      batch: [1, 1],
+    }),
     refused('a lone surrogate in a name', bodyOf([{ ...createMessage(random), type: 'track', eventName: '\ud800' }]), {
       batch: [1, 1],
     }),
@@ -56,7 +61,7 @@ function storedBodies(random: Random): HostileBody[] {
     return { name, body, status: 200, stored: [messageId], batch: [0, 0] };
   };
   return [
-    withProperties('deep properties', `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`),
+    withProperties('properties as deep as they may be', `{"a":${'['.repeat(63)}${']'.repeat(63)}}`),
     withProperties('duplicate keys', '{"k":1,"k":2}'),
     withProperties('__proto__', '{"__proto__":{"polluted":true},"constructor":1}'),
     withProperties('escaped NUL and lone surrogate', '{"nul":"\\u0000","lone":"\\ud800"}'),

@@ -8,6 +8,7 @@ import { drainUnderLoad, drainWithHeldAnswers } from './drain.ts';
 import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-killed.ts';
 import { leaderReplacedWhileWaiting } from './leader-replaced.ts';
 import { leadersMove } from './leaders.ts';
+import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
@@ -28,7 +29,14 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
 ];
 
 /** Faults of what stands behind the log. */
-export const LINKER_SCENARIOS: readonly Scenario[] = [engineKilled, redisAwayFromLinker, redisWiped, oldEventKept];
+export const LINKER_SCENARIOS: readonly Scenario[] = [
+  engineKilled,
+  redisAwayFromLinker,
+  redisWiped,
+  oldEventKept,
+  logShortenedWhileRead,
+  logShortenedUnseen,
+];
 
 /** Faults of a cluster of several brokers. */
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];

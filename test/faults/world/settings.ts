@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Stack } from '@playline/infra/local';
+import { SMALL_BLOCKS } from '../small-blocks.ts';
 import type { Deployment } from './deployment.ts';
 import type { ServiceName } from './service-process.ts';
 import type { Wires } from './wires.ts';
@@ -32,6 +33,7 @@ export function environmentOf(
     CONSUMER_GROUP: groupOf(service, deployment),
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
     BLOCK_AGE_MAX_MS: String(BLOCK_AGE_MAX_MS),
+    ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
     // The limits have tests of their own; here they would only hide what the stores do.
     RATE_LIMIT_MESSAGES_PER_S: '200000',

@@ -41,6 +41,8 @@ export interface Scenario {
   readonly brokers?: number;
   /** Processes of the consuming services beside it; one each unless it says otherwise. */
   readonly crew?: Crew;
+  /** Rows of a log that is gone stay at offsets of the one that is there: they cannot be counted against it. */
+  readonly replacesLog?: true;
   /**
    * Does it. Mends what it cut, ends its traffic, and leaves the end check to the caller.
    * @returns what it came to: a count of 0 says that the fault did not strike
@@ -67,7 +69,7 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     const reached = await scenario.run(trial);
     await world.wires.mend();
     await world.setCrew(CREW);
-    const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from });
+    const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from, scenario });
     await ask(world.deployment.engine, 'SYSTEM START MERGES events');
     return { ...end, reached };
   } catch (error) {

@@ -26,6 +26,7 @@ export function createMemoryKeyStore(): KeyView {
         .filter((record) => record.projectId === projectId)
         .toSorted((a, b) => a.createdAt - b.createdAt),
     isComplete: async () => true,
+    standing: async () => ({ run: 'this process', completeIn: 'this process' }),
     hashes: async () => [...records.keys()],
     restore: async (restored, strangers) => restoreInto({ records, live }, restored, strangers),
     exclusive: (work) => {

@@ -1,8 +1,8 @@
 import type { ConnectionOptions } from 'node:tls';
 import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
-import type { KeyRecord, KeyView } from '../key-store.ts';
-import { REMOVE, REPLACE, RESTORE } from './scripts.ts';
+import { IncompleteViewFault, type KeyRecord, type KeyView } from '../key-store.ts';
+import { COMPLETE, FIND, REMOVE, REPLACE, RESTORE, STANDING } from './scripts.ts';
 import { runInTurn } from './turn.ts';
 
 export interface RedisKeyStoreOptions {
@@ -34,7 +34,8 @@ const SCAN_COUNT = 1000;
 
 /**
  * Key records in Redis: `k:<hash>` holds a record as JSON, `k:environment:<id>` the hash of the live key of each kind,
- * `k:project:<id>` the hashes of all keys of a project, `k:complete` that all this is there, `k:turn` who changes it now.
+ * `k:project:<id>` the hashes of all keys of a project, `k:complete` the run of Redis in which
+ * all this was there, `k:turn` who changes it now.
  * Waits a second for Redis and opens all the same without it.
  */
 export async function openRedisKeyStore(options: RedisKeyStoreOptions): Promise<RedisKeyStore> {
@@ -66,9 +67,15 @@ export async function openRedisKeyStore(options: RedisKeyStoreOptions): Promise<
 
 function createKeyView(redis: Redis, names: Names): KeyView {
   const find = async (hash: string) => {
-    const [record, complete] = await redis.mget(names.record(hash), names.complete);
-    if (record == null && complete == null) throw new Error('Redis has lost the keys, or never had them');
-    return parseRecord(record ?? null);
+    // In one step: a Redis that is started anew between two looks must not pass for one that has lost nothing.
+    const reply = await redis.eval(FIND, 2, names.record(hash), names.complete);
+    const [record, known] = reply as [string | null, number];
+    if (known === 1) return parseRecord(record);
+    throw new IncompleteViewFault('Redis has lost the keys, or the last changes of them, or never had them');
+  };
+  const standing = async () => {
+    const [run, completeIn] = (await redis.eval(STANDING, 1, names.complete)) as [string, string | null];
+    return { run, completeIn };
   };
   return {
     find,
@@ -91,7 +98,11 @@ function createKeyView(redis: Redis, names: Names): KeyView {
       const records = await Promise.all(hashes.map(find));
       return records.filter((record) => record !== null).toSorted((a, b) => a.createdAt - b.createdAt);
     },
-    isComplete: async () => (await redis.exists(names.complete)) === 1,
+    isComplete: async () => {
+      const { run, completeIn } = await standing();
+      return completeIn === run;
+    },
+    standing,
     hashes: () => scanHashes(redis, names),
     restore: createRestore(redis, names),
     exclusive: (work) => runInTurn(redis, names.turn, work),
@@ -112,12 +123,12 @@ function createRestore(redis: Redis, names: Names): KeyView['restore'] {
     const record = parseRecord(await redis.get(names.record(hash)));
     if (record !== null) await redis.eval(REMOVE, 3, ...keysOf(record), record.kind, hash);
   };
-  return async (records, strangers) => {
+  return async (records, strangers, run) => {
     await Promise.all(strangers.map(remove));
     // Ended ones first: they free the place that a live one takes.
     await Promise.all(records.filter(({ revokedAt }) => revokedAt !== null).map(restore));
     await Promise.all(records.filter(({ revokedAt }) => revokedAt === null).map(restore));
-    await redis.set(names.complete, '1');
+    if ((await redis.eval(COMPLETE, 1, names.complete, run)) !== 1) throw new Error('Redis was started anew meanwhile');
   };
 }
 

@@ -42,6 +42,8 @@ export function openMemoryConsentStore(): MemoryConsentStore {
       return consents.get(nameOf(environmentId, identityKey)) ?? null;
     },
     load: async (changes) => changes.map(put),
+    standing: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
+    markCurrent: async () => true,
     forget: async (environmentId, identityKeys) => {
       for (const key of identityKeys) consents.delete(nameOf(environmentId, key));
     },

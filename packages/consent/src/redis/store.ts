@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
+import { TOPICS } from '@playline/contracts';
 import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
-import { type ConsentStore, MissingEpochFault, type PlacedConsent } from '../store.ts';
+import { type ConsentStore, LaggingStoreFault, MissingEpochFault, type PlacedConsent } from '../store.ts';
 import { createLayout } from './layout.ts';
-import { fromReply, fromValue, toValue } from './wire.ts';
+import { fromReply, fromStanding, fromValue, toValue } from './wire.ts';
 
 export interface RedisConsentStoreOptions {
   /** With its password: `redis://:password@host:port/database` */
@@ -13,6 +14,8 @@ export interface RedisConsentStoreOptions {
   tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Put before every key; '' in a deployment, tests keep apart with it. */
   namespace?: string;
+  /** The log whose end the store keeps, as it is called on the broker. */
+  topic?: string;
   /** Told of every fault of the connection; it reconnects by itself. */
   onFault?: (fault: Error) => void;
 }
@@ -23,37 +26,43 @@ const CONNECT_TIMEOUT_MS = 1_000;
 /** An outage ends within this time of Redis being back. */
 const RECONNECT_DELAY_MAX_MS = 500;
 
-const PUT = readFileSync(new URL('put.lua', import.meta.url), 'utf8');
+const scriptOf = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
+const withRun = (name: string) => scriptOf('run.lua') + scriptOf(name);
+const SCRIPTS = {
+  putConsent: { lua: withRun('put.lua'), numberOfKeys: 4 },
+  readConsent: { lua: withRun('read.lua'), numberOfKeys: 3 },
+  markConsents: { lua: withRun('mark.lua'), numberOfKeys: 1 },
+  consentStanding: { lua: withRun('standing.lua'), numberOfKeys: 1 },
+} as const;
 
-/** The script as ioredis adds it: by its hash, and by its text where the server does not know it yet. */
-interface Connection extends Redis {
-  putConsent(...args: (string | number | Buffer)[]): Promise<unknown>;
-}
+type Script = (...args: (string | number | Buffer)[]) => Promise<unknown>;
+/** The scripts as ioredis adds them: by their hash, and by their text where the server does not know it yet. */
+type Connection = Redis & Record<Exclude<keyof typeof SCRIPTS, 'readConsent'> | 'readConsentBuffer', Script>;
 
 /** Opens the consents in Redis; resolves also while Redis is away, `ready` tells. */
 export async function openRedisConsentStore(options: RedisConsentStoreOptions): Promise<ConsentStore> {
   const redis = connect(options);
   await redis.connect().catch(() => {});
-  const layout = createLayout(options.namespace ?? '');
+  const layout = createLayout(options.namespace ?? '', options.topic ?? TOPICS.consents.name);
 
   const put = async (change: PlacedConsent, epoch: '' | 'epoch') => {
     const { environmentId, identityKey: key } = change;
-    const keys = [layout.epoch, layout.consentsOf(environmentId, key), layout.fencesOf(environmentId, key)];
+    const buckets = [layout.consentsOf(environmentId, key), layout.fencesOf(environmentId, key)];
+    const keys = [layout.epoch, ...buckets, layout.log];
     return fromReply(await redis.putConsent(...keys, key, toValue(change), change.receivedAt, epoch));
   };
   return {
     apply: (change) => put(change, 'epoch').catch(rethrow),
     load: (changes) => Promise.all(changes.map((change) => put(change, ''))),
     async read(environmentId, identityKey) {
-      // Both in one step: a store that is lost or rebuilt in between must not pass for one that knows nothing.
-      const question = redis.multi().exists(layout.epoch);
-      const answers = await question.hgetBuffer(layout.consentsOf(environmentId, identityKey), identityKey).exec();
-      const [epoch, value] = (answers ?? []).map(([fault, answer]) => {
-        if (fault !== null) throw fault;
-        return answer;
-      });
-      if (epoch !== 1) throw new MissingEpochFault();
+      const keys = [layout.epoch, layout.consentsOf(environmentId, identityKey), layout.log];
+      const value = await redis.readConsentBuffer(...keys, identityKey).catch(rethrow);
       return Buffer.isBuffer(value) ? fromValue(value) : null;
+    },
+    standing: async () => fromStanding(await redis.consentStanding(layout.log)),
+    markCurrent: async (run, ends) => {
+      const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
+      return (await redis.markConsents(layout.log, run, ...lasts)) === 1;
     },
     async forget(environmentId, identityKeys) {
       await Promise.all(identityKeys.map((key) => redis.hdel(layout.consentsOf(environmentId, key), key)));
@@ -75,7 +84,7 @@ function connect({ url, tls, onFault }: RedisConsentStoreOptions): Connection {
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: pace.waitMs,
-    scripts: { putConsent: { lua: PUT, numberOfKeys: 3 } },
+    scripts: SCRIPTS,
   });
   redis.on('error', (fault) => {
     pace.heard(fault);
@@ -86,5 +95,6 @@ function connect({ url, tls, onFault }: RedisConsentStoreOptions): Connection {
 
 function rethrow(fault: unknown): never {
   if (fault instanceof Error && fault.message.startsWith('NOEPOCH')) throw new MissingEpochFault();
+  if (fault instanceof Error && fault.message.startsWith('LAGGING')) throw new LaggingStoreFault();
   throw fault;
 }

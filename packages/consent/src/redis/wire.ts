@@ -1,4 +1,4 @@
-import type { ApplyOutcome, ChosenStatus, PlacedConsent, StoredConsent } from '../store.ts';
+import type { ApplyOutcome, ChosenStatus, ConsentStanding, PlacedConsent, StoredConsent } from '../store.ts';
 
 // Letters that stand in Redis: they stay what they are when a list is reordered.
 const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
@@ -38,4 +38,17 @@ export function fromReply(reply: unknown): ApplyOutcome {
   const outcome = OUTCOMES[String(reply)];
   if (outcome === undefined) throw new Error('the consent script replied something unknown');
   return outcome;
+}
+
+/** @param reply of `standing.lua` */
+export function fromStanding(reply: unknown): ConsentStanding {
+  const [run, flat] = reply as [string, string[]];
+  const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
+  const isCurrent = fields.get('run') === run;
+  fields.delete('run');
+  return {
+    run,
+    isCurrent,
+    applied: new Map([...fields].map(([partition, last]) => [Number(partition), Number(last)])),
+  };
 }

@@ -92,7 +92,7 @@ function explainTls(store: StoreName, parts: readonly Part[]): string | null {
     if (UNTRUSTED.has(code))
       return `its certificate is not signed by an authority trusted here (${code}): set ${prefix}_TLS_CA_FILE to the certificate of the authority that signed it`;
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-      const found = reason === '' ? code : reason.replace(/\.$/, '');
+      const found = reason === '' ? code : reason.replace(/[\s.:]+$/, '');
       return `its certificate is for another host name (${found}): use a name that stands in it in ${address}, or set ${prefix}_TLS_SERVER_NAME`;
     }
     if (OUT_OF_DATE.has(code))

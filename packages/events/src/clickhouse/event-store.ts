@@ -2,9 +2,11 @@ import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { createConnectGate } from '@playline/errors';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
-import type { BlockInsert, EventStore, EventTable, OffsetRange } from '../store.ts';
+import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
 import { toStoreFault } from './fault.ts';
+import { storedOffsetsQuery } from './stored-offsets.ts';
 
 export interface ClickHouseTarget {
   url: string;
@@ -22,6 +24,8 @@ const BLOCK_ROWS_MAX = 1_048_449;
 /** Longer than any healthy insert of a block, so that a hung server gives the connection back. */
 const EXECUTION_MAX_S = 60;
 const REQUEST_TIMEOUT_MS = (EXECUTION_MAX_S + 10) * 1000;
+/** The server's own limit: a list of keys comes on top. */
+const QUERY_BYTES_MIN = 262_144;
 /** One for each partition that writes at a time, more would only queue in the server. */
 const CONNECTIONS_MAX = 16;
 
@@ -44,13 +48,16 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
     // Faults are thrown, and say less: the client's own lines quote what the server could not read.
     log: { level: ClickHouseLogLevel.OFF },
   });
+  const gate = createConnectGate('ClickHouse');
   if (target.onFault !== undefined) watchCalls(client, target.onFault);
   return {
     insert: (block) => insertBlock(client, block),
-    storedOffsets: (table, range) => readOffsets(client, table, range),
+    storedOffsets: (table, asked) => readOffsets(client, table, asked),
     async ready() {
       // A question of the account: the address that only says that the server lives is answered to anybody.
+      if (gate.refusalOf(target.url) !== null) return false;
       const answer = await client.ping({ select: true });
+      gate.settled(target.url, answer.success ? null : answer.error);
       if (!answer.success) target.onFault?.(answer.error);
       return answer.success;
     },
@@ -117,14 +124,13 @@ function insertStatement(table: EventTable): string {
   return statement;
 }
 
-async function readOffsets(client: ClickHouseClient, table: EventTable, range: OffsetRange): Promise<Set<number>> {
+async function readOffsets(client: ClickHouseClient, table: OffsetTable, asked: StoredQuestion): Promise<Set<number>> {
   try {
+    const query = storedOffsetsQuery(table, asked);
     const result = await client.query({
-      query:
-        `SELECT DISTINCT toString(kafka_offset) AS place FROM ${table} WHERE kafka_partition = {partition: UInt16} ` +
-        'AND kafka_offset >= {start: UInt64} AND kafka_offset < {end: UInt64}',
-      query_params: { partition: range.partition, start: String(range.start), end: String(range.end) },
+      query,
       format: 'JSONEachRow',
+      clickhouse_settings: { max_query_size: String(QUERY_BYTES_MIN + Buffer.byteLength(query)) },
     });
     const rows = await result.json<{ place: string }>();
     return new Set(rows.map(({ place }) => Number(place)));

@@ -196,14 +196,13 @@ describe('the tables of consents and rejections', () => {
   });
 
   it('say which offsets of a range of either topic stand', async () => {
-    await insert(
-      'consent_log',
-      consentBlock([change({ partition: 9, offset: 5 }), change({ partition: 9, offset: 7 })]),
-    );
-    await insert('message_rejections', rejectionBlock([rejection()], 6_000));
-    const range = { partition: 9, start: 5, end: 7 };
+    const consents = [5, 7].map((offset) => consentBlock([change({ partition: 9, offset })]));
+    await insert('consent_log', Buffer.concat(consents));
+    const rejections = [rejectionBlock([rejection()], 6_000)];
+    await insert('message_rejections', rejections[0]!);
+    const range = { partition: 9, start: 5, end: 7, rows: consents };
     expect(await store.storedOffsets('consent_log', range)).toEqual(new Set([5]));
-    const other = { partition: 1, start: 5_900, end: 6_100 };
+    const other = { partition: 1, start: 5_900, end: 6_100, rows: rejections };
     expect(await store.storedOffsets('message_rejections', other)).toEqual(new Set([6_000]));
   });
 

@@ -13,7 +13,7 @@ const RECORD_BYTES_TYPICAL = 1500;
 const NO_CONTEXT: Partial<EventContext> = {};
 
 /**
- * Encodes parsed messages: the slow path, and the reference for the fast one. Both write the same bytes, and the same
+ * Encodes parsed messages: what the encoder of scanned ones is tested against. Both write the same bytes, and the same
  * as avsc does for the `MessageRecord`.
  */
 export function encodeMessages(

@@ -42,18 +42,19 @@ export class RowBuffer {
     return this.bytes.subarray(0, this.length);
   }
 
-  /**
-   * Rows whose last column, an UInt64, is not one of `offsets`; a copy.
-   * Every table written in blocks ends in `kafka_offset`, so a block can be cut down without building it again.
-   */
-  withoutOffsets(offsets: ReadonlySet<number>): { rows: number; bytes: Buffer } {
-    const kept: Buffer[] = [];
-    let start = 0;
-    for (const end of this.rowEnds) {
-      if (!offsets.has(Number(this.bytes.readBigUInt64LE(end - 8)))) kept.push(this.bytes.subarray(start, end));
-      start = end;
-    }
-    return { rows: kept.length, bytes: Buffer.concat(kept) };
+  /** One finished row, valid until the next change. */
+  rowAt(row: number): Buffer {
+    return this.bytes.subarray(this.rowEnds[row - 1] ?? 0, this.rowEnds[row]);
+  }
+
+  /** The last column of a row, an UInt64: every table that names its place in the log ends in `kafka_offset`. */
+  offsetAt(row: number): number {
+    return Number(this.bytes.readBigUInt64LE(this.rowEnds[row]! - 8));
+  }
+
+  /** These rows, in this order; a copy unless they are all. Valid until the next change. */
+  pick(rows: readonly number[]): Buffer {
+    return rows.length === this.rows ? this.toBytes() : Buffer.concat(rows.map((row) => this.rowAt(row)));
   }
 
   clear(): void {

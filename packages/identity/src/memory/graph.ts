@@ -21,6 +21,7 @@ interface Model {
   readonly environments: Map<string, EnvironmentState>;
   /** Last applied offset by partition. */
   readonly progress: Map<string, number>;
+  readonly marks: Map<string, string>;
   epoch: string | null;
 }
 
@@ -29,7 +30,7 @@ interface Model {
  * Nothing outlives the process.
  */
 export function openMemoryIdentityGraph(limits: GraphLimits = DEFAULT_LIMITS): IdentityGraph {
-  const model: Model = { limits, environments: new Map(), progress: new Map(), epoch: null };
+  const model: Model = { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null };
   return {
     ...createFactCalls(model),
     ...createQuestions(model),
@@ -54,7 +55,9 @@ function appliedOf({ progress }: Model, source: LinkSourcePartition): number {
   return progress.get(nameOf(source)) ?? -1;
 }
 
-function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'trim'> {
+function createFactCalls(
+  model: Model,
+): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
   const needEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
@@ -79,6 +82,10 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
       needEpoch();
       return appliedOf(model, source);
     },
+    async noteMark(source, mark) {
+      model.marks.set(nameOf(source), mark);
+    },
+    readMark: async (source) => model.marks.get(nameOf(source)) ?? null,
     async trim(source, through, environmentIds) {
       for (const id of environmentIds)
         for (const field of environmentOf(model, id).outbox.keys()) {

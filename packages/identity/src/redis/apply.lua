@@ -1,7 +1,7 @@
 -- The second half of the script, behind components.lua: reads facts and decides them.
 
 local PARKED = 'P'
--- A call stops behind the fact with which it has asked for the holds of this many identities: some three milliseconds.
+-- A call stops behind the fact with which it has asked for the holds of this many identities: some two milliseconds.
 local LOOK_UPS_MAX = 8000
 
 local environments, look_ups = {}, 0

@@ -92,10 +92,12 @@ async function readApplied({ redis, layout }: Connection, source: LinkSourcePart
   return Number((await redis.hget(layout.progress, toSourceText(source))) ?? -1);
 }
 
+const markFieldOf = (source: LinkSourcePartition) => `${toSourceText(source)}/mark`;
+
 function createFactCalls(
   connection: Connection,
   limits: GraphLimits,
-): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'trim'> {
+): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
   const { redis, namespace, layout } = connection;
   const applyScript = createScript(redis, 'components.lua', 'apply.lua');
   const trimScript = createScript(redis, 'trim.lua');
@@ -116,6 +118,11 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
+    // Beside what is applied, and in the order of calls: a Redis that lost its last second has both or the mark alone.
+    async noteMark(source, mark) {
+      await redis.hset(layout.progress, markFieldOf(source), mark);
+    },
+    readMark: (source) => redis.hget(layout.progress, markFieldOf(source)),
     async trim(source, through, environmentIds) {
       await trimScript([], [namespace, toSourceText(source), through, ...environmentIds]);
     },

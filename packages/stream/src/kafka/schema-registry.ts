@@ -1,3 +1,4 @@
+import { createConnectGate } from '@playline/errors';
 import type { StoreFetch, StoreRequest } from '@playline/runtime';
 import { UnregisteredSchemaFault } from '../ports.ts';
 
@@ -64,15 +65,21 @@ async function isNotThere(answer: Response): Promise<boolean> {
   return NOT_THERE.has(Number(body?.error_code));
 }
 
+/** Creates the registry's questions; it is asked with the first of them. */
 export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
+  const gate = createConnectGate('the schema registry');
   /** @returns null where the registry answers that it is not there */
   const read = async (path: string, what: string, request: StoreRequest = {}): Promise<Answer | null> => {
+    const refusal = gate.refusalOf(url);
+    if (refusal !== null) throw refusal;
     try {
       const answer = await ask(url + path, { ...request, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
       if (await isNotThere(answer)) return null;
       if (!answer.ok) throw new RegistryFault(answer.status, what);
+      gate.settled(url, null);
       return (await answer.json()) as Answer;
     } catch (fault) {
+      gate.settled(url, fault as Error);
       onFault?.(fault);
       throw fault;
     }

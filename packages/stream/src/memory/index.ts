@@ -1,5 +1,5 @@
 import type { Logger, Metrics } from '@playline/runtime';
-import { BlockPartition } from '../partitions/block-partition.ts';
+import { BlockPartition, type BlockPartitionOptions } from '../partitions/block-partition.ts';
 import type { WhenExpired } from '../partitions/guarded-partition.ts';
 import { parseRead } from '../partitions/intent.ts';
 import type { LogPartition } from '../partitions/log-partition.ts';
@@ -35,6 +35,7 @@ export interface MemoryLog {
       limits: BlockLimits;
       deadLetters?: Producer;
       withoutIntents?: boolean;
+      waits?: BlockPartitionOptions['waits'];
     },
   ): MemoryConsumer;
   openRecordConsumer(options: MemoryConsumerOptions & BatchHandler): MemoryConsumer;
@@ -90,8 +91,8 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     openProducer,
     openBlockConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
-      const { sink, limits, logger, deadLetters = openProducer(), withoutIntents = false } = options;
-      const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents };
+      const { sink, limits, logger, deadLetters = openProducer(), withoutIntents = false, waits } = options;
+      const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents, ...(waits && { waits }) };
       const openWorker = (partition: LogPartition) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
       const whenExpired = options.whenExpired ?? 'passOver';

@@ -159,14 +159,18 @@ export class MemoryConsumer implements Consumer {
   readings(): readonly PartitionReading[] {
     return this.#assignments.map(({ topic, partition, guarded: { worker } }) => {
       const end = this.#topics.partitionsOf(topic)[partition]!.length;
-      return { topic, partition, lag: Math.max(0, end - worker.settled), writingSinceMs: worker.writingSinceMs };
+      const { settled, writingSinceMs, oldestUnwrittenMs } = worker;
+      return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs, oldestUnwrittenMs };
     });
   }
 
-  /** Resolves when everything in the log has been processed and committed; stopped partitions are not waited for. */
-  async idle(): Promise<void> {
+  /**
+   * Resolves when everything in the log has been processed and committed. Stopped partitions are not waited for, unless
+   * they are asked for: they go on by themselves when what stopped them has been mended.
+   */
+  async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
-      worker.healthy && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
+      (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
     while (!this.#closed && this.#assignments.some(isBehind)) await turn();
   }
 

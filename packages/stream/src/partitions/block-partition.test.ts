@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { BlockName, BlockSink, Producer, StreamRecord } from '../ports.ts';
 import { RetryableFault } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import { BlockPartition } from './block-partition.ts';
+import { BlockPartition, type BlockPartitionOptions } from './block-partition.ts';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
@@ -23,6 +23,10 @@ function records(from: number, to: number): StreamRecord[] {
   }));
 }
 
+const unexpected = () => expect.fail('no record is a dead letter here');
+const never = { bytesHeld: 0, send: unexpected, sendPlaced: unexpected };
+const unused: Producer = { ...never, ready: async () => true, close: async () => {} };
+
 /** A partition whose steps are written down in `steps`, in their order. */
 function openPartition(options: {
   committed?: number;
@@ -30,6 +34,7 @@ function openPartition(options: {
   ageMaxMs?: number;
   sink?: (store: TokenStore) => BlockSink;
   commit?: (offset: number) => Promise<void> | void;
+  waits?: BlockPartitionOptions['waits'];
 }) {
   const steps: string[] = [];
   const names: BlockName[] = [];
@@ -51,16 +56,9 @@ function openPartition(options: {
     },
     start: 0,
     batchAt: async () => null,
-    seek: () => {},
+    seek: (offset) => void steps.push(`seek ${offset}`),
     pause: () => void steps.push('pause'),
     resume: () => void steps.push('resume'),
-  };
-  const unused: Producer = {
-    bytesHeld: 0,
-    send: () => expect.fail('no record is a dead letter here'),
-    sendPlaced: () => expect.fail('no record is a dead letter here'),
-    ready: async () => true,
-    close: async () => {},
   };
   const worker = new BlockPartition({
     log,
@@ -70,6 +68,7 @@ function openPartition(options: {
     sessionTimeoutMs: 10_000,
     logger: undefined,
     metrics: createStreamMetrics(undefined),
+    ...(options.waits && { waits: options.waits }),
   });
   return { worker, steps, names, store };
 }
@@ -113,15 +112,16 @@ describe('a block partition', () => {
   });
 
   it('takes a block that was named before exactly as it was named, whatever its limits say', async () => {
-    const { worker, steps, names, store } = open({ committed: 5, metadata: named(40, 1, Date.now() - 700_000) });
+    const { worker, steps, names, store } = open({ committed: 5, metadata: named(40) });
     worker.accept(records(5, 25), 25);
     worker.accept(records(25, 50), 50);
     await done(worker, 50);
     expect(steps.find((step) => step !== 'pause')).toBe('write 5-40');
-    expect(names[0]?.intentAgeMs).toBeGreaterThanOrEqual(700_000);
-    expect(names[1]).toMatchObject({ start: 40, end: 50 });
-    expect(names[1]?.intentAgeMs).toBeLessThan(700_000);
-    expect(store.rows.map(({ offset }) => offset)).toEqual(records(5, 50).map(({ offset }) => offset));
+    expect(names[0]).toMatchObject({ start: 5, end: 40, triedBefore: true });
+    expect(names[1]).toMatchObject({ start: 40, end: 50, triedBefore: false });
+    expect(store.rows.map(({ offset }) => offset).sort((a, b) => a - b)).toEqual(
+      records(5, 50).map(({ offset }) => offset),
+    );
   });
 
   it('takes a named block over a hole of the log, and ends it at its name', async () => {
@@ -243,6 +243,36 @@ describe('a block partition', () => {
     worker.accept(records(10, 30), 30);
     expect(steps).toEqual(['commit 0 naming 10', 'pause']);
     expect(worker.done).toBe(0);
+  });
+
+  it('tries again by itself what did not pass, takes nothing meanwhile, and then reads on where it stood', async () => {
+    const none = { minMs: 0, maxMs: 0 };
+    const { worker, steps, store } = open({ waits: { attempt: none, standstill: none } });
+    const unhealthy: boolean[] = [];
+    store.onInsert = () => {
+      unhealthy.push(worker.healthy);
+      if (unhealthy.length === 3) worker.accept(records(10, 30), 30);
+      return unhealthy.length <= 3 ? 'broken' : 'stored';
+    };
+    worker.accept(records(0, 10), 10);
+    await done(worker, 10);
+    expect(unhealthy).toEqual([true, false, false, false]);
+    expect(worker.healthy).toBe(true);
+    expect(steps.slice(-3)).toEqual(['commit 10', 'seek 10', 'resume']);
+    expect(store.rows).toHaveLength(10);
+  });
+
+  it('ends at once when it is taken away while it stands', async () => {
+    const { worker, steps, store } = open();
+    store.onInsert = () => 'broken';
+    worker.accept(records(0, 10), 10);
+    await until('the stop', () => !worker.healthy);
+    const startMs = performance.now();
+    await worker.drain(60_000);
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+    expect(steps.at(-1)).toBe('pause');
+    await until('the buffers are given back', () => store.released === 1);
+    expect(store.misuse).toEqual([]);
   });
 
   it('cuts a block that is old enough although it is not full', async () => {

@@ -1,20 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
-import { RetryableFault } from '../ports.ts';
-import { addToBlock, type Block, createBlock, nameBlock, noteNamed, toIntent } from './block.ts';
-import { sendDeadLetters } from './dead-letters.ts';
-import { Epoch, EpochOver } from './epoch.ts';
+import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
+import { BlockWriter } from './block-writer.ts';
+import { Epoch, EpochOver, type Waits } from './epoch.ts';
 import { type CommitNote, type Intent, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { Standstill } from './standstill.ts';
 import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
-import { WriteWatch } from './write-watch.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
-/** Step named in dead letters: the only one a block consumer has. */
-const TRANSFORM_STEP = 'transform';
 
 export interface BlockPartitionOptions extends Reports {
   log: LogPartition;
@@ -25,6 +22,10 @@ export interface BlockPartitionOptions extends Reports {
   sessionTimeoutMs: number;
   /** Tests only: without intents a crash doubles rows, which shows that a test can see it. */
   withoutIntents?: boolean;
+  /** How long the log keeps records of a topic; null while that is not known. */
+  retentionMsOf?: (topic: string) => number | null;
+  /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
+  waits?: { attempt: Waits; standstill: Waits };
 }
 
 /**
@@ -37,9 +38,10 @@ export interface BlockPartitionOptions extends Reports {
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
-  readonly #epoch = new Epoch();
+  readonly #epoch: Epoch;
   readonly #tenure: Tenure;
-  readonly #watch = new WriteWatch();
+  readonly #standstill: Standstill;
+  readonly #writer: BlockWriter;
   /** Cut blocks in the order of the log; the first is being written. */
   readonly #queue: Block[] = [];
   #filling: Block | null = null;
@@ -59,7 +61,13 @@ export class BlockPartition implements PartitionWorker {
   constructor(options: BlockPartitionOptions) {
     this.#options = options;
     const { log, metrics, logger } = options;
+    this.#epoch = new Epoch(options.waits?.attempt);
     this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
+    this.#writer = new BlockWriter(options, this.#epoch, {
+      confirm: (block) => this.#name(block),
+      logDecidedAtMs: () => this.#note.decidedAtMs,
+    });
     const { committed, metadata } = log;
     this.#next = committed;
     this.#done = committed;
@@ -90,7 +98,11 @@ export class BlockPartition implements PartitionWorker {
   }
 
   get writingSinceMs(): number | null {
-    return this.#watch.sinceMs;
+    return this.#writer.sinceMs;
+  }
+
+  get oldestUnwrittenMs(): number | null {
+    return (this.#queue[0] ?? this.#filling)?.firstTimestampMs ?? null;
   }
 
   get healthy(): boolean {
@@ -126,7 +138,9 @@ export class BlockPartition implements PartitionWorker {
   async drain(budgetMs: number): Promise<void> {
     this.#draining = true;
     this.#disarm();
-    if (this.#working !== null) await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    // One that stands would stand for the whole budget.
+    const mayEnd = this.#working !== null && this.#healthy;
+    if (mayEnd) await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
     this.end();
   }
 
@@ -189,27 +203,46 @@ export class BlockPartition implements PartitionWorker {
     this.#options.log.pause();
   }
 
-  /** Writes one block after the other until none waits or the partition is not ours any more. */
+  /** Writes until no block waits or the partition is not ours any more; what does not pass makes it stand for a while. */
   async #work(): Promise<void> {
-    try {
-      while (this.#queue.length > 0) {
-        const block = this.#queue[0]!;
-        // Only a block whose intent stands must be finished; any other is left to the next owner.
-        if (this.#draining && block.namedAtMs === null) break;
-        if (block.namedAtMs === null && !this.#options.withoutIntents) await this.#name(block);
-        await this.#publishLetters(block);
-        await this.#writeWatched(block);
-        await this.#complete(block);
-        if (this.#overdue && this.#queue.length === 0) this.#cut(this.#next);
+    do {
+      try {
+        await this.#writeQueue();
+      } catch (fault) {
+        if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
+        if (fault instanceof Fenced || fault instanceof EpochOver || this.#draining) this.end();
+        else await this.#standStill(fault);
       }
-    } catch (fault) {
-      if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
-      if (fault instanceof Fenced || fault instanceof EpochOver) this.end();
-      else this.#stop(fault);
-    } finally {
-      this.#working = null;
-      if (this.#epoch.over) this.#releaseAll();
+      // A block may have been cut since the queue was empty, and it found somebody at work.
+    } while (this.#queue.length > 0 && !this.#draining && !this.#epoch.over);
+    this.#working = null;
+    if (this.#epoch.over) this.#releaseAll();
+  }
+
+  async #writeQueue(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const block = this.#queue[0]!;
+      // Only a block whose intent stands must be finished; any other is left to the next owner.
+      if (this.#draining && block.namedAtMs === null) break;
+      if (block.namedAtMs === null && !this.#options.withoutIntents) await this.#name(block);
+      await this.#writer.publishLetters(block);
+      await this.#writer.write(block);
+      await this.#complete(block);
+      if (this.#overdue && this.#queue.length === 0) this.#cut(this.#next);
     }
+  }
+
+  async #standStill(fault: unknown): Promise<void> {
+    this.#healthy = false;
+    this.#paused = true;
+    await this.#standstill.wait(this.#done, fault);
+  }
+
+  /** Records that came while the partition stood were not taken: they are read again. */
+  #goOn() {
+    this.#healthy = true;
+    this.#standstill.end(this.#done);
+    this.#options.log.seek(this.#next);
   }
 
   /** Step 1: the intent. A refused commit means that the block is never written. */
@@ -217,51 +250,6 @@ export class BlockPartition implements PartitionWorker {
     const namedAtMs = block.namedAtMs ?? Date.now();
     await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
     noteNamed(block, namedAtMs);
-  }
-
-  /** Acknowledged before the block is completed, so no record is passed over; after a crash they go out again. */
-  async #publishLetters(block: Block) {
-    const { deadLetters, log, metrics, logger } = this.#options;
-    if (block.letters.length === 0) return;
-    const send = () => sendDeadLetters(deadLetters, block.letters, TRANSFORM_STEP);
-    await this.#epoch.retry(send, (error) => {
-      metrics.retry(log.topic, 'dead-letter');
-      logger?.error({ error, topic: log.topic, partition: log.partition }, 'dead letters are not acknowledged');
-      return true;
-    });
-    const { topic, partition } = log;
-    const { record, label: reason } = block.letters[0]!;
-    const told = { topic, partition, offset: record.offset, count: block.letters.length, reason };
-    logger?.warn(told, 'records went to the dead letters');
-    block.letters.length = 0;
-  }
-
-  async #writeWatched(block: Block) {
-    const { topic, partition } = this.#options.log;
-    const at = { topic, partition, start: block.start, rows: block.builder.rows };
-    if (at.rows === 0) return;
-    await this.#watch.run(
-      () => this.#write(block),
-      () => this.#options.logger?.warn(at, 'a block takes long to write'),
-    );
-  }
-
-  /** Step 2: the rows, under a token of the block's name, until the store has them or the partition is lost. */
-  async #write(block: Block) {
-    const { log, metrics, logger, sessionTimeoutMs, withoutIntents } = this.#options;
-    const write = async () => {
-      // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
-      if (!withoutIntents && performance.now() - block.confirmedAt > sessionTimeoutMs / 2) await this.#name(block);
-      this.#epoch.check();
-      const name = nameBlock(block, log, this.#note.decidedAtMs);
-      await block.builder.write(name, this.#epoch.signal);
-    };
-    await this.#epoch.retry(write, (error) => {
-      if (!(error instanceof RetryableFault)) return false;
-      metrics.retry(log.topic, 'write');
-      logger?.warn({ error, topic: log.topic, partition: log.partition, start: block.start }, 'a block is tried again');
-      return true;
-    });
   }
 
   /** Step 3: completion and, when the next block is cut already, its intent in the same commit. */
@@ -279,6 +267,7 @@ export class BlockPartition implements PartitionWorker {
     metrics.block(log.topic, block.recoverTo === null ? 'written' : 'recovered');
     for (const { kind, reason, count } of block.outcomes.values()) metrics.record(log.topic, { kind, reason }, count);
     block.builder.release();
+    if (!this.#healthy) this.#goOn();
     if (!this.#paused || this.#draining) return;
     this.#paused = false;
     log.resume();

@@ -1,6 +1,6 @@
 import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '../ports.ts';
 import type { DeadLetter } from './dead-letters.ts';
-import { ageOfIntent, type Intent } from './intent.ts';
+import type { Intent } from './intent.ts';
 import type { LogMark } from './log-mark.ts';
 
 /** A block of one partition while it is filled, waits and is written. */
@@ -18,8 +18,8 @@ export interface Block {
   mark: LogMark | null;
   /** Epoch milliseconds when it was named, by us or an earlier owner; null while its intent is not committed. */
   namedAtMs: number | null;
-  /** When it was named, on this process's own clock (`performance.now`): clocks of the day may be set. */
-  namedAt: number;
+  /** Rows of it may have been sent to the store before, by us or an earlier owner. */
+  tried: boolean;
   /** When the coordinator last accepted a commit for it (`performance.now`). */
   confirmedAt: number;
   /** With the reason as it may be counted and logged. */
@@ -45,7 +45,7 @@ export function createBlock(options: {
     recoverTo: intent === null ? null : intent.end,
     mark: null,
     namedAtMs: intent === null ? null : intent.namedAtMs,
-    namedAt: intent === null ? 0 : performance.now() - ageOfIntent(intent.namedAtMs, Date.now()),
+    tried: intent !== null,
     confirmedAt: intent === null ? 0 : performance.now(),
     letters: [],
     letterBytes: 0,
@@ -63,20 +63,19 @@ export const toIntent = ({ end, transformVersion, mark }: Block, namedAtMs: numb
 
 /** The coordinator has just accepted a block's intent, for the first time or again. */
 export function noteNamed(block: Block, namedAtMs: number): void {
-  const now = performance.now();
-  if (block.namedAtMs === null) block.namedAt = now;
   block.namedAtMs = namedAtMs;
-  block.confirmedAt = now;
+  block.confirmedAt = performance.now();
 }
 
-/** What its store is told of a block. */
-export function nameBlock(
-  { start, end, firstTimestampMs, namedAtMs, namedAt }: Block,
+/** What its store is told of a block that is sent to it now; from then on it was tried. */
+export function nameTry(
+  block: Block,
   { topic, partition }: { topic: string; partition: number },
   logDecidedAtMs: number | null,
 ): BlockName {
-  const intentAgeMs = namedAtMs === null ? 0 : performance.now() - namedAt;
-  const name = { topic, partition, start, end, firstTimestampMs: firstTimestampMs ?? 0, intentAgeMs };
+  const { start, end, firstTimestampMs, tried: triedBefore } = block;
+  block.tried = true;
+  const name = { topic, partition, start, end, firstTimestampMs: firstTimestampMs ?? 0, triedBefore };
   return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
 

@@ -6,12 +6,23 @@ export class EpochOver extends Error {
 }
 
 /** First and longest wait between attempts; doubled in between, each with up to half of it at random. */
-const WAIT_MIN_MS = 100;
-const WAIT_MAX_MS = 5_000;
+export interface Waits {
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** A store that only stumbled is asked again at once; one that is down is asked twelve times a minute. */
+const ATTEMPT_WAITS: Waits = { minMs: 100, maxMs: 5_000 };
 
 /** The time from a partition's assignment to its end here: nothing may be written or committed after it. */
 export class Epoch {
   readonly #controller = new AbortController();
+  readonly #waits: Waits;
+
+  /** @param waits other than production's for tests only */
+  constructor(waits: Waits = ATTEMPT_WAITS) {
+    this.#waits = waits;
+  }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -37,7 +48,8 @@ export class Epoch {
    * @throws EpochOver as soon as the epoch is over, whatever the work says
    */
   async retry<T>(work: () => Promise<T>, passes: (fault: unknown) => boolean): Promise<T> {
-    for (let wait = WAIT_MIN_MS; ; wait = Math.min(WAIT_MAX_MS, wait * 2)) {
+    const { minMs, maxMs } = this.#waits;
+    for (let waitMs = minMs; ; waitMs = Math.min(maxMs, waitMs * 2)) {
       this.check();
       try {
         return await work();
@@ -45,8 +57,12 @@ export class Epoch {
         this.check();
         if (!passes(fault)) throw fault;
       }
-      const pause = wait * (1 + Math.random() / 2);
-      await delay(pause, undefined, { signal: this.signal }).catch(() => {});
+      await this.pause(waitMs);
     }
+  }
+
+  /** Waits, and up to half as long again. Resolves early when the epoch ends. */
+  async pause(ms: number): Promise<void> {
+    await delay(ms * (1 + Math.random() / 2), undefined, { signal: this.signal }).catch(() => {});
   }
 }

@@ -84,7 +84,12 @@ export class GuardedPartition {
 
   /** The broker has nothing at the offset that was asked for. */
   outOfRange(): void {
-    void this.#suspend(() => this.#reopen());
+    void this.#suspend(async () => {
+      const { log } = await this.#options.examine();
+      // Retention: what was fetched before is nowhere else any more.
+      if (log.start > this.#worker.next) await this.#finish();
+      await this.#reopen();
+    });
   }
 
   async drain(budgetMs: number): Promise<void> {
@@ -147,6 +152,13 @@ export class GuardedPartition {
     this.#provenEpoch = epoch;
     this.#log.seek(this.#worker.next);
     this.#log.resume();
+  }
+
+  /** Lets the worker do all that it has taken, for as long as that takes. */
+  async #finish(): Promise<void> {
+    const isBusy = () => this.#worker.healthy && this.#worker.settled < this.#worker.next;
+    while (isBusy() && !this.#over.signal.aborted)
+      await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
   }
 
   /** Ends the worker as a rebalance would, and begins again at what is committed, if the log still has that. */

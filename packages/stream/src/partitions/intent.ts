@@ -88,12 +88,3 @@ export function parseRead(
     return { committed, end: committed, mark: null };
   }
 }
-
-/**
- * Milliseconds since an intent was named, by two clocks that may differ or have been set. A time in the future says
- * nothing: the intent counts as one of long ago, which a store treats with care.
- */
-export function ageOfIntent(namedAtMs: number, nowMs: number): number {
-  const ageMs = nowMs - namedAtMs;
-  return ageMs >= 0 ? ageMs : Number.MAX_SAFE_INTEGER;
-}

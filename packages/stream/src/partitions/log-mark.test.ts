@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ageOfIntent, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
+import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { judgeLog } from './log-finding.ts';
 import { isSuspect, type LogMark, MarkTrail } from './log-mark.ts';
 import { isAnswer, parseDecision, toDecisionMetadata } from './offset-decision.ts';
@@ -34,11 +34,6 @@ describe('what is committed beside an offset', () => {
     const intent = { end: 9, namedAtMs: 5, transformVersion: 2, mark: null };
     expect(parseMetadata('{"v":1,"e":9,"t":5,"s":2}', 4)).toEqual({ ...NO_NOTE, intent });
     expect(parseMetadata('{"v":1}', 4)).toEqual(NO_NOTE);
-  });
-
-  it('makes an intent from the future one of long ago: clocks were set, and its age is unknown', () => {
-    expect(ageOfIntent(1_000, 1_700)).toBe(700);
-    expect(ageOfIntent(1_700, 1_000)).toBeGreaterThan(10 * 60 * 1_000);
   });
 
   it('fits with what brokers keep, and a decision is read as it was made', () => {

@@ -13,7 +13,9 @@ export interface PartitionWorker {
   readonly settled: number;
   /** Epoch milliseconds since when its block is being written; null when none is; absent where nothing writes blocks. */
   readonly writingSinceMs?: number | null;
-  /** False after a fault that does not pass: the partition stands until it is assigned again. */
+  /** Epoch milliseconds of the first record of the block that is written next; null when none waits. */
+  readonly oldestUnwrittenMs?: number | null;
+  /** False after a fault that does not pass: the partition stands, and is tried again seldom or when it is assigned again. */
   readonly healthy: boolean;
   /** The last batch that it has taken; null when it has taken none and does not know the one before. */
   readonly lastRead: LogMark | null;

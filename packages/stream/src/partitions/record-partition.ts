@@ -29,7 +29,7 @@ async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> 
   }
 }
 
-/** One partition of a record consumer: batches in order, one at a time, each committed when it is done. */
+/** One partition of a record consumer: batches in order, one at a time, committed when they are done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
   readonly #epoch = new Epoch();
@@ -38,6 +38,8 @@ export class RecordPartition implements PartitionWorker {
   #next: number;
   #done: number;
   #committed: number;
+  /** Batches that have ended and are not committed, because work of theirs, or of one before them, goes on. */
+  #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
   #working: Promise<void> | null = null;
@@ -168,8 +170,9 @@ export class RecordPartition implements PartitionWorker {
         const records = this.#queue.splice(0, this.#batchRecordsMax);
         const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
         const { signal } = this.#epoch;
+        const { topic, partition } = log;
         const mark = this.#trail.before(end);
-        const position = { topic: log.topic, partition: log.partition, start: this.#done, end, mark, signal };
+        const position = { topic, partition, start: this.#done, end, mark, committed: this.#committed, signal };
         await this.#handle(records, position);
         await this.#commit(position);
         this.#done = end;
@@ -201,10 +204,15 @@ export class RecordPartition implements PartitionWorker {
 
   /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
   async #commit(position: BatchPosition) {
-    if (position.end <= this.#committed) return;
-    this.#note = { ...this.#note, mark: position.mark, isDecision: false };
-    await commitOffset(this.#tenure, position.end, toMetadata(this.#note));
-    this.#committed = position.end;
+    this.#ended.push(position);
+    const unfinished = this.#options.handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;
+    const last = this.#ended.findLast(({ end }) => end <= unfinished);
+    if (last === undefined) return;
+    this.#ended = this.#ended.filter(({ end }) => end > last.end);
+    if (last.end <= this.#committed) return;
+    this.#note = { ...this.#note, mark: last.mark, isDecision: false };
+    await commitOffset(this.#tenure, last.end, toMetadata(this.#note));
+    this.#committed = last.end;
   }
 
   #goOn() {

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryLog } from '../memory/index.ts';
 import { RetryableFault, type StreamRecord } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import { BlockPartition } from './block-partition.ts';
+import { BlockPartition, type BlockPartitionOptions } from './block-partition.ts';
 import type { LogPartition } from './log-partition.ts';
 import { RecordPartition } from './record-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
@@ -39,8 +39,13 @@ const toRecords = (texts: readonly string[]): StreamRecord[] =>
     value: Buffer.from(text),
   }));
 
-function openBlockPartition(store: TokenStore, logger: Logger, rowsMax: number) {
+function openBlockPartition(
+  store: TokenStore,
+  logger: Logger,
+  { rowsMax, ...over }: { rowsMax: number } & Pick<BlockPartitionOptions, 'waits' | 'retentionMsOf'>,
+) {
   return new BlockPartition({
+    ...over,
     ...{ log, logger, sink: createTokenSink(store), deadLetters: createMemoryLog().openProducer() },
     limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs: 3_600_000 },
     sessionTimeoutMs: 3_600_000,
@@ -53,7 +58,7 @@ describe('what a partition tells', () => {
 
   it('is one line for all dead letters of a block, which holds nothing of the records', async () => {
     const { logger, lines, text } = openLines();
-    const worker = openBlockPartition(new TokenStore(), logger, 4);
+    const worker = openBlockPartition(new TokenStore(), logger, { rowsMax: 4 });
     worker.accept(toRecords(['row', 'poison of somebody', 'refuse this', 'row']), 11);
     await until('the block', () => worker.done === 11);
     expect(lines).toHaveLength(1);
@@ -74,7 +79,7 @@ describe('what a partition tells', () => {
     };
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
     const startedMs = performance.now();
-    const worker = openBlockPartition(store, logger, 2);
+    const worker = openBlockPartition(store, logger, { rowsMax: 2 });
     expect(worker.writingSinceMs).toBeNull();
     worker.accept(toRecords(['row', 'row']), 9);
     await until('the write', () => writing);
@@ -93,6 +98,35 @@ describe('what a partition tells', () => {
     vi.advanceTimersByTime(20_000);
     expect(lines).toHaveLength(1);
     worker.end();
+  });
+
+  it('is one line for many attempts in a row, with what failed and for how long the log keeps what waits', async () => {
+    for (const [retentionHours, level, msg] of [
+      [null, 'warn', 'a block is tried again'],
+      [60, 'warn', 'a block is tried again'],
+      [10, 'error', 'retention will take records that are not written'],
+    ] as const) {
+      const { logger, lines } = openLines();
+      const store = new TokenStore();
+      let refusals = 0;
+      store.onInsert = () => (refusals++ < 20 ? 'refused' : 'stored');
+      const none = { minMs: 0, maxMs: 0 };
+      const worker = openBlockPartition(store, logger, {
+        rowsMax: 2,
+        waits: { attempt: none, standstill: none },
+        retentionMsOf: () => (retentionHours === null ? null : retentionHours * 3_600_000),
+      });
+      const records = toRecords(['row', 'row']);
+      worker.accept(
+        records.map((record) => ({ ...record, timestampMs: Date.now() })),
+        9,
+      );
+      await until('the block', () => worker.done === 9);
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ level, msg, topic: 'topic', partition: 2, start: 7, attempts: 1 });
+      expect(lines[0]).toMatchObject({ hoursLeft: retentionHours, error: { message: 'busy' } });
+      worker.end();
+    }
   });
 
   it('is why it cannot start yet, once for each reason, and every attempt in the counter', async () => {

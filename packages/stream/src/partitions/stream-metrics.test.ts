@@ -72,3 +72,14 @@ it('tells a backlog while it stands, no lag when everything is stored, and nothi
   await consumer.close();
   expect(await read(metrics, 'stream_lag_records')).toEqual([]);
 });
+
+it('tells the hours until retention may take what waits, of the partition that has the fewest', async () => {
+  const metrics = createMetrics('test');
+  const hour = 3_600_000;
+  const waitingFor = (hours: number | null) => (hours === null ? null : Date.now() - hours * hour);
+  const reading = (topic: string, hours: number | null, retentionMs: number | null = 72 * hour) =>
+    ({ topic, partition: 0, lag: 0, oldestUnwrittenMs: waitingFor(hours), retentionMs }) satisfies PartitionReading;
+  const readings = [reading('a', 2), reading('a', 70), reading('b', null), reading('for ever', 5, null)];
+  createStreamMetrics(metrics).watch({ readings: () => [...readings, { topic: 'c', partition: 0, lag: 0 }] });
+  expect(await read(metrics, 'stream_retention_hours_left')).toEqual(['{topic="a"} 2', '{topic="b"} 72']);
+});

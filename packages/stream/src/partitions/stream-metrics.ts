@@ -1,4 +1,5 @@
 import type { Metrics } from '@playline/runtime';
+import { hoursLeft } from './retention.ts';
 
 export type RetryStep = 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
@@ -10,6 +11,10 @@ export interface PartitionReading {
   readonly lag: number;
   /** Since when its block is being written, by `performance.now()`, null when none is; absent where nothing writes blocks. */
   readonly writingSinceMs?: number | null;
+  /** Epoch milliseconds of the first record that is not written yet, null when none waits; absent where nothing writes. */
+  readonly oldestUnwrittenMs?: number | null;
+  /** How long the log keeps its records; null while that is not known, and when it keeps them for ever. */
+  readonly retentionMs?: number | null;
 }
 
 /** A running consumer, as its metrics see it. */
@@ -95,6 +100,13 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
       for (const [topic, seconds] of oldestWrites(readings())) gauge.set({ topic }, seconds);
     },
   });
+  metrics.collectedGauge('stream_retention_hours_left', 'Hours until retention may take a record that waits here', {
+    labelNames: ['topic'],
+    collect(gauge) {
+      gauge.reset();
+      for (const [topic, hours] of leastHoursLeft(readings())) gauge.set({ topic }, hours);
+    },
+  });
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);
@@ -110,4 +122,15 @@ function oldestWrites(readings: readonly PartitionReading[]): Map<string, number
     oldest.set(topic, Math.max(seconds, oldest.get(topic) ?? 0));
   }
   return oldest;
+}
+
+/** Hours by topic, of the partition that has the fewest; the whole retention where nothing waits. */
+function leastHoursLeft(readings: readonly PartitionReading[]): Map<string, number> {
+  const least = new Map<string, number>();
+  for (const { topic, oldestUnwrittenMs, retentionMs } of readings) {
+    if (oldestUnwrittenMs === undefined || retentionMs == null) continue;
+    const hours = hoursLeft(oldestUnwrittenMs ?? Date.now(), retentionMs);
+    least.set(topic, Math.min(hours, least.get(topic) ?? Number.POSITIVE_INFINITY));
+  }
+  return least;
 }

@@ -21,11 +21,19 @@ export async function commitOffset({ log, epoch, metrics }: Tenure, offset: numb
   });
 }
 
-/** After a fault that does not pass: this partition stands at `offset`, loudly, and the others go on. */
-export function stopPartition({ log, epoch, metrics, logger }: Tenure, offset: number, error: unknown): void {
+/**
+ * After a fault that does not pass: this partition stands at `offset`, loudly, and the others go on.
+ * @returns a call that says it goes on; the end of the epoch says it as well
+ */
+export function stopPartition({ log, epoch, metrics, logger }: Tenure, offset: number, error: unknown): () => void {
   const { topic, partition } = log;
   metrics.stopped(topic, 1);
-  epoch.signal.addEventListener('abort', () => metrics.stopped(topic, -1), { once: true });
+  const release = () => {
+    epoch.signal.removeEventListener('abort', release);
+    metrics.stopped(topic, -1);
+  };
+  epoch.signal.addEventListener('abort', release, { once: true });
   logger?.error({ error, topic, partition, offset }, 'the partition has stopped');
   log.pause();
+  return release;
 }

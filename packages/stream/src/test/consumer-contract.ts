@@ -209,6 +209,44 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(commits).toEqual([...commits].sort((a, b) => a - b));
     });
 
+    it('commits no batch whose work goes on, goes on with those behind it, and hands it over again after a restart', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const groupId = `${topic}-group`;
+      const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
+      let unfinished: number | null = 15;
+      const run = async () => {
+        const seen: number[] = [];
+        const bounds: number[] = [];
+        const consumer = await harness.openRecordConsumer({
+          groupId,
+          topics: [topic],
+          batchRecordsMax: 10,
+          onBatch: async (records, position) => {
+            seen.push(...records.map(({ offset }) => offset));
+            bounds.push(position.committed);
+          },
+          unfinishedFrom: () => unfinished,
+        });
+        return { seen, bounds, close: () => consumer.close() };
+      };
+      await fill(harness, topic, numbers(30));
+      const first = await run();
+      await until('the last record', () => first.seen.includes(29));
+      await until('the commit before it', async () => (await committed()) > 0);
+      await send(harness.producer, [{ topic, key: null, value: Buffer.from('one more') }]);
+      await until('one more', () => first.seen.includes(30));
+      await first.close();
+      expect(await committed()).toBeLessThanOrEqual(15);
+      expect(Math.max(...first.bounds)).toBeLessThanOrEqual(15);
+      const second = await run();
+      await until('the last record again', () => second.seen.includes(30));
+      expect(second.seen[0]).toBe(await committed());
+      unfinished = null;
+      await send(harness.producer, [{ topic, key: null, value: Buffer.from('the last') }]);
+      await until('all is committed', async () => (await committed()) === 32);
+      await second.close();
+    });
+
     it('stops a record partition on a fault that does not pass, and no other', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const expected = await fill(harness, topic, numbers(40));

@@ -1,4 +1,6 @@
+import { createNameNotes, storeOnce } from '../partitions/store-once.ts';
 import type { BlockBuilder, BlockName, BlockSink, Outcome, StreamRecord } from '../ports.ts';
+import { OversizeFault, RetryableFault } from '../ports.ts';
 
 export interface StoredRow {
   topic: string;
@@ -8,6 +10,17 @@ export interface StoredRow {
 }
 
 /**
+ * What becomes of an insert. `refused`: nothing of it stands. `halfway`: the rows of one part stand. `unanswered`: it
+ * stands, and the answer is lost. `forgotten`: the token is remembered and the rows are nowhere, as with an engine that
+ * dies between the two. `broken`: a fault that does not pass.
+ */
+export type Fate = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
+
+/** The table has parts, as a partitioned one of ClickHouse has: a token is remembered for each by itself. */
+const PARTS = 2;
+const partOf = (offset: number) => offset % PARTS;
+
+/**
  * A store that keeps every row it is given, except those of a token it has seen: as a plain ClickHouse table does.
  * A consumer that writes a record twice under different blocks shows here as two rows.
  */
@@ -15,18 +28,40 @@ export class TokenStore {
   readonly rows: StoredRow[] = [];
   /** Buffers given back while they were being written, or twice: rows of another block could go out under this token. */
   readonly misuse: string[] = [];
+  /** Blocks whose buffers were given back. */
+  released = 0;
+  /** Inserts of more rows than this are refused for their size. */
+  rowsMax = Number.POSITIVE_INFINITY;
+  /** Blocks take every acknowledgement for their rows, as if nobody had tried them before: a control, which loses rows. */
+  withoutLook = false;
+  /** Rows of each insert that was asked for. */
+  readonly asked: number[] = [];
   readonly #tokens = new Set<string>();
-  /** Called before and after rows are stored; may throw or wait. */
+  /** Called before and after a block is written; may throw or wait. */
   onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
+  /** Says what becomes of an insert; what it waits for, rows on their way wait for. */
+  onInsert: () => Promise<Fate> | Fate = () => 'stored';
 
-  async write(block: BlockName, rows: readonly StoredRow[], transformVersion: number): Promise<void> {
-    await this.onWrite(block, 'before');
-    const { topic, partition, start, end, firstTimestampMs, logDecidedAtMs = '' } = block;
-    const place = `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}`;
-    const token = `${place}|${transformVersion}|${logDecidedAtMs}`;
-    if (!this.#tokens.has(token)) this.rows.push(...rows);
-    this.#tokens.add(token);
-    await this.onWrite(block, 'after');
+  /** @throws OversizeFault, RetryableFault, Error */
+  async insert(rows: readonly StoredRow[], token: string): Promise<void> {
+    this.asked.push(rows.length);
+    if (rows.length > this.rowsMax) throw new OversizeFault(`${rows.length} rows are too many`);
+    const fate = await this.onInsert();
+    if (fate === 'broken') throw new Error('no such column');
+    if (fate === 'refused') throw new RetryableFault('busy');
+    for (const part of new Set(rows.map(({ offset }) => partOf(offset)))) {
+      const isNew = !this.#tokens.has(`${part}|${token}`);
+      this.#tokens.add(`${part}|${token}`);
+      if (isNew && fate !== 'forgotten') this.rows.push(...rows.filter(({ offset }) => partOf(offset) === part));
+      if (fate === 'halfway') break;
+    }
+    if (fate !== 'stored') throw new RetryableFault(fate);
+  }
+
+  /** Offsets of a partition that stand. */
+  storedOffsets(topic: string, partition: number): ReadonlySet<number> {
+    const own = this.rows.filter((row) => row.topic === topic && row.partition === partition);
+    return new Set(own.map(({ offset }) => offset));
   }
 
   /** `partition/offset` of every row, sorted; a doubled row stands twice. */
@@ -42,6 +77,7 @@ class TokenBlock implements BlockBuilder {
   readonly #store: TokenStore;
   readonly #transformVersion: number;
   readonly #rows: StoredRow[] = [];
+  readonly #notes = createNameNotes();
   #released = false;
   bytes = 0;
 
@@ -65,15 +101,35 @@ class TokenBlock implements BlockBuilder {
   }
 
   async write(block: BlockName): Promise<void> {
+    const store = this.#store;
+    // Of this moment: rows that a released builder takes must not go out under this name.
+    const rows = [...this.#rows];
+    const named = (asked: readonly number[]) => asked.map((index) => rows[index]!);
+    const { topic, partition, start, end, firstTimestampMs, triedBefore = false, logDecidedAtMs = '' } = block;
+    const name = `${topic}|${partition}|${firstTimestampMs}|${this.#transformVersion}|${logDecidedAtMs}`;
     try {
-      await this.#store.write(block, [...this.#rows], this.#transformVersion);
+      await store.onWrite(block, 'before');
+      await storeOnce({
+        ...{ start, end, notes: this.#notes },
+        triedBefore: triedBefore && !store.withoutLook,
+        tokenOf: (from, to) => `${name}|${from}|${to - 1}`,
+        rows: {
+          count: rows.length,
+          offsetOf: (row) => rows[row]!.offset,
+          partOf: (row) => partOf(rows[row]!.offset),
+          insert: (asked, token) => store.insert(named(asked), token),
+          storedOffsets: async () => store.storedOffsets(topic, partition),
+        },
+      });
+      await store.onWrite(block, 'after');
     } finally {
-      if (this.#released) this.#store.misuse.push('released before its write had ended');
+      if (this.#released) store.misuse.push('released before its write had ended');
     }
   }
 
   release(): void {
     if (this.#released) this.#store.misuse.push('released twice');
+    else this.#store.released++;
     this.#released = true;
   }
 }

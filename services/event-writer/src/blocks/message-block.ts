@@ -1,6 +1,6 @@
 import { messageRecordCodec } from '@playline/contracts';
 import { createRowPlan, type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
-import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '@playline/stream';
+import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
 import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
 import type { BlockParts, BlockStep } from './block-step.ts';
 import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
@@ -24,6 +24,7 @@ class MessageBlock implements BlockBuilder {
   readonly #options: MessageBlockOptions;
   readonly #transcoder: RowTranscoder;
   readonly #transformVersion: number;
+  readonly #notes = createNameNotes();
   readonly #events: RowBuffer;
 
   constructor(options: MessageBlockOptions, transcoder: RowTranscoder, transformVersion: number) {
@@ -58,8 +59,8 @@ class MessageBlock implements BlockBuilder {
   }
 
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
-    const transformVersion = this.#transformVersion;
-    await this.#options.writeRows({ table: 'events', rows: this.#events, block, transformVersion, signal });
+    const [transformVersion, notes] = [this.#transformVersion, this.#notes];
+    await this.#options.writeRows({ table: 'events', rows: this.#events, block, transformVersion, notes, signal });
   }
 
   release(): void {

@@ -1,6 +1,6 @@
 import { FRAME_BYTES, type RecordCodec } from '@playline/contracts';
 import type { RecordRows, RowBuffer } from '@playline/events';
-import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '@playline/stream';
+import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
 import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
 import type { BlockParts, BlockStep } from './block-step.ts';
 import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
@@ -22,6 +22,7 @@ export function createRecordBlocks<R>(codec: RecordCodec<R>, rows: RecordRows<R>
 class RecordBlock<R> implements BlockBuilder {
   readonly #options: RecordBlockOptions<R>;
   readonly #transformVersion: number;
+  readonly #notes = createNameNotes();
   /** One a table, in the order of the tables. */
   readonly #buffers: RowBuffer[];
 
@@ -59,9 +60,9 @@ class RecordBlock<R> implements BlockBuilder {
   /** A token for each table; the offsets are committed only when all of them have their rows. */
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
     const { rows, writeRows } = this.#options;
-    const transformVersion = this.#transformVersion;
+    const [transformVersion, notes] = [this.#transformVersion, this.#notes];
     for (const [index, { table }] of rows.tables.entries())
-      await writeRows({ table, rows: this.#buffers[index]!, block, transformVersion, signal });
+      await writeRows({ table, rows: this.#buffers[index]!, block, transformVersion, notes, signal });
   }
 
   release(): void {

@@ -1,6 +1,20 @@
-import type { EventStore, EventTable, RowBuffer } from '@playline/events';
-import { StoreFault } from '@playline/events';
-import { type BlockName, RetryableFault } from '@playline/stream';
+import {
+  createPartReader,
+  type EventStore,
+  type EventTable,
+  type OffsetTable,
+  type RowBuffer,
+  type StoredQuestion,
+  StoreFault,
+} from '@playline/events';
+import {
+  type BlockName,
+  type NameNotes,
+  OversizeFault,
+  RetryableFault,
+  storeFolding,
+  storeOnce,
+} from '@playline/stream';
 import type { WriterMetrics } from '../writer-metrics.ts';
 
 /** Rows of one block for one table. */
@@ -9,48 +23,80 @@ export interface BlockRows {
   rows: RowBuffer;
   block: BlockName;
   transformVersion: number;
+  /** One for a block, kept from attempt to attempt. */
+  notes: NameNotes;
   signal: AbortSignal;
 }
 
 export type WriteRows = (rows: BlockRows) => Promise<void>;
 
-/**
- * The store remembers 100,000 tokens a partition, one to five hours of traffic. Ten minutes stay far below, and no
- * healthy restart takes as long.
- */
-const TOKEN_TRUSTED_MS = 10 * 60 * 1000;
-
-/** Tables where a row written twice is one row at once: its version is its place in the log. */
-const FOLDING_TABLES: ReadonlySet<EventTable> = new Set(['identity_overrides']);
+type Insert = (rows: readonly number[], token: string) => Promise<void>;
+type Ask = (question: StoredQuestion) => Promise<ReadonlySet<number>>;
 
 /**
  * Creates the step that stores a block's rows once.
- * The token names exactly one set of rows: topic, partition, offsets, time of the first record, table, version of the
- * transform and, for a log that was replaced, when it was decided to read on. Whoever writes the block again, this process or the next owner, writes it under the same token, and the
- * store keeps one of the two.
+ * The token names the rows of a range of offsets: topic, partition, offsets, time of the first record, table and version
+ * of the transform and, for a log that was replaced, when it was decided to read on. Whoever writes the block again, this process or the next owner, goes through the same tokens in the
+ * same order, and reads what stands before it takes an answer for its rows (`storeOnce`).
  */
 export function createWriteRows(options: { store: EventStore; metrics: WriterMetrics }): WriteRows {
   const { store, metrics } = options;
-  return async ({ table, rows, block, transformVersion, signal }) => {
-    const { topic, partition, start, end, firstTimestampMs = 0, logDecidedAtMs } = block;
-    const place = `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}`;
-    const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;
-    const token = `${place}|${table}|${transformVersion}${log}`;
+  const told = async <T>(table: EventTable, work: () => Promise<T>): Promise<T> => {
     try {
-      let { bytes, count } = { bytes: rows.toBytes(), count: rows.rows };
-      if ((block.intentAgeMs ?? 0) > TOKEN_TRUSTED_MS && !FOLDING_TABLES.has(table)) {
-        const stored = await store.storedOffsets(table, { partition, start, end });
-        const rest = rows.withoutOffsets(stored);
-        bytes = rest.bytes;
-        count = rest.rows;
-      }
-      if (count === 0) return;
-      const stop = metrics.startInsert(table);
-      await store.insert({ table, rows: bytes, token, signal });
-      stop(count);
+      return await work();
     } catch (error) {
-      if (error instanceof StoreFault && error.retryable) throw new RetryableFault(error.message, { cause: error });
-      throw error;
+      if (!(error instanceof StoreFault)) throw error;
+      metrics.countFault(table, error.code);
+      throw toStreamFault(error);
     }
   };
+  return async (given) => {
+    const { table, rows, signal } = given;
+    if (rows.rows === 0) return;
+    const insert: Insert = (asked, token) =>
+      told(table, async () => {
+        const stop = metrics.startInsert(table);
+        await store.insert({ table, rows: rows.pick(asked), token, signal });
+        stop(asked.length);
+      });
+    if (table === 'identity_overrides') return await storeOverrides(given, insert);
+    const ask: Ask = (question) => told(table, () => store.storedOffsets(table, question));
+    await storePlaced({ ...given, table }, { insert, ask });
+  };
+}
+
+function toStreamFault(fault: StoreFault): Error {
+  if (fault.kind === 'final') return fault;
+  const Fault = fault.kind === 'oversize' ? OversizeFault : RetryableFault;
+  return new Fault(fault.message, { cause: fault });
+}
+
+function tokenOf({ table, block, transformVersion }: BlockRows, start: number, end: number): string {
+  const { topic, partition, firstTimestampMs = 0, logDecidedAtMs } = block;
+  const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;
+  return `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}|${table}|${transformVersion}${log}`;
+}
+
+async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, ask }: { insert: Insert; ask: Ask }) {
+  const { table, rows, block, notes } = given;
+  const { partition, start, end, triedBefore = false } = block;
+  const partOf = createPartReader(table);
+  await storeOnce({
+    ...{ start, end, triedBefore, notes },
+    tokenOf: (from, to) => tokenOf(given, from, to),
+    rows: {
+      count: rows.rows,
+      offsetOf: (row) => rows.offsetAt(row),
+      partOf: (row) => partOf(rows.rowAt(row)),
+      insert,
+      storedOffsets: (asked) => ask({ partition, start, end, rows: asked.map((row) => rows.rowAt(row)) }),
+    },
+  });
+}
+
+/** Their version is the place of the decision: a row written twice is one row at once, and only the latest is true. */
+async function storeOverrides(given: BlockRows, insert: Insert) {
+  const { rows, block, notes } = given;
+  const token = tokenOf(given, block.start, block.end);
+  await storeFolding({ count: rows.rows, token, triedBefore: block.triedBefore ?? false, notes, insert });
 }

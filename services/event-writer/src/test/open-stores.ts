@@ -6,6 +6,7 @@ import { openProducer } from '@playline/stream/kafka';
 import { openOwnStores, testStores, until } from '@playline/testkit';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
+const SMALL_BLOCKS = new URL('./small-blocks.ts', import.meta.url).href;
 
 /** Topics and a database of their own in the real stores, and writers that run on them. */
 export interface RealStores {
@@ -37,6 +38,8 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
     ...own.environment,
     LOG_LEVEL: 'warn',
     SESSION_TIMEOUT_MS: '2000',
+    // Blocks below the least size of a deployment: many in little time.
+    NODE_OPTIONS: `--import=${SMALL_BLOCKS}`,
     BLOCK_AGE_MAX_MS: '50',
   };
   const writers = createWriters(environment, prefix);

@@ -174,8 +174,8 @@ export function runFuzz({ seed, nowMs, goesOn }: FuzzOptions): FuzzCounts {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string' } } });
   const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed);
-  const nowMs = Date.now();
-  const endMs = nowMs + Number(values.seconds) * 1000;
-  const counts = runFuzz({ seed, nowMs, goesOn: () => Date.now() < endMs });
+  const startedAt = Date.now();
+  const endMs = performance.now() + Number(values.seconds) * 1000;
+  const counts = runFuzz({ seed, nowMs: startedAt, goesOn: () => performance.now() < endMs });
   process.stdout.write(`${JSON.stringify({ seed, ...counts })}\n`);
 }

@@ -1,6 +1,6 @@
 /**
  * The grammar of JSON (RFC 8259) over bytes, without building anything. Every function takes the place to start at and
- * returns the place after what it read, or `FAIL`. Reads past the end give undefined, which no rule accepts.
+ * returns the place after what it read, or `FAIL`. Zeros stand behind the bytes, which no rule accepts.
  */
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
@@ -22,6 +22,7 @@ export const DIGIT_9 = 0x39;
 export const MINUS = 0x2d;
 const PLUS = 0x2b;
 const POINT = 0x2e;
+const LETTER_UPPER_E = 0x45;
 export const LETTER_E = 0x65;
 export const LETTER_F = 0x66;
 const LETTER_L = 0x6c;
@@ -88,7 +89,6 @@ function endOfEscapedString(bytes: Uint8Array, at: number): number {
 }
 
 function isHex4(bytes: Uint8Array, at: number): boolean {
-  if (at + 4 > bytes.length) return false;
   const all =
     HEX_VALUES[bytes[at]!]! | HEX_VALUES[bytes[at + 1]!]! | HEX_VALUES[bytes[at + 2]!]! | HEX_VALUES[bytes[at + 3]!]!;
   return (all & NOT_HEX) === 0;
@@ -106,26 +106,36 @@ export function hasSurrogateEscape(bytes: Uint8Array, start: number, end: number
   return false;
 }
 
-const isDigit = (c: number | undefined): boolean => c !== undefined && c >= DIGIT_0 && c <= DIGIT_9;
+const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
 function skipDigits(bytes: Uint8Array, at: number): number {
   let i = at;
-  while (isDigit(bytes[i])) i++;
+  while (isDigit(bytes[i]!)) i++;
   return i;
 }
 
 function endOfNumber(bytes: Uint8Array, at: number): number {
   let i = bytes[at] === MINUS ? at + 1 : at;
-  if (!isDigit(bytes[i])) return FAIL;
-  i = bytes[i] === DIGIT_0 ? i + 1 : skipDigits(bytes, i);
+  const first = bytes[i]!;
+  if (!isDigit(first)) return FAIL;
+  i++;
+  if (first !== DIGIT_0) while (isDigit(bytes[i]!)) i++;
+  const next = bytes[i]!;
+  // Mostly it ends here: what may stand behind a number sorts before letters, and is no point.
+  return next < LETTER_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
+}
+
+/** Reads fraction and exponent, or neither. */
+function endOfFraction(bytes: Uint8Array, at: number): number {
+  let i = at;
   if (bytes[i] === POINT) {
-    if (!isDigit(bytes[i + 1])) return FAIL;
+    if (!isDigit(bytes[i + 1]!)) return FAIL;
     i = skipDigits(bytes, i + 1);
   }
   if ((bytes[i]! | LOWER_CASE) !== LETTER_E) return i;
   i++;
   if (bytes[i] === PLUS || bytes[i] === MINUS) i++;
-  return isDigit(bytes[i]) ? skipDigits(bytes, i) : FAIL;
+  return isDigit(bytes[i]!) ? skipDigits(bytes, i) : FAIL;
 }
 
 function endOfNull(bytes: Uint8Array, at: number): number {
@@ -178,7 +188,7 @@ export function endOfValue(bytes: Uint8Array, at: number, depth: number): number
 
 function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
   if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
-  let i = skipSpace(bytes, at + 1);
+  let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACE) return i + 1;
   for (;;) {
     if (bytes[i] !== QUOTE) return FAIL;
@@ -193,21 +203,25 @@ function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
       if (bytes[i] === CLOSE_BRACE) return i + 1;
       if (bytes[i] !== COMMA) return FAIL;
     }
-    i = skipSpace(bytes, i + 1);
+    i++;
+    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
   }
 }
 
 function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
   if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
-  let i = skipSpace(bytes, at + 1);
+  let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACKET) return i + 1;
   for (;;) {
-    i = endOfValue(bytes, i, depth + 1);
+    i = isDigit(bytes[i]!) ? endOfNumber(bytes, i) : endOfValue(bytes, i, depth + 1);
     if (i === FAIL) return FAIL;
-    i = skipSpace(bytes, i);
-    if (bytes[i] === CLOSE_BRACKET) return i + 1;
-    if (bytes[i] !== COMMA) return FAIL;
-    i = skipSpace(bytes, i + 1);
+    if (bytes[i] !== COMMA) {
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+      if (bytes[i] === CLOSE_BRACKET) return i + 1;
+      if (bytes[i] !== COMMA) return FAIL;
+    }
+    i++;
+    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
   }
 }
 
@@ -217,27 +231,32 @@ export const deepReads = { count: 0 };
 /** The bracket that closes each level which is open; as long as the deepest so far needed. */
 let closers = new Uint8Array(256);
 
-function putCloser(level: number, closer: number): void {
-  if (level === closers.length) {
-    const longer = new Uint8Array(closers.length * 2);
-    longer.set(closers);
-    closers = longer;
-  }
-  closers[level] = closer;
+/** Twice as many levels, those that are open among them. */
+function growClosers(): Uint8Array<ArrayBuffer> {
+  const longer = new Uint8Array(closers.length * 2);
+  longer.set(closers);
+  closers = longer;
+  return longer;
 }
 
 /** Reads an object or array of any depth from its bracket, without a function that calls itself. */
 function endOfDeep(bytes: Uint8Array, at: number): number {
   deepReads.count++;
+  let levels = closers;
   let open = 0;
   let i = at;
   for (;;) {
     // At the start of a value.
     const first = bytes[i];
     if (first === OPEN_BRACE || first === OPEN_BRACKET) {
-      putCloser(open++, first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET);
-      i = skipSpace(bytes, i + 1);
-      if (bytes[i] !== closers[open - 1]) {
+      const closer = first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
+      do {
+        if (open === levels.length) levels = growClosers();
+        levels[open++] = closer;
+        i++;
+      } while (first === OPEN_BRACKET && bytes[i] === OPEN_BRACKET);
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+      if (bytes[i] !== closer) {
         if (first === OPEN_BRACE) i = startOfMember(bytes, i);
         if (i === FAIL) return FAIL;
         continue;
@@ -245,16 +264,18 @@ function endOfDeep(bytes: Uint8Array, at: number): number {
     } else {
       i = endOfValue(bytes, i, 0);
       if (i === FAIL) return FAIL;
-      i = skipSpace(bytes, i);
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
-    while (open > 0 && bytes[i] === closers[open - 1]) {
+    while (open > 0 && bytes[i] === levels[open - 1]) {
       open--;
-      i = open === 0 ? i + 1 : skipSpace(bytes, i + 1);
+      i++;
+      if (open > 0 && bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
     if (open === 0) return i;
     if (bytes[i] !== COMMA) return FAIL;
-    i = skipSpace(bytes, i + 1);
-    if (closers[open - 1] === CLOSE_BRACE) i = startOfMember(bytes, i);
+    i++;
+    if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
+    if (levels[open - 1] === CLOSE_BRACE) i = startOfMember(bytes, i);
     if (i === FAIL) return FAIL;
   }
 }

@@ -190,7 +190,7 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   }
 }
 
-/** An id that trimming would change, or that may be blank, is undecided; no characters at all is an absent id. */
+/** An id that trimming would change, or that may be blank, is doubtful; no characters at all is an absent id. */
 function isAcceptableId(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end) return true;
   return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && endsVisible(bytes, end);

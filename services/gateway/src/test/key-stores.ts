@@ -10,7 +10,7 @@ import { openRedisDatabase, testStores } from '@playline/testkit';
 
 const OPERATOR = fileURLToPath(new URL('../../../operator/src/main.ts', import.meta.url));
 
-/** Topics, a Redis database of its own, and the operator's key commands as processes. */
+/** Topics, a Redis database of its own or the one of the test, and the operator's key commands as processes. */
 export interface KeyStores {
   readonly topicPrefix: string;
   /** For whoever may do everything but publish and subscribe. */
@@ -24,7 +24,7 @@ export interface KeyStores {
   close(): Promise<void>;
 }
 
-export async function openKeyStores(): Promise<KeyStores> {
+export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<KeyStores> {
   const { kafka, registry } = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const target = { brokers: kafka, registry, prefix: `${tag}.` };
@@ -39,12 +39,12 @@ export async function openKeyStores(): Promise<KeyStores> {
   const env = {
     KAFKA_BROKERS: kafka.join(),
     SCHEMA_REGISTRY_URL: registry,
-    REDIS_URL: redis.url,
+    REDIS_URL: own.redisUrl ?? redis.url,
     TOPIC_PREFIX: target.prefix,
   };
   return {
     topicPrefix: target.prefix,
-    redisUrl: redis.url,
+    redisUrl: env.REDIS_URL,
     mutedRedisUrl: muted.href,
     keys: (...words) => {
       const child = execFile(process.execPath, [OPERATOR, 'keys', ...words], { cwd: folder, env });

@@ -28,6 +28,6 @@ it('leaves no call of the graph behind when the facts after it cannot be prepare
   });
   await resume(SOURCE);
   const facts = Array.from({ length: FACTS }, (_, offset) => ({ offset, fact: toFact({}) }));
-  await expect(apply(SOURCE, facts, { through: FACTS - 1, onPart: () => {} })).rejects.toThrow('no key');
+  await expect(apply(SOURCE, facts, { through: FACTS - 1, mark: null, onPart: () => {} })).rejects.toThrow('no key');
   expect(running).toBe(0);
 });

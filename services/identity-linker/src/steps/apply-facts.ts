@@ -6,7 +6,7 @@ import {
   type IdentityGraph,
   type LinkSourcePartition,
 } from '@playline/identity';
-import { RetryableFault } from '@playline/stream';
+import { fromMark, type LogMark, parseMark, RetryableFault } from '@playline/stream';
 
 export interface PositionedFact {
   readonly offset: number;
@@ -17,6 +17,8 @@ export interface PositionedFact {
 export interface ApplyOptions {
   /** Last offset that the batch accounts for. */
   readonly through: number;
+  /** The batch of the log that holds it. */
+  readonly mark: LogMark | null;
   /** Told of every part of the answer as soon as it is decided, in the order of the facts. */
   readonly onPart: (applied: readonly Applied[]) => void;
 }
@@ -25,8 +27,11 @@ export interface ApplyOptions {
 const CHUNK_FACTS_MAX = 512;
 
 export interface ApplyFacts {
-  /** Asks the graph how far it is with a partition; must come before its first block. @throws RetryableFault */
-  resume(source: LinkSourcePartition): Promise<number>;
+  /**
+   * Asks the graph how far it is with a partition, and with which batch of the log; must come before its first block.
+   * @throws RetryableFault
+   */
+  resume(source: LinkSourcePartition): Promise<{ applied: number; mark: LogMark | null }>;
   /** @throws RetryableFault, GraphBehindFault */
   apply(source: LinkSourcePartition, facts: readonly PositionedFact[], options: ApplyOptions): Promise<void>;
 }
@@ -46,12 +51,16 @@ export function createApplyFacts(
   return {
     async resume(source) {
       const applied = await retryable(graph.lastApplied(source));
+      const mark = await retryable(graph.readMark(source));
       known.set(nameOf(source), applied);
-      return applied;
+      return { applied, mark: mark === null ? null : parseMark(JSON.parse(mark)) };
     },
-    async apply(source, facts, { through, onPart }) {
+    async apply(source, facts, { through, mark, onPart }) {
       const name = nameOf(source);
       if (!known.has(name)) throw new Error(`partition ${source.partition} was never resumed`);
+      // Facts that come again stand in front of the batch that is noted already.
+      if (mark !== null && through > known.get(name)!)
+        await retryable(graph.noteMark(source, JSON.stringify(fromMark(mark))));
       const prepare = (from: number) =>
         facts.slice(from, from + CHUNK_FACTS_MAX).map(({ fact, offset }) => toGraphFact(fact, offset));
       let chunk = prepare(0);

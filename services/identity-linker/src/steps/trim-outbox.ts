@@ -9,28 +9,47 @@ export interface TrimOutbox {
   trim(source: LinkSourcePartition, through: number): Promise<void>;
 }
 
+/** Of an environment's decisions that may still stand in the outbox. */
+interface Offsets {
+  first: number;
+  last: number;
+}
+
 /** Creates the step that lets the graph forget recorded decisions which nobody will ask for again. */
 export function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
-  const noted = new Map<string, Set<string>>();
+  const noted = new Map<string, Map<string, Offsets>>();
   const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {
     const name = `${generation}/${partition}`;
-    const environments = noted.get(name) ?? new Set();
+    const environments = noted.get(name) ?? new Map<string, Offsets>();
     noted.set(name, environments);
     return environments;
   };
   return {
     note(source, facts) {
-      for (const { fact } of facts) environmentsOf(source).add(fact.environmentId);
+      const environments = environmentsOf(source);
+      for (const { fact, offset } of facts) {
+        const offsets = environments.get(fact.environmentId);
+        if (offsets === undefined) environments.set(fact.environmentId, { first: offset, last: offset });
+        else offsets.last = Math.max(offsets.last, offset);
+      }
     },
     async trim(source, through) {
       const environments = environmentsOf(source);
-      if (environments.size === 0) return;
+      const wanted = [...environments].filter(([, { first }]) => first <= through);
+      if (wanted.length === 0) return;
       try {
-        await graph.trim(source, through, environments);
+        await graph.trim(
+          source,
+          through,
+          wanted.map(([environmentId]) => environmentId),
+        );
       } catch (cause) {
         throw new RetryableFault('the outbox could not be trimmed', { cause });
       }
-      environments.clear();
+      for (const [environmentId, offsets] of wanted) {
+        if (offsets.last <= through) environments.delete(environmentId);
+        else offsets.first = through + 1;
+      }
     },
   };
 }

@@ -28,8 +28,8 @@ export function createConsentCommand(context: StoresContext): Command {
     const writerGroup = textOf(values, 'writer-group') ?? OPTIONS['writer-group'].default;
     await withStores(context, { writerGroup, onProgress: terminal.progress }, async (sources, targets) => {
       await loadFences(targets.graph, await readFences(sources.query));
-      const { rebuilt, tail } = await restoreConsents(sources, targets);
-      const consents = sum(rebuilt, await restoreLaterConsents(sources, targets, tail));
+      const restored = await restoreConsents(sources, targets);
+      const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, targets, restored));
       const { applied, superseded, fenced } = consents;
       const line = `${applied} consents put back, ${superseded} changes that later ones stand for, ${fenced} erased`;
       terminal.result(values.json === true ? JSON.stringify(consents) : line);

@@ -12,7 +12,7 @@ import { createLogSources, type LogAdapters } from './log-commands.ts';
 /** Opens what Redis holds, apart from the access keys; the `./redis` adapters of the nouns have them. */
 export interface RedisAdapters {
   readonly openRedisIdentityGraph: (options: RedisAddress & { linkTopic: string }) => Promise<IdentityGraph>;
-  readonly openRedisConsentStore: (options: RedisAddress) => Promise<ConsentStore>;
+  readonly openRedisConsentStore: (options: RedisAddress & { topic: string }) => Promise<ConsentStore>;
   readonly openRedisErasureHolds: (options: RedisAddress) => Promise<ErasureHolds>;
 }
 
@@ -39,7 +39,8 @@ export function createIdentityCommands(
     ...createLogSources(adapters, addresses),
     clickhouse: addresses.clickhouse,
     openGraph: async () => adapters.openRedisIdentityGraph({ ...addresses.redis(), linkTopic }),
-    openConsents: async () => adapters.openRedisConsentStore(addresses.redis()),
+    openConsents: async () =>
+      adapters.openRedisConsentStore({ ...addresses.redis(), topic: topicPrefix + TOPICS.consents.name }),
     openHolds: async () => adapters.openRedisErasureHolds(addresses.redis()),
     ...{ topicPrefix, generation },
   };

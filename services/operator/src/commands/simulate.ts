@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import {
   type Command,
   choiceOf,
@@ -20,6 +21,8 @@ export interface SimulateContext {
   readonly headerPrefix: string;
   /** Folder whose `.playline/stack.json` tells addresses and keys. */
   readonly folder: string;
+  /** The environment's ClickHouse with its TLS; without one the stack file's. */
+  readonly clickhouse?: ClickHouseAccount | undefined;
   /** Aborted when the person asks for the end: what was sent is reconciled all the same. */
   readonly stop: AbortSignal;
 }
@@ -40,7 +43,7 @@ Posts the traffic of a game over HTTP, then compares what was acknowledged with 
   --json                    the result as one JSON line
   --gateway URL --key PUBLISHABLE_KEY --secret-key KEY
   --clickhouse-url URL --clickhouse-user NAME --clickhouse-password TEXT --clickhouse-database NAME
-                            instead of what .playline/stack.json tells
+                            instead of what CLICKHOUSE_URL and its kin, or .playline/stack.json, tell
 
 Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
 
@@ -115,27 +118,29 @@ function toAddresses(values: Values, context: SimulateContext, environment: 'pro
     if (value !== undefined) return value;
     throw new UnreachableError(`no ${what}: start the stack (npm run up), or name it by its option`);
   };
+  const told: Partial<ClickHouseAccount> = context.clickhouse ?? stack.clickhouse ?? {};
   return {
     gateway: need(textOf(values, 'gateway') ?? stack.gateway, 'gateway address'),
     publishableKey: need(textOf(values, 'key') ?? keys?.publishable, 'publishable key'),
     secretKey: textOf(values, 'secret-key') ?? keys?.secret ?? null,
     clickhouse: {
-      url: need(textOf(values, 'clickhouse-url') ?? stack.clickhouse?.url, 'ClickHouse address'),
-      user: textOf(values, 'clickhouse-user') ?? stack.clickhouse?.user ?? 'default',
-      password: textOf(values, 'clickhouse-password') ?? stack.clickhouse?.password ?? '',
-      database: textOf(values, 'clickhouse-database') ?? stack.clickhouse?.database ?? 'playline',
+      ...told,
+      url: need(textOf(values, 'clickhouse-url') ?? told.url, 'ClickHouse address'),
+      user: textOf(values, 'clickhouse-user') ?? told.user ?? 'default',
+      password: textOf(values, 'clickhouse-password') ?? told.password ?? '',
+      database: textOf(values, 'clickhouse-database') ?? told.database ?? 'playline',
     },
   };
 }
 
 /** @throws UnreachableError unless gateway and ClickHouse answer at all */
 async function reach({ gateway, clickhouse }: Pick<SimulationOptions, 'gateway' | 'clickhouse'>): Promise<void> {
-  for (const [name, address] of [
-    ['gateway', gateway],
-    ['ClickHouse', clickhouse.url],
+  for (const [name, address, ask] of [
+    ['gateway', gateway, fetch],
+    ['ClickHouse', clickhouse.url, clickhouse.fetch ?? fetch],
   ] as const) {
     try {
-      await fetch(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
+      await ask(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
     } catch {
       throw new UnreachableError(
         `the ${name} at ${address} does not answer: start the stack (npm run up; npm run doctor tells more)`,

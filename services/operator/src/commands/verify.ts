@@ -20,7 +20,8 @@ const HELP = `usage: operator verify [options]          (npm run verify -- [opti
 
 Compares, partition by partition, the log with the rows that the event writer made of it, up to what it has committed:
 every record has its row, once. A record without a row is accounted for by the same message at another offset, by a
-dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too.
+dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too. Where a log was replaced (npm run offsets), rows of
+the one that is gone stay, and each record is looked for by what it is, not by its offset.
 Reads only. May run beside everything else.
 
   --group event-writer     consumer group of the writer
@@ -38,11 +39,13 @@ export function createVerifyCommand(context: VerifyContext): Command {
     const { values } = parseOptions(args, OPTIONS);
     const query = createQueryRows(context.clickhouse());
     const log = context.openLog();
+    const offsets = context.openOffsets();
     try {
       await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
       await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
       const report = await verify({
         log,
+        offsets,
         query,
         schemaOf: context.schemaOf,
         topicPrefix: context.topicPrefix,
@@ -53,7 +56,7 @@ export function createVerifyCommand(context: VerifyContext): Command {
       else for (const line of toLines(report)) terminal.result(line);
       return isClean(report) ? EXIT.ok : EXIT.failed;
     } finally {
-      await log.close();
+      await Promise.all([log.close(), offsets.close()]);
     }
   };
   return { name: 'verify', summary: 'compare the log with the tables: gaps, doubles, overlaps', help: HELP, run };

@@ -28,15 +28,15 @@ export async function rebuildIdentity(
   const restored = await restoreGraph(sources, graph, progress).catch((fault: unknown) => {
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
-  const { rebuilt, tail } = await restoreConsents(sources, targets);
+  const restoredConsents = await restoreConsents(sources, targets);
   // Late, since requests may be made while the graph is read.
   const holds = await restoreHolds(sources, targets);
   const epoch = await graph.mintEpoch();
   // Behind the epoch: before it a gateway logs changes that it cannot store, up to the last moment.
-  const later = await restoreLaterConsents(sources, targets, tail).catch((cause: unknown) => {
+  const later = await restoreLaterConsents(sources, targets, restoredConsents).catch((cause: unknown) => {
     throw new Error(`everything is back and in use but ${CONSENTS_LEFT}`, { cause });
   });
-  const consents = sum(rebuilt, later);
+  const consents = sum(restoredConsents.rebuilt, later);
   return { graph: restored, consents, holds, epoch };
 }
 

@@ -6,6 +6,8 @@ import { readConsents } from './tables.ts';
 
 export interface RestoredConsents {
   readonly rebuilt: RebuiltConsents;
+  /** The run of Redis in which it was begun. */
+  readonly run: string;
   /** The part of the log that was read. */
   readonly tail: LogTail<ConsentRecord>;
 }
@@ -18,22 +20,27 @@ export async function restoreConsents(
   sources: RebuildSources,
   { consents }: Pick<RebuildTargets, 'consents'>,
 ): Promise<RestoredConsents> {
+  const { run } = await consents.standing();
   const tail = await findTail(sources, [TOPICS.consents, consentCodec]);
   const stored = await rebuildConsents(consents, readConsents(sources.query));
   const later = await rebuildConsents(consents, toPlaced(sources, tail));
-  return { rebuilt: sum(stored, later), tail };
+  return { rebuilt: sum(stored, later), run, tail };
 }
 
 /**
  * Puts back what came behind the end of `tail` since. For the moment after the epoch was minted: a gateway that had
- * logged a change before it found no store to put it into.
+ * logged a change before it found no store to put it into. The store then has all of the log; were Redis started anew
+ * meanwhile, it would not be told so, and gateways would bring in the end of the log themselves.
  */
 export async function restoreLaterConsents(
   sources: RebuildSources,
   { consents }: Pick<RebuildTargets, 'consents'>,
-  tail: LogTail<ConsentRecord>,
+  { run, tail }: Pick<RestoredConsents, 'run' | 'tail'>,
 ): Promise<RebuiltConsents> {
-  return rebuildConsents(consents, toPlaced(sources, await findGrowth(sources, tail)));
+  const growth = await findGrowth(sources, tail);
+  const rebuilt = await rebuildConsents(consents, toPlaced(sources, growth));
+  await consents.markCurrent(run, new Map(growth.bounds.map(({ partition, end }) => [partition, end])));
+  return rebuilt;
 }
 
 export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {

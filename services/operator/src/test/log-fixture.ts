@@ -8,6 +8,10 @@ import { openLogAccess } from './log-access.ts';
 import { createOperate } from './operate.ts';
 
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
+/** Blocks below the least size of a deployment: events are there at once. */
+const SMALL_BLOCKS = {
+  NODE_OPTIONS: `--import=${new URL('../../../event-writer/src/test/small-blocks.ts', import.meta.url).href}`,
+};
 const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).pathname;
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
 /** A process starts in a second, or in half a minute where eight others want the same two cores. */
@@ -34,7 +38,7 @@ function createProcesses(environment: Record<string, string>) {
     operatorProcess: (...args: string[]) => start([OPERATOR, ...args], {}),
     startWriter: async (settings: Record<string, string> = {}) => {
       const [port] = await freePorts(1);
-      const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '50' };
+      const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '50', ...SMALL_BLOCKS };
       const child = start([WRITER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}writer`, ...settings });
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
       return child;

@@ -49,7 +49,7 @@ export async function openRebuildFixture() {
   const url = database.url;
   const open = async (): Promise<RebuildTargets> => ({
     graph: await openRedisIdentityGraph({ url, linkTopic }),
-    consents: await openRedisConsentStore({ url }),
+    consents: await openRedisConsentStore({ url, topic: fixture.prefix + TOPICS.consents.name }),
     holds: await openRedisErasureHolds({ url }),
   });
   const targets = await open();
@@ -104,7 +104,7 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
     ...log,
     openRedisIdentityGraph: async (options: GraphOptions) =>
       withFate(await openRedisIdentityGraph(options), fate, 'graph'),
-    openRedisConsentStore: async (options: { url: string }) =>
+    openRedisConsentStore: async (options: Parameters<typeof openRedisConsentStore>[0]) =>
       withFate(await openRedisConsentStore(options), fate, 'consents'),
     openRedisErasureHolds: async (options: { url: string }) =>
       withFate(await openRedisErasureHolds(options), fate, 'holds'),

@@ -19,6 +19,10 @@ export interface PartitionReport {
   futureRows: number;
   /** The group has committed more than the log holds. */
   committedBehindEnd: boolean;
+  /** Offsets that may have rows of a log that is gone, as operators have decided: judged by message, not by offset. */
+  replaced: number;
+  /** The log is not the one that was read, and nobody has decided: what happened. Checked up to where they part. */
+  readonly standing: string | null;
   /** Records without a row that are accounted for: the same message at another offset, a dead letter, a fence. */
   readonly excused: Record<Excuse, number>;
   /** Offsets that hold no record: markers of transactions, records of undone ones. */
@@ -32,7 +36,7 @@ export interface PartitionReport {
 export type Excuse = 'copy' | 'deadLetter' | 'fence';
 
 export interface Example {
-  readonly kind: 'lost' | 'doubled' | 'overlapping' | 'future' | 'behind';
+  readonly kind: 'lost' | 'doubled' | 'overlapping' | 'future' | 'behind' | 'replaced';
   readonly start: number;
   readonly end: number;
 }
@@ -46,7 +50,8 @@ const differencesOf = (partition: PartitionReport) =>
   partition.doubledRows +
   partition.overlapping +
   partition.futureRows +
-  Number(partition.committedBehindEnd);
+  Number(partition.committedBehindEnd) +
+  Number(partition.standing !== null);
 
 export function isClean({ partitions }: VerifyReport): boolean {
   return partitions.every((partition) => differencesOf(partition) === 0);
@@ -67,6 +72,7 @@ const COLUMNS: readonly [string, (partition: PartitionReport) => string | number
   ['dead', ({ excused }) => excused.deadLetter],
   ['fenced', ({ excused }) => excused.fence],
   ['holes', ({ holes }) => holes],
+  ['replaced', ({ replaced }) => replaced],
   ['LOST', ({ lost }) => lost],
   ['DOUBLED', ({ doubledRows }) => doubledRows],
   ['OVERLAP', ({ overlapping }) => overlapping],
@@ -79,6 +85,7 @@ const EXPLANATIONS: Record<Example['kind'], string> = {
   overlapping: 'rows of different messages at one offset',
   future: 'rows behind the end of the log',
   behind: 'committed behind the end of the log',
+  replaced: 'not the log that was read; nothing is read until somebody decides: npm run offsets -- list',
 };
 
 /** A table, then one line for each example of a difference, then the verdict. */

@@ -3,6 +3,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Flow, LoggedFact } from './flows.ts';
 import type { OffsetRange } from './ranges.ts';
+import type { ReplacedLog } from './replaced-logs.ts';
+import { isClean, toLines } from './report.ts';
 import type { Repeated, StoredRows } from './stored-rows.ts';
 import { verifyFlow } from './verify-flow.ts';
 
@@ -107,9 +109,8 @@ function createStored({ start, entries, future }: World): StoredRows {
 }
 
 /** The same question answered offset by offset, without buckets, ranges or reads. */
-function judge({ entries, committed, future }: World) {
+function judge({ entries, committed, future }: World, stored = new Set(entries.flatMap(({ rows }) => rows))) {
   const totals = { lost: 0, doubledRows: 0, overlapping: 0, copy: 0, deadLetter: 0, fence: 0, holes: 0 };
-  const stored = new Set(entries.flatMap(({ rows }) => rows));
   for (const { id, rows, ...entry } of entries.slice(0, committed)) {
     totals.doubledRows += rows.length - new Set(rows).size;
     totals.overlapping += Number(new Set(rows).size > 1);
@@ -123,28 +124,74 @@ function judge({ entries, committed, future }: World) {
   return { ...totals, futureRows: future };
 }
 
+const toFact = ({ id, isFenced }: Entry): LoggedFact => {
+  const subject = { environmentId: '', keys: isFenced ? ['fenced'] : [], eventTimeMs: 0, receivedAtMs: 0 };
+  return { subject, copies: [[String(id)]] };
+};
+
+/** Verifies the one partition of a world. */
+async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedLog>) {
+  const entryAt = (offset: number) => world.entries[offset - world.start]!;
+  const [report] = await verifyFlow(flow, {
+    log: openLog(world),
+    stored: createStored(world),
+    readFact: async (_flow, { offset }) => (entryAt(offset).isReadable ? toFact(entryAt(offset)) : null),
+    readDeadOffsets: async () => ({ has: (_topic, _partition, offset) => entryAt(offset).isDead }),
+    readIsFenced: async () => (subject) => subject.keys.includes('fenced'),
+    replaced,
+    topicPrefix: '',
+    group: 'writer',
+    bucketSize: BUCKET,
+    onProgress: () => {},
+  });
+  return report!;
+}
+
 it('finds exactly the gaps, doubles and overlaps that a look at every single offset finds', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (world) => {
-      const entryAt = (offset: number) => world.entries[offset - world.start]!;
-      const toFact = ({ id, isFenced }: Entry): LoggedFact => {
-        const subject = { environmentId: '', keys: isFenced ? ['fenced'] : [], eventTimeMs: 0, receivedAtMs: 0 };
-        return { subject, copies: [[String(id)]] };
-      };
-      const [report] = await verifyFlow(flow, {
-        log: openLog(world),
-        stored: createStored(world),
-        readFact: async (_flow, { offset }) => (entryAt(offset).isReadable ? toFact(entryAt(offset)) : null),
-        readDeadOffsets: async () => ({ has: (_topic, _partition, offset) => entryAt(offset).isDead }),
-        readIsFenced: async () => (subject) => subject.keys.includes('fenced'),
-        topicPrefix: '',
-        group: 'writer',
-        bucketSize: BUCKET,
-        onProgress: () => {},
-      });
-      const { lost, doubledRows, overlapping, holes, futureRows, excused } = report!;
+      const report = await verifyWorld(world, new Map());
+      const { lost, doubledRows, overlapping, holes, futureRows, excused } = report;
       expect({ lost, doubledRows, overlapping, holes, futureRows, ...excused }).toEqual(judge(world));
     }),
     { numRuns: 500 },
   );
+});
+
+it('judges the records of a log that was replaced by what they are, and rows of the one that is gone not at all', async () => {
+  const property = fc.asyncProperty(worlds, fc.nat(60), fc.nat(60), async (world, from, length) => {
+    const start = world.start + from;
+    const range = { start, end: start + length };
+    const report = await verifyWorld(world, new Map([['topic/0', { ranges: [range], standing: null }]]));
+    const isReplaced = (index: number) => index >= from && index < from + length;
+    const { entries, committed } = world;
+    const stored = new Set(entries.flatMap(({ rows }) => rows));
+    const inside = entries.slice(0, committed).filter((_, index) => isReplaced(index));
+    const lost = inside.filter(
+      ({ id, isDead, isReadable, isFenced }) =>
+        id !== null && !isDead && (!isReadable || (!isFenced && !stored.has(id))),
+    ).length;
+    // The same world without the range, in which every copy is found still.
+    const others = entries.map((entry, index) => (isReplaced(index) ? { ...entry, id: null, rows: [] } : entry));
+    const expected = judge({ ...world, entries: others }, stored);
+    expect(report.replaced).toBe(inside.length);
+    expect(report.lost).toBe(lost + expected.lost);
+    expect([report.doubledRows, report.overlapping]).toEqual([expected.doubledRows, expected.overlapping]);
+    const end = world.start + entries.length;
+    expect(report.futureRows).toBe(Math.max(0, end + world.future - Math.max(end, range.end)));
+  });
+  await fc.assert(property, { numRuns: 500 });
+});
+
+it('says that a log stands which is not the one that was read, and judges it up to where the two part', async () => {
+  const property = fc.asyncProperty(worlds, fc.nat(60), async (world, at) => {
+    const partsAt = Math.min(world.start + at, world.start + world.entries.length);
+    const standing = { words: 'it lost its end', partsAt };
+    const report = await verifyWorld(world, new Map([['topic/0', { ranges: [], standing }]]));
+    expect(report.standing).toBe('it lost its end');
+    expect(report.committed).toBe(Math.min(world.start + world.committed, partsAt));
+    expect(isClean({ partitions: [report] })).toBe(false);
+    expect(toLines({ partitions: [report] }).join('\n')).toContain('npm run offsets');
+  });
+  await fc.assert(property);
 });

@@ -12,6 +12,7 @@ import {
   type Suspect,
   sizeOf,
 } from './ranges.ts';
+import { type ReplacedLog, within, without } from './replaced-logs.ts';
 import type { Excuse, PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
@@ -25,6 +26,8 @@ export interface VerifyParts {
   /** Both are asked after the rows were read: what explains a missing row was there before it was missed. */
   readonly readDeadOffsets: () => Promise<DeadOffsets>;
   readonly readIsFenced: () => Promise<IsFenced>;
+  /** Partitions whose log was replaced, by `topic/partition`. */
+  readonly replaced: ReadonlyMap<string, ReplacedLog>;
   /** Put before every topic name. */
   readonly topicPrefix: string;
   /** Group of the writer. */
@@ -54,32 +57,68 @@ export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<Partit
   // What is committed now has its rows: the rows are read after it. The end of the log is read after the rows.
   const committed = await log.committed(group, topic);
   const bounds = await log.bounds(topic);
-  const reports = bounds.map((each) => createReport(flow, topic, { each, committed: committed.get(each.partition) }));
-  const counts = await readCounts(flow, reports, parts);
+  const reports = bounds.map((each) => {
+    const standing = parts.replaced.get(`${topic}/${each.partition}`)?.standing ?? null;
+    return createReport(flow, topic, { each, committed: committed.get(each.partition), standing });
+  });
   let excuses: Excuses | null = null;
-  for (const report of reports) {
-    const suspects = findSuspectsOf(report, counts.get(report.partition) ?? new Map(), parts);
-    if (suspects.length === 0) continue;
+  const readExcuses = async () => {
     excuses ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
-    await inspect({ flow, excuses, parts, report }, suspects);
+    return excuses;
+  };
+  // Several ranges of one partition share buckets: each in a question of its own. One range is what there is mostly.
+  const ranges = reports.map((report) => ({ report, left: without(judged(report), replacedIn(report, parts)) }));
+  for (let round = 0; ranges.some(({ left }) => left.length > round); round++) {
+    const asked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
+    const counts = await readCounts(flow, asked, parts);
+    for (const { report, range } of asked) {
+      const suspects = findSuspectsOf({ report, range }, counts.get(report.partition) ?? new Map(), parts);
+      if (suspects.length > 0) await inspect({ flow, excuses: await readExcuses(), parts, report }, suspects);
+    }
   }
+  for (const report of reports)
+    for (const range of within(judged(report), replacedIn(report, parts)))
+      await judgeReplaced({ flow, excuses: await readExcuses(), parts, report }, range);
   const lastOffsets = await stored.lastOffsets(flow);
   return await addFuture(flow, { reports, lastOffsets, ends: await log.bounds(topic) }, parts);
+}
+
+const judged = ({ start, committed }: PartitionReport): OffsetRange => ({ start, end: committed });
+
+const replacedIn = ({ topic, partition }: { topic: string; partition: number }, { replaced }: VerifyParts) =>
+  replaced.get(`${topic}/${partition}`)?.ranges ?? [];
+
+/**
+ * Offsets that may have rows of a log that is gone: an offset says nothing here, so each record is looked for by what it
+ * is. Tables whose rows are known by their place alone are asked for the place.
+ */
+async function judgeReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
+  const { flow, parts, report } = work;
+  const { partition } = report;
+  parts.onProgress(`${report.topic}/${partition}: ${range.start} to ${range.end - 1} are of a log that was replaced`);
+  report.replaced += sizeOf(range);
+  const byPlace = flow.copyRules.length === 0;
+  const copiesBefore = report.excused.copy;
+  await explainGaps(work, byPlace ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
+  report.excused.copy = copiesBefore;
 }
 
 function createReport(
   flow: Flow,
   topic: string,
-  { each, committed }: { each: LogBounds; committed: number | undefined },
+  parts: { each: LogBounds; committed: number | undefined; standing?: ReplacedLog['standing'] },
 ): PartitionReport {
+  const { each, committed, standing = null } = parts;
   const { partition, start, end } = each;
   const isBehind = committed !== undefined && committed > end;
+  // Behind the place where the logs part nothing was read of this one, and nobody has decided about it.
+  const readTo = Math.min(committed ?? start, standing?.partsAt ?? end, end);
   return {
     topic,
     table: flow.table,
     partition,
     start,
-    committed: Math.max(start, Math.min(committed ?? start, end)),
+    committed: Math.max(start, readTo),
     end,
     rows: 0,
     lost: 0,
@@ -87,20 +126,24 @@ function createReport(
     overlapping: 0,
     futureRows: 0,
     committedBehindEnd: isBehind,
+    replaced: 0,
+    standing: standing?.words ?? null,
     excused: { copy: 0, deadLetter: 0, fence: 0 },
     holes: 0,
     expired: 0,
-    examples: isBehind ? [{ kind: 'behind', start: end, end: committed }] : [],
+    examples: [
+      ...(isBehind ? [{ kind: 'behind' as const, start: end, end: committed }] : []),
+      ...(standing === null ? [] : [{ kind: 'replaced' as const, start: standing.partsAt, end }]),
+    ],
   };
 }
 
-async function readCounts(flow: Flow, reports: readonly PartitionReport[], { stored }: VerifyParts) {
+type AskedRange = { readonly report: PartitionReport; readonly range: OffsetRange };
+
+async function readCounts(flow: Flow, asked: readonly AskedRange[], { stored }: VerifyParts) {
   const counts = new Map<number, Map<number, BucketCount>>();
-  const ranges = reports.map(({ partition, start, committed }) => ({ partition, start, end: committed }));
-  for await (const count of stored.counts(
-    flow,
-    ranges.filter((range) => sizeOf(range) > 0),
-  )) {
+  const ranges = asked.map(({ report: { partition }, range }) => ({ partition, ...range }));
+  for await (const count of stored.counts(flow, ranges)) {
     const ofPartition = counts.get(count.partition) ?? new Map<number, BucketCount>();
     counts.set(count.partition, ofPartition.set(count.index, count));
   }
@@ -120,12 +163,12 @@ interface PartitionWork {
 }
 
 function findSuspectsOf(
-  report: PartitionReport,
+  { report, range }: AskedRange,
   counts: ReadonlyMap<number, BucketCount>,
   { bucketSize }: VerifyParts,
 ): Suspect[] {
   for (const { rows } of counts.values()) report.rows += rows;
-  return findSuspects({ start: report.start, end: report.committed }, counts, { bucketSize, bucketsMax: BUCKETS_MAX });
+  return findSuspects(range, counts, { bucketSize, bucketsMax: BUCKETS_MAX });
 }
 
 async function inspect(work: PartitionWork, suspects: readonly Suspect[]): Promise<void> {
@@ -212,7 +255,7 @@ async function countHoles(
   report.holes += silent - Math.min(silent, gone);
 }
 
-/** Rows behind the end of the log, or of partitions that it does not have. */
+/** Rows behind the end of the log, or of partitions that it does not have; those of a log that is gone may be there. */
 async function addFuture(
   flow: Flow,
   found: {
@@ -220,19 +263,21 @@ async function addFuture(
     lastOffsets: ReadonlyMap<number, number>;
     ends: readonly LogBounds[];
   },
-  { stored, topicPrefix }: VerifyParts,
+  parts: VerifyParts,
 ): Promise<PartitionReport[]> {
   const { reports, lastOffsets, ends } = found;
+  const topic = parts.topicPrefix + flow.topic;
   for (const [partition, last] of lastOffsets) {
     const bounds = ends.find((each) => each.partition === partition) ?? { partition, start: 0, end: 0 };
-    if (last < bounds.end) continue;
+    const from = Math.max(bounds.end, ...replacedIn({ topic, partition }, parts).map(({ end }) => end));
+    if (last < from) continue;
     let report = reports.find((each) => each.partition === partition);
     if (report === undefined) {
-      report = createReport(flow, topicPrefix + flow.topic, { each: bounds, committed: undefined });
+      report = createReport(flow, topic, { each: bounds, committed: undefined });
       reports.push(report);
     }
-    report.futureRows = await stored.countFrom(flow, { partition, offset: bounds.end });
-    report.examples.push({ kind: 'future', start: bounds.end, end: last + 1 });
+    report.futureRows = await parts.stored.countFrom(flow, { partition, offset: from });
+    report.examples.push({ kind: 'future', start: from, end: last + 1 });
   }
   return reports;
 }

@@ -1,16 +1,18 @@
 import type { SchemaSource } from '@playline/contracts';
-import { deadLetterTopicOf, type LogReader } from '@playline/stream';
+import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
 import type { QueryRows } from '../clickhouse-query.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
 import { createIsFenced, readCutoffs } from './fences.ts';
 import { FLOWS } from './flows.ts';
 import { createReadFact } from './read-fact.ts';
+import { toReplacedLogs } from './replaced-logs.ts';
 import type { PartitionReport, VerifyReport } from './report.ts';
 import { createStoredRows } from './stored-rows.ts';
 import { verifyFlow } from './verify-flow.ts';
 
 export interface VerifyOptions {
   readonly log: LogReader;
+  readonly offsets: Pick<GroupOffsets, 'list'>;
   readonly query: QueryRows;
   /** The text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
@@ -27,12 +29,14 @@ const BUCKET_OFFSETS = 65_536;
 export async function verify(options: VerifyOptions): Promise<VerifyReport> {
   const { log, query, schemaOf, topicPrefix, group, onProgress } = options;
   await assertCommitted(options);
+  const replaced = toReplacedLogs(await options.offsets.list(group));
   const partitions: PartitionReport[] = [];
   for (const flow of FLOWS) {
     const parts = {
       log,
       stored: createStoredRows(query, BUCKET_OFFSETS),
       readFact: createReadFact(schemaOf),
+      replaced,
       topicPrefix,
       group,
       bucketSize: BUCKET_OFFSETS,

@@ -24,7 +24,6 @@ const JOIN_AGAIN_MS = 200;
 const PENDING_CHECK_MS = 10;
 
 interface RequestQueue {
-  throttledUntil: number;
   throttleCheckTimeoutId: NodeJS.Timeout | null;
   pending: unknown[];
   checkPendingRequests(): void;
@@ -95,16 +94,12 @@ const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as 
 };
 
 queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQueue) {
-  if (this.throttleCheckTimeoutId !== null) return;
-  const throttledMs = this.throttledUntil - Date.now();
-  if (throttledMs <= 0 && this.pending.length === 0) return;
-  this.throttleCheckTimeoutId = setTimeout(
-    () => {
-      this.throttleCheckTimeoutId = null;
-      this.checkPendingRequests();
-    },
-    throttledMs > 0 ? throttledMs : PENDING_CHECK_MS,
-  );
+  if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
+  // Also while it is throttled: reckoned with the wall clock's end of that, a clock set back would make it wait as long.
+  this.throttleCheckTimeoutId = setTimeout(() => {
+    this.throttleCheckTimeoutId = null;
+    this.checkPendingRequests();
+  }, PENDING_CHECK_MS);
 };
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup & Fetching;

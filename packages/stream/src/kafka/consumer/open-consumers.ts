@@ -29,7 +29,7 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
     ...options,
     whenExpired: options.whenExpired ?? 'passOver',
     streamMetrics: metrics,
-    openWorker: (log) => new BlockPartition({ ...shared, log }),
+    openWorker: (log, { retentionMsOf }) => new BlockPartition({ ...shared, log, retentionMsOf }),
   });
   void consumer.run();
   return consumer;

@@ -17,11 +17,13 @@ import { Assignment } from './assignment.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
 import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
+import './kafkajs-clock.ts';
 import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 import { createSocketFactory } from './response-socket.ts';
+import { createTopicRetention, type TopicRetention } from './topic-retention.ts';
 
 /** Members that drain have half a session; a member that hangs costs the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -49,7 +51,7 @@ export interface PartitionedOptions extends GroupOptions {
   streamMetrics: StreamMetrics;
   whenExpired: WhenExpired;
   /** Makes the worker of a partition just assigned; the log is read from `worker.next` on. */
-  openWorker(log: LogPartition): PartitionWorker;
+  openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
 /** A member of a consumer group that runs one worker for each of its partitions. */
@@ -58,6 +60,7 @@ export class PartitionedConsumer implements Consumer {
   readonly #assignments = new Map<string, Assignment>();
   readonly #kafka: Kafka;
   readonly #unwatch: () => void;
+  readonly #retention: TopicRetention;
   #consumer: KafkaConsumer | null = null;
   /** By `performance.now`. */
   #lastHeardAt = 0;
@@ -69,6 +72,7 @@ export class PartitionedConsumer implements Consumer {
   constructor(options: PartitionedOptions) {
     this.#options = options;
     this.#unwatch = options.streamMetrics.watch(this);
+    this.#retention = createTopicRetention(options.topics);
     this.#kafka = new Kafka({
       clientId: options.clientId ?? options.groupId,
       brokers: [...options.brokers],
@@ -93,8 +97,9 @@ export class PartitionedConsumer implements Consumer {
   readings(): readonly PartitionReading[] {
     return [...this.#assignments.values()].map(({ end, guarded: { log, worker } }) => {
       const { topic, partition } = log;
-      const { settled, writingSinceMs } = worker;
-      return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs };
+      const { settled, writingSinceMs, oldestUnwrittenMs } = worker;
+      const retentionMs = this.#retention.retentionMsOf(topic);
+      return { topic, partition, lag: Math.max(0, end - settled), writingSinceMs, oldestUnwrittenMs, retentionMs };
     });
   }
 
@@ -178,7 +183,8 @@ export class PartitionedConsumer implements Consumer {
 
   #watch(cluster: Cluster) {
     const view = createLogView(cluster);
-    this.#askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
+    const askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
+    this.#askEnds = async () => void (await Promise.all([askEnds(), this.#retention.refresh(cluster)]));
     onMembership(cluster, {
       cancelled: () => this.#closing,
       leaving: async (group) => {
@@ -187,7 +193,10 @@ export class PartitionedConsumer implements Consumer {
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
       },
-      joined: (group) => this.#assign(group, view),
+      joined: async (group) => {
+        await this.#assign(group, view);
+        void this.#retention.refresh(cluster);
+      },
       outOfRange: ({ topic, partition }) => this.#assignments.get(`${topic}/${partition}`)?.guarded.outOfRange(),
       fetched: (batches) => this.#note(batches),
     });
@@ -211,7 +220,8 @@ export class PartitionedConsumer implements Consumer {
     const { groupId, whenExpired, openWorker, logger, streamMetrics, sessionTimeoutMs } = this.#options;
     const { topic, partition } = first.log;
     return new GuardedPartition(first, {
-      ...{ groupId, whenExpired, openWorker, logger, metrics: streamMetrics, drainBudgetMs: sessionTimeoutMs / 2 },
+      ...{ groupId, whenExpired, logger, metrics: streamMetrics, drainBudgetMs: sessionTimeoutMs / 2 },
+      openWorker: (log) => openWorker(log, this.#retention),
       examine: async () =>
         (await examinePartitions(group, { groupId, view }, [{ topic, partitions: [partition] }]))[0]!,
       readDecision: () => view.decision(groupId, { topic, partition }),

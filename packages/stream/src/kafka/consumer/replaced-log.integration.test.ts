@@ -109,4 +109,27 @@ describe('a log that is not the one whose offset was committed', () => {
     await consumer.close();
     expect(seen).toEqual([]);
   });
+
+  it('that begins behind what was read, while it is read, costs the records that are gone and no other', async () => {
+    const topic = await fixture.createTopic({ partitions: 1 });
+    const { store, open, metrics, groupId } = openStore(topic);
+    const gate = Promise.withResolvers<void>();
+    store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
+    await fill(topic, 'first', 60);
+    const consumer = await open();
+    // Blocks of 20: one is written, others wait, so nothing more is fetched.
+    await until('blocks that wait', () => [...consumer.lag().values()].some((lag) => lag === 60));
+    await fill(topic, 'second', 60);
+    await fixture.expire(topic, 100);
+    gate.resolve();
+    await until('the last row', () => store.rows.some(({ text }) => text === 'second 59'));
+    await until('the commit', async () => (await fixture.committed(groupId, topic))[0]?.offset === 120);
+    expect(consumer.ready()).toBe(true);
+    expect(await metrics.text()).toMatch(/^stream_offsets_skipped_total\{.*\} 40$/m);
+    await consumer.close();
+    const expected = [...Array(60).keys(), ...Array.from({ length: 20 }, (_, i) => 100 + i)];
+    expect(store.offsets(topic)).toEqual(expected.map((offset) => `0/${offset}`));
+    // No commit of kafkajs's own: that has no metadata.
+    expect((await fixture.committed(groupId, topic))[0]?.metadata).toContain('"m":');
+  });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '@platformatic/kafka';
 import type { GroupOffsets, GroupPartition } from '../../log.ts';
 import { parseRead } from '../../partitions/intent.ts';
@@ -9,7 +10,14 @@ import {
   parseDecision,
   toDecisionMetadata,
 } from '../../partitions/offset-decision.ts';
-import { askFetch, connect, type LogReaderOptions, openAdmin, openLeader, openLogReader } from './open-log-reader.ts';
+import {
+  askFetch,
+  connect,
+  connectToLeader,
+  type LogReaderOptions,
+  openAdmin,
+  openLogReader,
+} from './open-log-reader.ts';
 
 /** One batch comes whole, however little is asked for. */
 const ONE_BATCH_BYTES = 1;
@@ -21,6 +29,9 @@ const NO_GENERATION = -1;
 /** Also what stands behind an open transaction: the batch was read once, so it is decided. */
 const READ_UNCOMMITTED = 0;
 const KEY_TYPE_GROUP = 0;
+/** Ten seconds: longer than a leader needs to begin. */
+const ATTEMPTS = 50;
+const ATTEMPT_WAIT_MS = 200;
 
 interface Commit {
   readonly topic: string;
@@ -53,7 +64,7 @@ async function readDecisions(admin: Admin, groupId: string): Promise<Map<string,
 type Place = { readonly topic: string; readonly partition: number };
 
 async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & { offset: number }) {
-  const { topicId, connection } = await openLeader(admin, { topic, partition });
+  const { topicId, connection } = await connectToLeader(admin, { topic, partition });
   const wanted = {
     ...{ partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES },
     ...{ currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH },
@@ -69,9 +80,19 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
   return mark;
 }
 
+/** A batch within the bounds of a log is there: a leader that has just begun only does not show it yet. */
+async function insistOnBatchAt(admin: Admin, at: Place & { offset: number }): Promise<LogMark> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const found = await readBatchAt(admin, at);
+    if (found !== null) return found;
+    await delay(ATTEMPT_WAIT_MS);
+  }
+  throw new Error(`${at.topic}/${at.partition} does not show what it holds at ${at.offset}`);
+}
+
 /** The end of what the leaders up to an epoch appended; null when the leader does not know. */
 async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpoch: number): Promise<number | null> {
-  const { connection } = await openLeader(admin, { topic, partition });
+  const { connection } = await connectToLeader(admin, { topic, partition });
   const asked = { partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch };
   const answer = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions: [asked] }]);
   const end = Number(answer.topics[0]?.partitions[0]?.endOffset ?? -1);
@@ -90,7 +111,7 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
     const read = parseRead(committed, metadata);
     const { mark } = read;
     const isThere = mark !== null && mark.base >= start && mark.base < end;
-    const found = isThere ? await readBatchAt(admin, { topic, partition, offset: mark.base }) : null;
+    const found = isThere ? await insistOnBatchAt(admin, { topic, partition, offset: mark.base }) : null;
     const finding = judgeLog(read, { start, end, found });
     const isReplaced = finding.kind === 'shortened' || finding.kind === 'exchanged';
     const epochEnd = isReplaced && mark !== null ? await readEpochEnd(admin, { topic, partition }, mark.epoch) : null;
@@ -111,11 +132,6 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
         }
       }
       return partitions;
-    },
-    async decisions(groupId, topic) {
-      const all = [...(await readDecisions(admin, groupId))];
-      const own = all.filter(([name]) => name.startsWith(`${topic}/`));
-      return new Map(own.map(([name, decision]) => [Number(name.slice(topic.length + 1)), decision]));
     },
     async decide(groupId, { topic, partition }, decision) {
       const group = decisionGroupOf(groupId);

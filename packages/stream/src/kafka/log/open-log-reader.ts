@@ -114,7 +114,7 @@ class Reader {
   }
 
   async #ask({ topic, partition, start }: Parameters<LogReader['read']>[0]) {
-    const { topicId, connection } = await openLeader(this.#admin, { topic, partition });
+    const { topicId, connection } = await connectToLeader(this.#admin, { topic, partition });
     const wanted = {
       partition,
       currentLeaderEpoch: NO_EPOCH,
@@ -139,7 +139,7 @@ class Reader {
 }
 
 /** The connection to the leader of a partition. @throws Error while there is none */
-export async function openLeader(
+export async function connectToLeader(
   admin: Admin,
   { topic, partition }: { topic: string; partition: number },
 ): Promise<{ topicId: string; connection: Connection }> {

@@ -7,6 +7,7 @@ import {
   produceV9,
   UserError,
 } from '@platformatic/kafka';
+import { explainConnection } from '@playline/errors';
 import type { KafkaSecurity } from '@playline/runtime';
 import { guardConnections } from '../connection-guard.ts';
 import { toPlatformaticSecurity } from '../security.ts';
@@ -105,7 +106,8 @@ async function refreshTopics(cluster: Cluster, topics: readonly string[]): Promi
   const absent: string[] = [];
   for (const topic of topics)
     await cluster.refreshTopic(topic).catch((fault: Error) => {
-      if (fault instanceof UserError) absent.push(topic);
+      // The client also calls it a user's mistake when a port speaks TLS and we do not, or the other way round.
+      if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
     });
   return absent;
 }

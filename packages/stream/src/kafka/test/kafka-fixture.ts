@@ -16,6 +16,8 @@ export interface KafkaFixture {
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
   /** Makes a topic of one partition anew, as it was but empty: the shortest that a log can become. */
   remakeTopic(topic: string): Promise<void>;
+  /** Takes everything before an offset of a topic's first partition, as retention does. */
+  expire(topic: string, offset: number): Promise<void>;
   /** Commits for a group without members. */
   commit(groupId: string, at: { topic: string; offset: number; metadata: string }): Promise<void>;
   close(): Promise<void>;
@@ -89,6 +91,8 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
         metadata,
       }));
     },
+    expire: (topic, offset) =>
+      admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(offset) }] }),
     remakeTopic: (topic) => remakeTopic(kafka, topic),
     commit: (groupId, at) => commit(brokers, { groupId, ...at }),
     close: async () => {

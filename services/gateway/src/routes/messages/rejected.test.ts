@@ -61,7 +61,7 @@ describe('what the log is told of rejected messages', () => {
   it('costs no answer when its producer never acknowledges, and little memory', async () => {
     const { post, rejectionProducer, metrics } = await openGateway();
     rejectionProducer.mode = 'hold';
-    const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x' })) };
+    const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x', note: 'x'.repeat(300) })) };
     const mixed = { messages: [message(), ...bad.messages.slice(1)] };
     for (let round = 0; round < 30; round++) {
       expect((await post(bad)).status).toBe(400);
@@ -92,10 +92,14 @@ describe('what the log is told of rejected messages', () => {
     );
   });
 
-  it('is at most a hundred errors a batch', () => {
-    const { records, omitted } = judge(Array.from({ length: 100 }, () => ({ type: 1, messageId: 1 })));
+  it('is at most a hundred errors a batch, and far fewer of a body that is small', () => {
+    const bad = (note: string) => Array.from({ length: 100 }, () => ({ type: 1, messageId: 1, note }));
+    const { records, omitted } = judge(bad('x'.repeat(300)));
     expect(records).toHaveLength(100);
     expect(omitted).toBe(200);
+    const small = judge(bad(''));
+    expect(small.records.length).toBeLessThan(30);
+    expect(small.records.length + small.omitted).toBe(300);
   });
 
   it('cuts names and versions of libraries to 64 characters, and leaves out what is no text', () => {

@@ -7,6 +7,12 @@ export const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
 /** One a message of a full batch: whoever sends worse learns nothing more from the rest. */
 const BATCH_ERRORS_MAX = 100;
+/**
+ * Fewer of a small body: telling of an error costs more than judging it, and a hundred empty messages take 300 bytes.
+ * An honest message has some hundred bytes, so one that is wrong in several fields is told of whole.
+ */
+const ERRORS_ALWAYS = 10;
+const BYTES_PER_ERROR = 256;
 /** Names and versions of client libraries are shorter; more would be content. */
 const LIBRARY_CODE_POINTS_MAX = 64;
 const UTF16_UNITS_PER_CODE_POINT = 2;
@@ -19,9 +25,10 @@ export function toBatchRejections(
   { environmentId, receivedAt, traceId }: Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'>,
 ): BatchRejections {
   const records: RejectionRecord[] = [];
+  const recordsMax = Math.min(BATCH_ERRORS_MAX, ERRORS_ALWAYS + Math.floor(batch.body.length / BYTES_PER_ERROR));
   let omitted = 0;
   for (const { message, faults } of rejected) {
-    const taken = faults.slice(0, BATCH_ERRORS_MAX - records.length);
+    const taken = faults.slice(0, recordsMax - records.length);
     omitted += faults.length - taken.length;
     if (taken.length === 0) continue;
     const origin = originOf(batch, message);

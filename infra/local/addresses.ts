@@ -1,0 +1,48 @@
+import { DATABASE } from './clickhouse.ts';
+import { redisAddress } from './redis.ts';
+import { registryAddress } from './registry.ts';
+import type { Secrets } from './secrets.ts';
+import type { StackSecurity } from './security.ts';
+import type { StackFile } from './stack-file.ts';
+
+/** Where a stack's stores are, and as whom they are asked. */
+export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'kafka' | 'registry' | 'security'>;
+
+type PortOf = (name: string) => number;
+
+/** Where clients go in a stack without TLS; with it these listeners stay, on loopback, for the stack's own use. */
+export function insideAddresses(stack: {
+  port: PortOf;
+  /** Names of the brokers' ports. */
+  brokers: readonly string[];
+  secrets: Secrets;
+  security: StackSecurity | null;
+}): StackAddresses {
+  const { port, brokers, secrets, security } = stack;
+  return {
+    clickhouse: {
+      url: `http://127.0.0.1:${port('clickhouse')}`,
+      user: 'operator',
+      password: secrets.operatorPassword,
+      database: DATABASE,
+    },
+    redis: redisAddress(port('redis'), security?.redis ?? { password: secrets.redisPassword }),
+    kafka: brokers.map((name) => `127.0.0.1:${port(name)}`),
+    registry: registryAddress(port('registry')),
+  };
+}
+
+/** Where clients go in a stack with TLS. */
+export function securedAddresses(
+  inside: StackAddresses,
+  { port, security }: { port: PortOf; security: StackSecurity },
+): StackAddresses {
+  const { caFile, kafka, redis, registry } = security;
+  return {
+    clickhouse: { ...inside.clickhouse, url: `https://127.0.0.1:${port('clickhouse-secured')}` },
+    redis: redisAddress(port('redis-secured'), redis, 'rediss'),
+    kafka: [`127.0.0.1:${port('kafka-secured')}`],
+    registry: registryAddress(port('registry-secured'), 'https'),
+    security: { caFile, kafka, registry },
+  };
+}

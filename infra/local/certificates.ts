@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findProgram } from './command.ts';
+import { writePrivateFile } from './private-file.ts';
+
+/** A certificate and its key, as files of PEM text. */
+export interface CertificateFiles {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** An authority of one stack or one test: nobody else trusts it. */
+export interface Authority {
+  /** What clients trust. */
+  readonly certificate: string;
+  /** Issues a server's certificate for host names (`localhost`) and addresses (`127.0.0.1`); the same files for a name. */
+  issue(name: string, hosts: readonly string[]): CertificateFiles;
+}
+
+/** Longer than any stack of tests stands. */
+const VALID_DAYS = '30';
+/** Quick to make, and known to Java, Redis and Node. */
+const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+
+/** @throws Error with what openssl said */
+function runOpenssl(args: readonly string[]): void {
+  const program = findProgram('openssl');
+  if (program === null) throw new Error('openssl is not installed: it makes the certificates of a stack with TLS');
+  const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
+  if (status !== 0) throw new Error(`openssl ${args[0]} failed: ${stderr.trim().split('\n').at(-1)}`);
+}
+
+/** Makes an authority in a folder, which is made with mode 0700; one that stands there already is used again. */
+export function createAuthority(folder: string, commonName: string): Authority {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const [certificate, key] = [join(folder, 'authority.pem'), join(folder, 'authority.key')];
+  const subject = ['-subj', `/CN=${commonName}`, '-days', VALID_DAYS];
+  if (!existsSync(certificate)) {
+    const uses = ['-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=critical,keyCertSign'];
+    runOpenssl(['req', '-x509', ...KEY, ...subject, ...uses, '-keyout', key, '-out', certificate]);
+  }
+  const issue: Authority['issue'] = (name, hosts) => {
+    const files = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
+    if (existsSync(files.certificate)) return files;
+    const names = hosts.map((host) => `${/^[\d.]+$/.test(host) ? 'IP' : 'DNS'}:${host}`).join();
+    const request = join(folder, `${name}.csr`);
+    runOpenssl(['req', ...KEY, '-subj', `/CN=${name}`, '-keyout', files.key, '-out', request]);
+    const extensions = join(folder, `${name}.ext`);
+    writePrivateFile(extensions, `subjectAltName=${names}\nbasicConstraints=critical,CA:FALSE\n`);
+    const signedBy = ['-CA', certificate, '-CAkey', key, '-CAcreateserial', '-days', VALID_DAYS];
+    runOpenssl(['x509', '-req', '-in', request, ...signedBy, '-extfile', extensions, '-out', files.certificate]);
+    return files;
+  };
+  return { certificate, issue };
+}
+
+/** Key and certificate in one text, as Java reads a key store in PEM. */
+export function toKeyStore({ certificate, key }: CertificateFiles): string {
+  return readFileSync(key, 'utf8') + readFileSync(certificate, 'utf8');
+}

@@ -1,0 +1,70 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { Admin, alterUserScramCredentialsV0, type Connection, kGetConnection } from '@platformatic/kafka';
+import { toKeyStore } from './certificates.ts';
+import { writePrivateFile } from './private-file.ts';
+import type { Account, StackSecurity } from './security.ts';
+
+/** The listener that clients use in a stack with TLS and logins; the plain one stays for the broker itself. */
+export const SECURED_LISTENER = 'SECURED';
+const LOGIN_MODULES = 'org.apache.kafka.common.security';
+/** A login lasts for this long, so that every run sees clients log in again, as managed brokers have them. */
+const SESSION_MS = '20000';
+/** As brokers ask for at least. */
+const ITERATIONS = 4096;
+/** What SCRAM calls its mechanisms on the wire, and Node its digests. */
+const SCRAM = [
+  { mechanism: 1, digest: 'sha256', bytes: 32 },
+  { mechanism: 2, digest: 'sha512', bytes: 64 },
+] as const;
+
+/** The broker's settings of TLS and logins on the given listeners. */
+export function securedListenerSettings(
+  listeners: readonly string[],
+  { folder, security }: { folder: string; security: StackSecurity },
+): Record<string, string> {
+  const keyStore = join(folder, 'server.key-store.pem');
+  writePrivateFile(keyStore, toKeyStore(security.server));
+  const { username, password } = security.kafka;
+  const settings = {
+    'ssl.keystore.type': 'PEM',
+    'ssl.keystore.location': keyStore,
+    'connections.max.reauth.ms': SESSION_MS,
+    'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-256,SCRAM-SHA-512',
+    'plain.sasl.jaas.config': `${LOGIN_MODULES}.plain.PlainLoginModule required user_${username}="${password}";`,
+    'scram-sha-256.sasl.jaas.config': `${LOGIN_MODULES}.scram.ScramLoginModule required;`,
+    'scram-sha-512.sasl.jaas.config': `${LOGIN_MODULES}.scram.ScramLoginModule required;`,
+  };
+  return Object.fromEntries(
+    listeners.flatMap((listener) =>
+      Object.entries(settings).map(([name, value]) => [`listener.name.${listener.toLowerCase()}.${name}`, value]),
+    ),
+  );
+}
+
+/**
+ * Sets the password of a SCRAM user, for both digests; a user who is not there yet is made.
+ * @param broker `host:port` of a listener whose clients may change users
+ */
+export async function setScramPassword(broker: string, { username, password }: Account): Promise<void> {
+  const [host = '', port] = broker.split(':');
+  const admin = new Admin({ clientId: 'playline-users', bootstrapBrokers: [broker], retries: 1 });
+  try {
+    const connection = await new Promise<Connection>((resolve, reject) => {
+      const found = (error: Error | null, opened?: Connection) => (error === null ? resolve(opened!) : reject(error));
+      admin[kGetConnection](
+        { host, port: Number(port) },
+        found as Parameters<(typeof admin)[typeof kGetConnection]>[1],
+      );
+    });
+    // One request each: a broker takes one change of a user in a request.
+    for (const { mechanism, digest, bytes } of SCRAM) {
+      const salt = randomBytes(32);
+      const saltedPassword = pbkdf2Sync(password, salt, ITERATIONS, bytes, digest);
+      const credential = { name: username, mechanism, iterations: ITERATIONS, salt, saltedPassword };
+      await alterUserScramCredentialsV0.api.async(connection, [], [credential]);
+    }
+  } finally {
+    await admin.close();
+  }
+}

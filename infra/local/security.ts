@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createStoreFetch, type StoreFetch } from '@playline/runtime';
+import { type CertificateFiles, createAuthority } from './certificates.ts';
+import type { Places } from './places.ts';
+import type { Secrets } from './secrets.ts';
+
+export interface Account {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** What stands between a stack's stores and everybody else: TLS by an authority of its own, and a login to each. */
+export interface StackSecurity {
+  /** The authority's certificate: what clients are told to trust. */
+  readonly caFile: string;
+  readonly server: CertificateFiles;
+  readonly kafka: Account;
+  readonly redis: Account;
+  readonly registry: Account;
+}
+
+/** Names and addresses by which a stack on loopback is reached. */
+const HOSTS = ['localhost', '127.0.0.1'];
+/** Not `default`: an ACL of its own is what managed Redis has. */
+const USERNAME = 'playline';
+
+/** Makes what a stack with TLS and logins needs, once; kept in the stack's folder. @throws Error without openssl */
+export function createSecurity(places: Places, secrets: Secrets): StackSecurity {
+  const authority = createAuthority(join(places.state, 'tls'), 'authority of a Playline stack');
+  return {
+    caFile: authority.certificate,
+    server: authority.issue('server', HOSTS),
+    kafka: { username: USERNAME, password: secrets.kafkaPassword },
+    redis: { username: USERNAME, password: secrets.redisPassword },
+    registry: { username: USERNAME, password: secrets.registryPassword },
+  };
+}
+
+/** The settings of a service or a command besides the addresses, by their names in the environment. */
+export function securitySettings({
+  caFile,
+  kafka,
+  registry,
+}: Pick<StackSecurity, 'caFile' | 'kafka' | 'registry'>): Record<string, string> {
+  return {
+    KAFKA_TLS: 'true',
+    KAFKA_TLS_CA_FILE: caFile,
+    KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512',
+    KAFKA_SASL_USERNAME: kafka.username,
+    KAFKA_SASL_PASSWORD: kafka.password,
+    REDIS_TLS_CA_FILE: caFile,
+    CLICKHOUSE_TLS_CA_FILE: caFile,
+    SCHEMA_REGISTRY_TLS_CA_FILE: caFile,
+    SCHEMA_REGISTRY_USERNAME: registry.username,
+    SCHEMA_REGISTRY_PASSWORD: registry.password,
+  };
+}
+
+/** A `fetch` that trusts the stack's authority, and logs in where there is a login. */
+export function createStackFetch(caFile: string, login?: Account): StoreFetch {
+  const user = login === undefined ? undefined : { user: login.username, password: login.password };
+  return createStoreFetch({ tls: { ca: readFileSync(caFile, 'utf8') }, login: user });
+}

@@ -1,0 +1,60 @@
+// A process of its own: TLS, and a login where one is set, before an HTTP store of the stack that speaks neither here.
+// The ClickHouse engine of the npm package is clickhouse-local, which opens TCP and HTTP listeners only ("SYSTEM
+// START/STOP LISTEN in clickhouse-local supports only TCP and HTTP listeners"), and the registry has no basic
+// authentication without an identity provider. Its settings are a file, whose path is the one argument.
+import { timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { RelaySettings } from './tls-relays.ts';
+
+const settings = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as RelaySettings;
+const { listenPort, targetPort, server: files, login } = settings;
+const HOST = '127.0.0.1';
+/** As many as clients hold open; more would only queue in the store. */
+const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+const expected = login === null ? null : Buffer.from(`${login.username}:${login.password}`).toString('base64');
+
+function isAllowed({ headers }: IncomingMessage): boolean {
+  if (expected === null) return true;
+  const given = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''));
+  return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
+}
+
+/** Passes a request on and its answer back, as they come; a connection that breaks on one side breaks on the other. */
+function relay(asked: IncomingMessage, answer: ServerResponse): void {
+  const { method, url: path, headers } = asked;
+  const { authorization: _, ...others } = headers;
+  const passed = request({
+    host: HOST,
+    port: targetPort,
+    method,
+    path,
+    agent,
+    headers: login === null ? headers : others,
+  });
+  passed.once('response', (given) => {
+    answer.writeHead(given.statusCode ?? 502, given.headers);
+    given.once('error', () => answer.destroy());
+    given.pipe(answer);
+  });
+  passed.once('error', () => {
+    if (answer.headersSent) answer.destroy();
+    else answer.writeHead(502).end();
+  });
+  answer.once('close', () => {
+    if (!answer.writableFinished) passed.destroy();
+  });
+  asked.pipe(passed);
+}
+
+const server = createServer(
+  { cert: readFileSync(files.certificate), key: readFileSync(files.key), keepAliveTimeout: 3_000 },
+  (asked, answer) => {
+    if (isAllowed(asked)) return relay(asked, answer);
+    asked.resume();
+    answer.writeHead(401, { 'www-authenticate': 'Basic' }).end();
+  },
+);
+server.listen(listenPort, HOST);
+process.once('SIGTERM', () => process.exit(0));

@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import type { CertificateFiles } from './certificates.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+import { writePrivateFile } from './private-file.ts';
+import { type Account, createStackFetch, type StackSecurity } from './security.ts';
+
+/** What the process of tls-relay.ts is told. */
+export interface RelaySettings {
+  readonly listenPort: number;
+  readonly targetPort: number;
+  readonly server: CertificateFiles;
+  /** Basic authentication; null leaves it to the store. */
+  readonly login: Account | null;
+}
+
+/** TLS before an HTTP store; ready once the store answers through it. */
+export function tlsRelaySpec(
+  places: Places,
+  relay: {
+    name: string;
+    ports: { listen: number; target: number };
+    security: StackSecurity;
+    login: Account | null;
+    /** A path that the store answers with 200. */
+    probe: string;
+  },
+): ProcessSpec {
+  const { name, ports, security, login, probe } = relay;
+  const folder = join(places.state, 'data', name);
+  const path = join(folder, 'settings.json');
+  const settings: RelaySettings = {
+    listenPort: ports.listen,
+    targetPort: ports.target,
+    server: security.server,
+    login,
+  };
+  writePrivateFile(path, JSON.stringify(settings));
+  const ask = createStackFetch(security.caFile, login ?? undefined);
+  return {
+    name,
+    program: process.execPath,
+    args: [join(import.meta.dirname, 'tls-relay.ts'), path],
+    env: process.env,
+    folder,
+    logFile: logFileOf(places, name),
+    isReady: async () => {
+      const answer = await ask(`https://127.0.0.1:${ports.listen}${probe}`, { signal: AbortSignal.timeout(2_000) });
+      await answer.body?.cancel();
+      return answer.ok;
+    },
+    // As long as the slowest store behind it may take.
+    readyDeadlineMs: 120_000,
+    stopBy: 'SIGTERM',
+    stopDeadlineMs: 5_000,
+  };
+}

@@ -1,0 +1,7 @@
+-- One step: a store that is lost, started anew or rebuilt in between must not pass for one that knows nothing.
+-- KEYS  epoch, bucket of consents, standing to the log
+-- ARGV  identity key
+-- Reply the value, or nil
+if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOEPOCH the consent store has no epoch') end
+if redis.call('HGET', KEYS[3], 'run') ~= present_run() then return redis.error_reply('LAGGING the run is a new one') end
+return redis.call('HGET', KEYS[2], ARGV[1])

@@ -1,0 +1,46 @@
+import { explainConnection, type StoreName } from './explain.ts';
+import { createReconnectPace, type ReconnectPace } from './pace.ts';
+
+/** A store that is merely away is asked as often as callers ask: those have waits of their own. */
+const AWAY_WAIT_MS = 0;
+
+/**
+ * Keeps clients that connect with every question from knocking at a store that refuses them (TLS or login): it is not
+ * asked again before a wait that doubles up to five seconds, and whoever asks meanwhile hears the same refusal at once.
+ */
+export interface ConnectGate {
+  /** The refusal that still stands for an address (`host:port`), or null when it may be connected to. */
+  refusalOf(address: string): Error | null;
+  /** Told how an attempt ended; null for well. */
+  settled(address: string, fault: Error | null): void;
+}
+
+interface Refusal {
+  readonly pace: ReconnectPace;
+  attempts: number;
+  fault: Error;
+  untilMs: number;
+}
+
+/** @param nowMs a clock that never goes back */
+export function createConnectGate(store: StoreName, nowMs: () => number = () => performance.now()): ConnectGate {
+  const refusals = new Map<string, Refusal>();
+  return {
+    refusalOf(address) {
+      const refusal = refusals.get(address);
+      return refusal !== undefined && nowMs() < refusal.untilMs ? refusal.fault : null;
+    },
+    settled(address, fault) {
+      if (fault === null || !explainConnection(store, fault).isRefusal) return void refusals.delete(address);
+      const pace = createReconnectPace(store, AWAY_WAIT_MS);
+      const refusal = refusals.get(address) ?? { pace, attempts: 0, fault, untilMs: 0 };
+      refusals.set(address, refusal);
+      // Others were on their way meanwhile: one wait is enough for all of them.
+      if (nowMs() < refusal.untilMs) return;
+      refusal.pace.heard(fault);
+      refusal.attempts++;
+      refusal.fault = fault;
+      refusal.untilMs = nowMs() + refusal.pace.waitMs(refusal.attempts);
+    },
+  };
+}

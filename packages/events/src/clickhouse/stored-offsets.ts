@@ -1,0 +1,77 @@
+import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
+import type { OffsetTable, StoredQuestion } from '../store.ts';
+
+/** How rows of a table are found by its sorting key, whose last columns (the place in the log) say too little alone. */
+interface Bounds {
+  /** First columns of the sorting key: only where the rows' own values meet in it is read. */
+  readonly key: readonly { readonly column: string; readonly expression: string }[];
+  /** A column besides `received_at` that parts of the table, or what follows `key`, are bounded by. */
+  readonly span: string | null;
+}
+
+const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
+
+const BOUNDS: Record<OffsetTable, Bounds> = {
+  // The day and the owner, not only the span of times: one message that was kept for weeks would open up all of them.
+  events: {
+    key: [
+      ...plain('environment_id', 'event_name'),
+      { column: 'event_time', expression: 'toDate(event_time)' },
+      ...plain('identity_key'),
+    ],
+    span: 'event_time',
+  },
+  identity_links: { key: plain('environment_id', 'link_generation', 'link_partition'), span: 'link_offset' },
+  consent_log: { key: plain('environment_id', 'identity_key'), span: null },
+  message_rejections: { key: plain('environment_id', 'code', 'field'), span: null },
+};
+
+/** Bytes that end a literal, or begin an escape in it, are escaped; every other stands for itself. */
+const quote = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
+const quoteBytes = (bytes: Buffer) => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;
+
+function toLiteral(value: ColumnValue, expression: string): string {
+  if (expression.startsWith('toDate(')) return `'${new Date(Number(value)).toISOString().slice(0, 10)}'`;
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' ? quote(value) : quoteBytes(value);
+}
+
+function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): string {
+  const read = createColumnReader(table, [column]);
+  const values = rows.map((row) => Number(read(row)[0]));
+  const [least, most] = values.reduce(
+    ([low, high], value) => [Math.min(low!, value), Math.max(high!, value)],
+    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  );
+  const show = (value: number | undefined) =>
+    column.endsWith('_offset') ? String(value) : `fromUnixTimestamp64Milli(${value}, 'UTC')`;
+  return `${column} >= ${show(least)} AND ${column} <= ${show(most)}`;
+}
+
+/**
+ * The question which offsets of a range have a row. Partition and offset alone are in no index; so the rows' own keys and
+ * times say where in the table to look: what is read grows with the days and keys of the block, not with the table.
+ */
+export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredQuestion): string {
+  const { key, span } = BOUNDS[table];
+  const read = createColumnReader(
+    table,
+    key.map(({ column }) => column),
+  );
+  const keys = new Set(
+    rows.map((row) =>
+      read(row)
+        .map((value, index) => toLiteral(value, key[index]!.expression))
+        .join(', '),
+    ),
+  );
+  const conditions = [
+    `kafka_partition = ${partition}`,
+    `kafka_offset >= ${start} AND kafka_offset < ${end}`,
+    // Another log that had these offsets, before it was lost or made anew, had them at another time.
+    spanOf(table, 'received_at', rows),
+    ...(span === null ? [] : [spanOf(table, span, rows)]),
+    `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
+  ];
+  return `SELECT DISTINCT toString(kafka_offset) AS place FROM ${table} WHERE ${conditions.join(' AND ')}`;
+}

@@ -1,0 +1,101 @@
+import { RetryableFault } from '../ports.ts';
+import { type Block, nameTry } from './block.ts';
+import type { BlockPartitionOptions } from './block-partition.ts';
+import { sendDeadLetters } from './dead-letters.ts';
+import type { Epoch } from './epoch.ts';
+import { ALARM_HOURS, hoursLeft } from './retention.ts';
+import { RetryNotice } from './retry-notice.ts';
+import { WriteWatch } from './write-watch.ts';
+
+/** Step named in dead letters: the only one a block consumer has. */
+const TRANSFORM_STEP = 'transform';
+
+/** What a writer asks of the partition it writes for. */
+export interface WrittenPartition {
+  /** Asks the coordinator whether the block is still ours to write. */
+  confirm(block: Block): Promise<void>;
+  /** When an operator decided that this log was replaced and is read on; null for a log that never was. */
+  logDecidedAtMs(): number | null;
+}
+
+/** Brings one block after the other to the store, as often as it takes, and tells how that goes. */
+export class BlockWriter {
+  readonly #options: BlockPartitionOptions;
+  readonly #epoch: Epoch;
+  readonly #partition: WrittenPartition;
+  readonly #watch = new WriteWatch();
+
+  constructor(options: BlockPartitionOptions, epoch: Epoch, partition: WrittenPartition) {
+    this.#options = options;
+    this.#epoch = epoch;
+    this.#partition = partition;
+  }
+
+  /** Since when a block is being written, by `performance.now`; null while none is. */
+  get sinceMs(): number | null {
+    return this.#watch.sinceMs;
+  }
+
+  /** Acknowledged before the block is completed, so no record is passed over; after a crash they go out again. */
+  async publishLetters(block: Block): Promise<void> {
+    const { deadLetters, log, metrics, logger } = this.#options;
+    if (block.letters.length === 0) return;
+    const send = () => sendDeadLetters(deadLetters, block.letters, TRANSFORM_STEP);
+    const notice = new RetryNotice();
+    await this.#epoch.retry(send, (error) => {
+      metrics.retry(log.topic, 'dead-letter');
+      const told = notice.next();
+      const line = { ...told, error, topic: log.topic, partition: log.partition };
+      if (told !== null) logger?.error(line, 'dead letters are not acknowledged');
+      return true;
+    });
+    const { topic, partition } = log;
+    const { record, label: reason } = block.letters[0]!;
+    const told = { topic, partition, offset: record.offset, count: block.letters.length, reason };
+    logger?.warn(told, 'records went to the dead letters');
+    block.letters.length = 0;
+  }
+
+  /**
+   * Writes the rows under a token of the block's name, until the store has them or the partition is lost.
+   * @throws EpochOver, Fenced, and any fault of the store that does not pass
+   */
+  async write(block: Block): Promise<void> {
+    const { topic, partition } = this.#options.log;
+    const at = { topic, partition, start: block.start, rows: block.builder.rows };
+    if (at.rows === 0) return;
+    await this.#watch.run(
+      () => this.#writeUntilStored(block),
+      () => this.#options.logger?.warn(at, 'a block takes long to write'),
+    );
+  }
+
+  async #writeUntilStored(block: Block) {
+    const { log, metrics, sessionTimeoutMs, withoutIntents } = this.#options;
+    const notice = new RetryNotice();
+    const write = async () => {
+      // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
+      const isOld = performance.now() - block.confirmedAt > sessionTimeoutMs / 2;
+      if (!withoutIntents && isOld) await this.#partition.confirm(block);
+      this.#epoch.check();
+      const name = nameTry(block, log, this.#partition.logDecidedAtMs());
+      await block.builder.write(name, this.#epoch.signal);
+    };
+    await this.#epoch.retry(write, (error) => {
+      if (!(error instanceof RetryableFault)) return false;
+      metrics.retry(log.topic, 'write');
+      const told = notice.next();
+      if (told !== null) this.#tell(block, { ...told, error });
+      return true;
+    });
+  }
+
+  #tell({ start, firstTimestampMs }: Block, told: Record<string, unknown>) {
+    const { log, logger, retentionMsOf } = this.#options;
+    const retentionMs = retentionMsOf?.(log.topic) ?? null;
+    const left = retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
+    const line = { ...told, topic: log.topic, partition: log.partition, start, hoursLeft: left };
+    if (left !== null && left < ALARM_HOURS) logger?.error(line, 'retention will take records that are not written');
+    else logger?.warn(line, 'a block is tried again');
+  }
+}

@@ -1,0 +1,42 @@
+import type { Waits } from './epoch.ts';
+import { stopPartition, type Tenure } from './tenure.ts';
+
+/**
+ * Half a minute, since a migration on its way is the likeliest mend; then ever longer up to ten minutes, since what is
+ * left needs a person: of the days that the log keeps records it wastes nothing, and an attempt is one refused insert.
+ */
+const STANDSTILL_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
+
+/** A partition that stands after a fault that does not pass. It is tried again by itself, seldom, until it goes on. */
+export class Standstill {
+  readonly #tenure: Tenure;
+  readonly #waits: Waits;
+  #waitMs: number;
+  #release: (() => void) | null = null;
+
+  /** @param waits other than production's for tests only */
+  constructor(tenure: Tenure, waits: Waits = STANDSTILL_WAITS) {
+    this.#tenure = tenure;
+    this.#waits = waits;
+    this.#waitMs = waits.minMs;
+  }
+
+  /** Says loudly that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
+  async wait(offset: number, error: unknown): Promise<void> {
+    const release = stopPartition(this.#tenure, offset, error);
+    if (this.#release === null) this.#release = release;
+    else release();
+    const waitMs = this.#waitMs;
+    this.#waitMs = Math.min(this.#waits.maxMs, waitMs * 2);
+    await this.#tenure.epoch.pause(waitMs);
+  }
+
+  /** What it stood at has been done: it goes on. */
+  end(offset: number): void {
+    const { log, logger } = this.#tenure;
+    this.#release?.();
+    this.#release = null;
+    this.#waitMs = this.#waits.minMs;
+    logger?.warn({ topic: log.topic, partition: log.partition, offset }, 'the partition that stood goes on');
+  }
+}

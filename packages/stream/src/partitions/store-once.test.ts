@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { OversizeFault, RetryableFault } from '../ports.ts';
+import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
+
+const TOPIC = 'topic';
+
+/** Owners of one block, each with its own notes, that write it in turn until it is stored. */
+function openOwners(store: TokenStore, count: number, offsets: readonly number[]) {
+  const end = Math.max(...offsets) + 1;
+  const sink = createTokenSink(store);
+  return Array.from({ length: count }, () => {
+    const builder = sink.openBlock(TOPIC, 0);
+    for (const offset of offsets)
+      builder.add({
+        topic: TOPIC,
+        partition: 0,
+        offset,
+        timestampMs: 1,
+        key: null,
+        value: Buffer.from('row'),
+        headers: {},
+      });
+    const name = { topic: TOPIC, partition: 0, start: 0, end, firstTimestampMs: 1 };
+    return (triedBefore: boolean) => builder.write({ ...name, triedBefore }, new AbortController().signal);
+  });
+}
+
+const fates = fc.constantFrom<Fate>('stored', 'refused', 'halfway', 'unanswered', 'forgotten');
+
+it('stores every row of a block once, whoever of its owners tries, whatever becomes of the inserts', async () => {
+  const offsets = fc.uniqueArray(fc.nat(60), { minLength: 1, maxLength: 20 });
+  const turns = fc.array(fc.nat(2), { maxLength: 40 });
+  const property = fc.asyncProperty(
+    ...[offsets, turns, fc.array(fates, { maxLength: 30 }), fc.constantFrom(1, 2, 4, 100)],
+    async (offsets, turns, fatesLeft, rowsMax) => {
+      const store = new TokenStore();
+      store.rowsMax = rowsMax;
+      store.onInsert = () => fatesLeft.shift() ?? 'stored';
+      const owners = openOwners(store, 3, offsets);
+      let tried = false;
+      const attempt = async (owner: number) => {
+        const triedBefore = tried;
+        tried = true;
+        return await owners[owner]!(triedBefore).then(
+          () => true,
+          (fault) => {
+            expect(fault).toBeInstanceOf(RetryableFault);
+            return false;
+          },
+        );
+      };
+      for (const owner of turns) await attempt(owner);
+      while (!(await attempt(0)));
+      const sorted = offsets.toSorted((one, other) => one - other);
+      expect(store.offsets(TOPIC)).toEqual(sorted.map((offset) => `0/${offset}`));
+    },
+  );
+  await fc.assert(property, { numRuns: 500 });
+});
+
+it('stores every row once, also when owners write at the same time and what they send arrives in any order', async () => {
+  const order = fc.scheduler();
+  const property = fc.asyncProperty(order, fc.array(fates, { maxLength: 12 }), async (scheduler, fatesLeft) => {
+    const offsets = [0, 1, 2, 3, 4, 5, 6];
+    const store = new TokenStore();
+    store.onInsert = async () => {
+      const fate = fatesLeft.shift() ?? 'stored';
+      await scheduler.schedule(Promise.resolve(), fate);
+      return fate;
+    };
+    const owners = openOwners(store, 3, offsets);
+    const untilStored = async (write: (triedBefore: boolean) => Promise<void>, first: boolean) => {
+      for (let triedBefore = !first; ; triedBefore = true)
+        if (
+          await write(triedBefore).then(
+            () => true,
+            () => false,
+          )
+        )
+          return;
+    };
+    // The first owner may still believe that nobody has tried: it is a zombie whose answer counts for nothing.
+    const all = Promise.all(owners.map((write, index) => untilStored(write, index === 0)));
+    await scheduler.waitFor(all);
+    expect(store.offsets(TOPIC)).toEqual(offsets.map((offset) => `0/${offset}`));
+  });
+  await fc.assert(property, { numRuns: 500 });
+});
+
+it('halves a block that is refused for its size until it fits, and asks for the whole of it a few times only', async () => {
+  const offsets = Array.from({ length: 1_000 }, (_, offset) => offset);
+  const store = new TokenStore();
+  store.rowsMax = 300;
+  const [write] = openOwners(store, 1, offsets);
+  let refusals = 0;
+  const attempt = () =>
+    write!(refusals > 0).then(
+      () => true,
+      (fault) => !(fault instanceof OversizeFault),
+    );
+  while (!(await attempt())) refusals++;
+  expect(store.offsets(TOPIC)).toHaveLength(1_000);
+  expect(store.asked.filter((rows) => rows === 1_000)).toHaveLength(5);
+  expect(store.asked.length).toBeLessThan(40);
+});

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { OversizeFault } from '../ports.ts';
+
+/**
+ * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index;
+ * several rows may come from one record.
+ */
+export interface TokenRows {
+  readonly count: number;
+  /** Offset of the record that the row came from. */
+  offsetOf(row: number): number;
+  /** The part of the table that the row goes to: the store remembers a token for each part by itself. */
+  partOf(row: number): number;
+  /**
+   * Inserts the rows, unless the store remembers the token.
+   * @throws RetryableFault when it is not known whether the rows stand, OversizeFault when there were too many
+   */
+  insert(rows: readonly number[], token: string): Promise<void>;
+  /** Which offsets have a row in the table; asked about these rows only. @throws RetryableFault */
+  storedOffsets(rows: readonly number[]): Promise<ReadonlySet<number>>;
+}
+
+/** What this owner has learnt about the names of a block; one for a block, kept from attempt to attempt. */
+export interface NameNotes {
+  /** Tokens that the store surely remembers: whoever else sends rows under them is too late. */
+  readonly closed: Set<string>;
+  /** How often an insert under a token was refused for its size. */
+  readonly refusals: Map<string, number>;
+}
+
+export const createNameNotes = (): NameNotes => ({ closed: new Set(), refusals: new Map() });
+
+export interface StoreOnceOptions {
+  readonly rows: TokenRows;
+  /** Offsets of the block, `end` exclusive. */
+  readonly start: number;
+  readonly end: number;
+  /** Names the rows of a range of offsets; the same for every owner. */
+  tokenOf(start: number, end: number): string;
+  /** True when rows of the block may have been sent before, by this owner or an earlier one. */
+  readonly triedBefore: boolean;
+  readonly notes: NameNotes;
+}
+
+/**
+ * So many refusals of one name are its size and not a moment's shortage: with the waits in between they take some three
+ * seconds. Halving a block that would have fitted costs a few small inserts, no more.
+ */
+export const REFUSALS_MAX = 5;
+
+/**
+ * Stores the rows of a block once, whatever became of earlier attempts; called again until it resolves.
+ *
+ * A block that nobody has tried is one insert. Of any other the store may hold all rows, some of them, or none though it
+ * remembers the token (an engine that dies between its note of the token and the rename of the part). So:
+ * 1. rows that stand are left out;
+ * 2. the others go out under the token of the range, and after that the token is closed: a copy that an earlier attempt
+ *    or an earlier owner still has on its way is dropped by the store;
+ * 3. what is missing even then is nowhere, and no name it ever went out under can bring it: it is written under the
+ *    tokens of the two halves of the range, each by the same steps.
+ * A range that is refused for its size again and again goes to step 3 as well. Its token is closed by one row of each
+ * part. Every owner goes through the same names in the same order, so two owners never write a row under two names.
+ * @throws RetryableFault to be called again
+ */
+export async function storeOnce(options: StoreOnceOptions): Promise<void> {
+  const { rows, start, end } = options;
+  const all = Array.from({ length: rows.count }, (_, row) => row);
+  if (!options.triedBefore) return await insertNamed(options, all, options.tokenOf(start, end));
+  await storeRest(options, await findMissing(rows, all), { start, end });
+}
+
+async function findMissing(rows: TokenRows, asked: readonly number[]): Promise<number[]> {
+  if (asked.length === 0) return [];
+  const stored = await rows.storedOffsets(asked);
+  return asked.filter((row) => !stored.has(rows.offsetOf(row)));
+}
+
+async function storeRest(options: StoreOnceOptions, rest: readonly number[], range: { start: number; end: number }) {
+  if (rest.length === 0) return;
+  const { rows, tokenOf } = options;
+  const { start, end } = range;
+  const token = tokenOf(start, end);
+  await close(options, rest, token);
+  const missing = await findMissing(rows, rest);
+  if (missing.length === 0) return;
+  // The last name of all has been used up. Acknowledged under a new one, the rows surely stand.
+  if (end - start <= 1) return await rows.insert(missing, `${token}|${randomUUID()}`);
+  const middle = start + Math.floor((end - start) / 2);
+  const isLow = (row: number) => rows.offsetOf(row) < middle;
+  await storeRest(options, missing.filter(isLow), { start, end: middle });
+  await storeRest(
+    options,
+    missing.filter((row) => !isLow(row)),
+    { start: middle, end },
+  );
+}
+
+/** Has the store remember the token, in each part that the rows go to; with all the rows unless they are too many. */
+async function close(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
+  const { rows, notes } = options;
+  if (notes.closed.has(token)) return;
+  if (rest.length > 1 && (notes.refusals.get(token) ?? 0) >= REFUSALS_MAX) {
+    const oneOfEach = new Map(rest.map((row) => [rows.partOf(row), row]));
+    for (const row of oneOfEach.values()) await rows.insert([row], token);
+  } else await insertNamed(options, rest, token);
+  notes.closed.add(token);
+}
+
+function insertNamed({ rows, notes }: StoreOnceOptions, asked: readonly number[], token: string): Promise<void> {
+  return countRefusal(notes, token, () => rows.insert(asked, token));
+}
+
+/** Runs an insert under a token and notes when it is refused for its size. @throws what the insert throws */
+export async function countRefusal(notes: NameNotes, token: string, insert: () => Promise<void>): Promise<void> {
+  try {
+    await insert();
+  } catch (fault) {
+    if (fault instanceof OversizeFault) notes.refusals.set(token, (notes.refusals.get(token) ?? 0) + 1);
+    throw fault;
+  }
+}

@@ -1,0 +1,59 @@
+import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { messageRecordOf, openWallClock, testStores, until } from '@playline/testkit';
+import { type Admin, Kafka, logLevel } from 'kafkajs';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { openRealStores, type RealStores } from './test/open-stores.ts';
+
+const HOUR_MS = 3_600_000;
+/** Twice the session: a member that does not beat has lost its partitions by then. */
+const WATCHED_MS = 5_000;
+
+let stores: RealStores;
+let admin: Admin;
+beforeAll(async () => {
+  admin = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  stores = await openRealStores([TOPICS.messages.name]);
+});
+afterEach(() => stores.killWriters());
+afterAll(async () => {
+  await admin.disconnect();
+  await stores.close();
+});
+
+it.each([
+  ['back', -HOUR_MS],
+  ['forth', HOUR_MS],
+])('writes on, each message once, when the wall clock is set %s by an hour', async (way, shiftMs) => {
+  const topic = stores.prefix + TOPICS.messages.name;
+  const environmentId = `test-clock-${way}`;
+  const clock = openWallClock();
+  const writer = await stores.startWriter('clock', { ...clock.environment, BLOCK_AGE_MAX_MS: '250' });
+  let sent = 0;
+  const publish = async () => {
+    const record = messageRecordCodec.encode(messageRecordOf('tick', { environmentId }));
+    await stores.publish([{ topic, key: null, value: frameRecord(stores.schemaIdOf(topic), record) }]);
+    sent++;
+  };
+  const stored = async () => {
+    const text = `SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message_id)) AS ids FROM events WHERE environment_id = '${environmentId}'`;
+    return (await stores.rowsOf<{ rows: number; ids: number }>(text))[0]!;
+  };
+  const isStored = async () => (await stored()).ids === sent;
+  await publish();
+  await until('the first event', isStored);
+  await clock.set(writer, shiftMs);
+  const endMs = performance.now() + WATCHED_MS;
+  // Nothing to do meanwhile: a commit would count as a heartbeat.
+  while (performance.now() < endMs) {
+    const { groups } = await admin.describeGroups([`${stores.prefix}clock`]);
+    expect(groups[0]).toMatchObject({ state: 'Stable', members: [expect.anything()] });
+  }
+  for (let count = 0; count < 5; count++) {
+    await publish();
+    await until('the event', isStored, 10_000);
+  }
+  expect(await stored()).toEqual({ rows: sent, ids: sent });
+  expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
+  clock.close();
+});

@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs';
+import { ConfigError } from '@playline/runtime';
+import { describe, expect, it } from 'vitest';
+import { BLOCKS_PER_S_MAX, readConfig } from './config.ts';
+
+const required = {
+  KAFKA_BROKERS: '127.0.0.1:9092',
+  SCHEMA_REGISTRY_URL: 'http://127.0.0.1:8081',
+  CLICKHOUSE_URL: 'http://127.0.0.1:8123',
+  CLICKHOUSE_USER: 'writer',
+  CLICKHOUSE_DATABASE: 'playline',
+  ADMIN_PORT: '0',
+};
+/** The most that is planned for: rows a second into one partition of a table, and partitions of a topic. */
+const PLANNED = { rowsPerS: 160_000, bytesPerS: 160 * 1024 * 1024, partitions: 40 };
+
+describe('the least that the settings of blocks may be', () => {
+  const least = {
+    BLOCK_ROWS_MAX: 1_000,
+    BLOCK_BYTES_MAX: 1024 * 1024,
+    BLOCK_AGE_MAX_MS: 250,
+    SESSION_TIMEOUT_MS: 1_000,
+  };
+
+  it.each(Object.entries(least))('is taken, and one less refused by its name: %s', (name, min) => {
+    expect(readConfig({ ...required, [name]: String(min) })).toMatchObject({ [name]: min });
+    const parse = () => readConfig({ ...required, [name]: String(min - 1) });
+    expect(parse).toThrow(ConfigError);
+    expect(parse).toThrow(name);
+  });
+
+  it('keeps the tokens of ten minutes of blocks within what a table remembers, however blocks are cut', () => {
+    const table = readFileSync(new URL('../../../infra/clickhouse/tables/0001-events.sql', import.meta.url), 'utf8');
+    const remembered = Number(/non_replicated_deduplication_window = (\d+)/.exec(table)?.[1]);
+    expect(BLOCKS_PER_S_MAX * 600).toBeLessThanOrEqual(remembered);
+    expect(PLANNED.rowsPerS / least.BLOCK_ROWS_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
+    expect(PLANNED.bytesPerS / least.BLOCK_BYTES_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
+    expect((PLANNED.partitions * 1_000) / least.BLOCK_AGE_MAX_MS).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
+  });
+});

@@ -1,0 +1,155 @@
+import type { IdentityDecisionRecord } from '@playline/contracts';
+import { addConsentRow, addOverrideRows, RowBuffer, StoreFault } from '@playline/events';
+import { createMemoryEventStore } from '@playline/events/memory';
+import { createMetrics } from '@playline/runtime';
+import { createNameNotes, OversizeFault, RetryableFault } from '@playline/stream';
+import { describe, expect, it } from 'vitest';
+import { createWriterMetrics } from '../writer-metrics.ts';
+import { createWriteRows } from './write-rows.ts';
+
+const KEY = Buffer.alloc(16, 1);
+const { signal } = new AbortController();
+const consent = {
+  environmentId: 'demo',
+  identityKey: KEY,
+  status: 'full',
+  source: '',
+  receivedAt: 1,
+  traceId: '',
+} as const;
+const moved = (count: number): IdentityDecisionRecord['moved'] =>
+  Array.from({ length: count }, (_, index) => ({ key: Buffer.alloc(16, index), kind: 'epic', linkedAt: 1 }));
+const decisionOf = (count: number): IdentityDecisionRecord => ({
+  ...{ environmentId: 'demo', generation: 0, partition: 0, offset: 5, step: 0, messageId: KEY, link: 'alias' },
+  ...{ aKey: KEY, aKind: 'epic', bKey: KEY, bKind: 'epic', outcome: 'linked', reason: '', root: KEY },
+  ...{ moved: moved(count), eventTime: 1, receivedAt: 1, traceId: '' },
+});
+
+/** One row a consent, at these offsets. */
+function consentsAt(offsets: readonly number[]): RowBuffer {
+  const rows = new RowBuffer(1024);
+  for (const offset of offsets) addConsentRow(rows, consent, { partition: 3, offset, timestampMs: 1 });
+  return rows;
+}
+
+/** Rows of the same consent are equally long, so those of a block can be told apart. */
+const ROW_BYTES = consentsAt([0]).length;
+const offsetsOf = ({ rows }: { rows: Buffer }) =>
+  Array.from({ length: rows.length / ROW_BYTES }, (_, row) => Number(rows.readBigUInt64LE((row + 1) * ROW_BYTES - 8)));
+
+const faultOf = (kind: StoreFault['kind'], code: string) => new StoreFault(code, { kind, code });
+const killed = faultOf('passing', 'ECONNRESET');
+const tooLarge = faultOf('oversize', 'MEMORY_LIMIT_EXCEEDED');
+
+function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
+  const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? offsetsOf(block) : []));
+  const metrics = createMetrics('test');
+  const writeRows = createWriteRows({ store, metrics: createWriterMetrics(metrics) });
+  const notes = createNameNotes();
+  const rows = consentsAt(offsets);
+  const name = { topic: 'consents', partition: 3, start: 10, end: 14 };
+  const write = (triedBefore: boolean) =>
+    writeRows({ table: 'consent_log', rows, block: { ...name, triedBefore }, transformVersion: 1, notes, signal });
+  const overrides = new RowBuffer(1024);
+  const writeOverrides = (triedBefore: boolean) =>
+    writeRows({
+      ...{ table: 'identity_overrides', rows: overrides, transformVersion: 1, notes, signal },
+      block: { ...name, triedBefore },
+    });
+  const stored = () => store.blocks.filter(({ table }) => table === 'consent_log').flatMap(offsetsOf);
+  return { store, metrics, write, stored, overrides, writeOverrides };
+}
+
+describe('rows of a block', () => {
+  it('are one insert, and nothing is read, when nobody has tried the block before', async () => {
+    const { store, write, stored } = openBlock();
+    store.storedOffsets = () => expect.fail('nothing is to be read');
+    await write(false);
+    expect(stored()).toEqual([10, 11, 12, 13]);
+  });
+
+  it('stand, though the store has remembered their token without them', async () => {
+    const { store, write, stored } = openBlock();
+    store.failNext(killed, 'token');
+    await expect(write(false)).rejects.toThrow(RetryableFault);
+    await write(true);
+    expect(stored()).toEqual([10, 11, 12, 13]);
+    expect(store.blocks.map(({ token }) => token)).toEqual([
+      'consents|3|10|11|0|consent_log|1',
+      'consents|3|12|13|0|consent_log|1',
+    ]);
+  });
+
+  it('stand, though the store has remembered their token with others of them', async () => {
+    const { store, write, stored } = openBlock();
+    store.failNext(killed, 'token');
+    store.setStoredOffsets([11, 13]);
+    await expect(write(false)).rejects.toThrow(RetryableFault);
+    await write(true);
+    expect(stored()).toEqual([10, 12]);
+  });
+
+  it('stand, though the store has remembered every token of theirs without them', async () => {
+    const { store, write, stored } = openBlock([12]);
+    for (let attempt = 0; attempt < 3; attempt++) {
+      store.failNext(killed, 'token');
+      await expect(write(attempt > 0)).rejects.toThrow(RetryableFault);
+    }
+    await write(true);
+    expect(stored()).toEqual([12]);
+  });
+
+  it('are not sent again when they stand, of which only the answer was lost', async () => {
+    const { store, write, stored } = openBlock();
+    store.failNext(killed, 'rows');
+    await expect(write(false)).rejects.toThrow(RetryableFault);
+    await write(true);
+    expect(stored()).toEqual([10, 11, 12, 13]);
+    expect(store.blocks).toHaveLength(1);
+  });
+
+  it('go in halves when the store refuses them for their size again and again, and stand once', async () => {
+    const { store, write, stored } = openBlock();
+    const insert = store.insert;
+    store.insert = async (block) => {
+      if (block.rows.length > ROW_BYTES) throw tooLarge;
+      await insert(block);
+    };
+    let refusals = 0;
+    for (let done = false; !done; ) {
+      done = await write(refusals > 0).then(
+        () => true,
+        (fault) => {
+          expect(fault).toBeInstanceOf(OversizeFault);
+          return ++refusals > 50;
+        },
+      );
+    }
+    expect(refusals).toBeLessThan(50);
+    expect(stored().sort()).toEqual([10, 11, 12, 13]);
+  });
+
+  it('tell a fault that does not pass, and count each by its name', async () => {
+    const { store, metrics, write } = openBlock();
+    store.failNext(faultOf('final', 'UNKNOWN_TABLE'));
+    await expect(write(false)).rejects.not.toThrow(RetryableFault);
+    store.failNext(killed);
+    await expect(write(true)).rejects.toThrow(RetryableFault);
+    const text = await metrics.text();
+    for (const code of ['UNKNOWN_TABLE', 'ECONNRESET'])
+      expect(text).toContain(`event_writer_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
+  });
+
+  it('without a place in the log stand as well, and go in pieces when they are too many', async () => {
+    const { store, overrides, writeOverrides } = openBlock();
+    addOverrideRows(overrides, decisionOf(4));
+    const rowBytes = overrides.length / 4;
+    store.failNext(killed, 'token');
+    for (let refusal = 0; refusal < 5; refusal++) store.failNext(tooLarge);
+    for (let attempt = 0; attempt < 6; attempt++)
+      await expect(writeOverrides(attempt > 0)).rejects.toThrow(RetryableFault);
+    await writeOverrides(true);
+    expect(store.blocks.map(({ rows }) => rows.length)).toEqual([2 * rowBytes, 2 * rowBytes]);
+    expect(Buffer.concat(store.blocks.map(({ rows }) => rows)).equals(overrides.toBytes())).toBe(true);
+  });
+});

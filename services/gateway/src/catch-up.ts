@@ -1,0 +1,74 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Closable, Logger } from '@playline/runtime';
+
+export interface CatchUpParts {
+  /** What Redis holds here, for the log. */
+  name: string;
+  /** Brings in what Redis may have lost. @returns records read; null when nothing is lacking or nothing can be said */
+  run(): Promise<number | null>;
+  /** True for the fault of a question that Redis cannot answer until then. */
+  isLagging(fault: unknown): boolean;
+  logger: Logger;
+}
+
+/** Keeps a view in Redis level with its log over every start of Redis, whoever notices first. */
+export interface CatchUp extends Closable {
+  /** True once the view was looked at with success: from then on its questions are answered. */
+  readonly seen: boolean;
+  /** Asks; a question that cannot be answered yet is asked once more behind the catch-up. @throws as the question, or it */
+  ask<T>(question: () => Promise<T>): Promise<T>;
+}
+
+/** How soon a start of Redis is noticed that no request runs into: one command of ten microseconds each time. */
+const LOOK_EVERY_MS = 250;
+/** Kafka or Redis is away, or a new deployment has no key yet: asked calmly. */
+const RETRY_MS = 1_000;
+
+/** Looks by itself as well as at the first question that Redis cannot answer; one at a time. */
+export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
+  let running: Promise<void> | null = null;
+  let seen = false;
+  let wasFaulty = false;
+  const once = async () => {
+    const records = await run();
+    seen = true;
+    if (records !== null)
+      logger.info({ records }, `${name} in Redis are level with the log, after a start of Redis or of us`);
+  };
+  const catchUp = () => {
+    running ??= once().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+  const closed = new AbortController();
+  const watch = async () => {
+    while (!closed.signal.aborted) {
+      const error = await catchUp().then(
+        () => null,
+        (fault: unknown) => fault,
+      );
+      // Told once an outage, not once a second.
+      if (error !== null && !wasFaulty) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
+      wasFaulty = error !== null;
+      const waitMs = error === null ? LOOK_EVERY_MS : RETRY_MS;
+      await delay(waitMs, undefined, { signal: closed.signal }).catch(() => {});
+    }
+  };
+  void watch();
+  return {
+    get seen() {
+      return seen;
+    },
+    ask: async (question) => {
+      try {
+        return await question();
+      } catch (fault) {
+        if (!isLagging(fault)) throw fault;
+      }
+      await catchUp();
+      return question();
+    },
+    close: () => closed.abort(),
+  };
+}

@@ -1,0 +1,114 @@
+import { catchUpKeys, createKeyLogReader, IncompleteViewFault, type KeyView } from '@playline/access-keys';
+import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/consent';
+import { type SchemaSource, TOPICS } from '@playline/contracts';
+import type { Closable, Logger } from '@playline/runtime';
+import type { LogReader, StreamRecord } from '@playline/stream';
+import { openCatchUp } from './catch-up.ts';
+import type { Config } from './config.ts';
+import type { SchemaIdSource } from './schema-ids.ts';
+
+/** What keeps views in Redis level with their logs. */
+export interface LevelParts {
+  log: Pick<LogReader, 'bounds' | 'read'>;
+  registry: SchemaIdSource & { schemaOf: SchemaSource };
+  /** Put before every topic name. */
+  topicPrefix: string;
+  logger: Logger;
+}
+
+interface LevelSources<Kafka extends object> extends Pick<LevelParts, 'registry' | 'logger'> {
+  openLogReader: (options: Kafka & { clientId: string }) => LogReader;
+  /** How Kafka is connected to. */
+  kafka: Kafka;
+  config: Pick<Config, 'TOPIC_PREFIX'>;
+}
+
+/** Opens the reader of the log that all views share; it connects when one of them is behind. */
+export function openLevelParts<Kafka extends object>(sources: LevelSources<Kafka>): LevelParts & Closable {
+  const { openLogReader, kafka, config, ...parts } = sources;
+  const log = openLogReader({ ...kafka, clientId: 'gateway' });
+  return { ...parts, log, topicPrefix: config.TOPIC_PREFIX, close: () => log.close() };
+}
+
+type OpenKeys = KeyView & { ready(): Promise<boolean>; close(): Promise<void> };
+
+/** The keys as the verifier asks for them, and readiness: true once they were compared with their log. */
+export interface LevelKeys extends Closable {
+  find: KeyView['find'];
+  ready(): Promise<boolean>;
+}
+
+interface LevelKeysParts<Redis> {
+  openRedisKeyStore: (options: Redis) => Promise<OpenKeys>;
+  /** How Redis is connected to. */
+  redis: Redis;
+  level: LevelParts;
+}
+
+/** Opens the view of the keys and keeps it level with `access.keys.v1`. */
+export async function openLevelKeys<Redis>({
+  openRedisKeyStore,
+  redis,
+  level,
+}: LevelKeysParts<Redis>): Promise<LevelKeys> {
+  const { log, registry, topicPrefix, logger } = level;
+  const view = await openRedisKeyStore(redis);
+  const topic = topicPrefix + TOPICS.accessKeys.name;
+  const reader = createKeyLogReader({ schemaOf: registry.schemaOf, read: () => readWhole(log, topic) });
+  const catchUp = openCatchUp({
+    name: 'access keys',
+    // Asked of Redis alone first: a turn is taken only when there is something to do.
+    run: async () => ((await view.isComplete()) ? null : catchUpKeys(view, reader)),
+    isLagging: (fault) => fault instanceof IncompleteViewFault,
+    logger,
+  });
+  return {
+    find: (hash) => catchUp.ask(() => view.find(hash)),
+    ready: async () => catchUp.seen && (await view.ready()),
+    close: async () => {
+      await catchUp.close();
+      await view.close();
+    },
+  };
+}
+
+/** Keeps the consents level with `audience.consents.v1`; closes the store. */
+export function openLevelConsents(
+  store: ConsentStore,
+  { log, registry, topicPrefix, logger }: LevelParts,
+): Pick<ConsentStore, 'apply' | 'read' | 'close'> {
+  const topic = topicPrefix + TOPICS.consents.name;
+  const consentLog: ConsentLog = {
+    bounds: () => boundsOf(log, topic),
+    read: (range) => log.read({ topic, ...range }),
+    schemaOf: registry.schemaOf,
+  };
+  const catchUp = openCatchUp({
+    name: 'consents',
+    run: () => catchUpConsents(store, consentLog),
+    isLagging: (fault) => fault instanceof LaggingStoreFault,
+    logger,
+  });
+  return {
+    apply: store.apply,
+    read: (environmentId, identityKey) => catchUp.ask(() => store.read(environmentId, identityKey)),
+    close: async () => {
+      await catchUp.close();
+      await store.close();
+    },
+  };
+}
+
+/** @throws Error when the topic does not exist: nothing read there would pass for a log without changes */
+async function boundsOf(log: LevelParts['log'], topic: string) {
+  const bounds = await log.bounds(topic);
+  if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
+  return bounds;
+}
+
+async function readWhole(log: LevelParts['log'], topic: string): Promise<StreamRecord[]> {
+  const records: StreamRecord[] = [];
+  for (const bounds of await boundsOf(log, topic))
+    for await (const record of log.read({ topic, ...bounds })) records.push(record);
+  return records;
+}

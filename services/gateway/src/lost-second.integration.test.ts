@@ -1,0 +1,116 @@
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { getConsent, putConsent, wanted } from './test/audience-calls.ts';
+import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
+import { type KeyStores, openKeyStores } from './test/key-stores.ts';
+import { message } from './test/open-gateway.ts';
+import { type GatewayProcess, openProcess } from './test/open-process.ts';
+
+/** Redis is back and answers; a turn that died with it lasts 5 s at most. */
+const LEVEL_MAX_MS = 8_000;
+/** Long enough that whatever a gateway remembers has to be asked for again. */
+const WATCHED_MS = 3_000;
+
+let redis: ForgetfulRedis;
+let stores: KeyStores;
+let gateways: GatewayProcess[];
+beforeAll(async () => {
+  redis = await openForgetfulRedis();
+  stores = await openKeyStores({ redisUrl: redis.url });
+  const graph = await openRedisIdentityGraph({ url: redis.url });
+  await graph.mintEpoch();
+  await graph.close();
+  // One pepper: both must mean the same identity. No limits: the test asks for the same on and on.
+  const settings = {
+    IDENTITY_PEPPER: 'ab'.repeat(32),
+    RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000',
+    RATE_LIMIT_CONSENTS_PER_S: '100000',
+    RATE_LIMIT_CONSENTS_BURST: '100000',
+  };
+  const open = () => openProcess(stores.topicPrefix, { REDIS_URL: redis.url, ...settings });
+  gateways = await Promise.all([open(), open()]);
+  for (const { adminUrl } of gateways) await until('it is ready', async () => (await fetch(`${adminUrl}/readyz`)).ok);
+});
+afterAll(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.close()));
+  await stores.close();
+  await redis.close();
+});
+
+const words = (environment: string, action: string) =>
+  stores.keys(action, '--environment', environment, '--kind', 'publishable', '--json');
+const made = async (environment: string, action = 'create') =>
+  (JSON.parse(await words(environment, action)) as { key: string }).key;
+const statusesOf = (key: string) =>
+  Promise.all(gateways.map(async (gateway) => (await gateway.post(key, { messages: [message()] })).status));
+
+/** The statuses that each key has met while it was watched. */
+async function watch(keys: Record<string, string>): Promise<Record<string, number[]>> {
+  const seen = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
+  const endMs = performance.now() + WATCHED_MS;
+  while (performance.now() < endMs)
+    for (const [name, statuses] of seen) for (const status of await statusesOf(keys[name]!)) statuses.add(status);
+  return Object.fromEntries(seen.map(([name, statuses]) => [name, [...statuses].sort()]));
+}
+
+describe('a Redis that has lost its last writes in a crash', () => {
+  it('lives on with every change of a key that was lost, without a command, and ingest of good keys goes on', async () => {
+    const [revoked, refreshed] = [await made('production'), await made('development')];
+    const good = (
+      JSON.parse(
+        await stores.keys(
+          'create',
+          '--environment',
+          'production',
+          '--kind',
+          'publishable',
+          '--project',
+          'other',
+          '--json',
+        ),
+      ) as { key: string }
+    ).key;
+    for (const key of [revoked, refreshed, good]) expect(await statusesOf(key)).toEqual([200, 200]);
+    redis.remember();
+    await words('production', 'revoke');
+    const successor = await made('development', 'refresh');
+    for (const key of [revoked, refreshed])
+      await until('the key has ended', async () => (await statusesOf(key)).every((status) => status === 401));
+    await redis.crash();
+    // Neither gateway accepts an ended key for a moment, nor refuses a good one: 500 is for what it cannot know yet.
+    const seen = await watch({ revoked, refreshed, good });
+    expect(seen.revoked).not.toContain(200);
+    expect(seen.refreshed).not.toContain(200);
+    expect(seen.good).toEqual([200]);
+    const verdicts = async () => Promise.all([revoked, refreshed, good, successor].map(statusesOf));
+    await until(
+      'every key is what it was',
+      async () => String(await verdicts()) === String([401, 401, 401, 401, 200, 200, 200, 200]),
+      LEVEL_MAX_MS,
+    );
+  });
+
+  it('answers with the consent that was lost, on every gateway, without a command, and never with the older one', async () => {
+    const key = await made('production');
+    const [first, second] = gateways.map(({ url }) => ({ url, key }));
+    const statusAt = async (caller: { url: string; key: string }, anonymousId: string) => {
+      const answer = await getConsent(caller, `?anonymousId=${anonymousId}`);
+      return answer.status === 200 ? ((await answer.json()) as { status: string }).status : answer.status;
+    };
+    const ids = Array.from({ length: 20 }, (_, at) => `player-${at}`);
+    for (const anonymousId of ids) await putConsent(first!, wanted({ anonymousId, status: 'full' }));
+    await until('consents are answered', async () => (await statusAt(second!, ids[0]!)) === 'full');
+    redis.remember();
+    for (const [at, anonymousId] of ids.entries())
+      expect((await putConsent(at % 2 ? first! : second!, wanted({ anonymousId, status: 'none' }))).status).toBe(204);
+    await redis.crash();
+    const seen = new Set<string | number>();
+    const endMs = performance.now() + WATCHED_MS;
+    while (performance.now() < endMs)
+      for (const anonymousId of ids)
+        for (const caller of [first!, second!]) seen.add(await statusAt(caller, anonymousId));
+    expect([...seen].filter((status) => status !== 500)).toEqual(['none']);
+    expect(await Promise.all(ids.map((id) => statusAt(second!, id)))).toEqual(ids.map(() => 'none'));
+  });
+});

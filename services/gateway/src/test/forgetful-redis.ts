@@ -1,0 +1,60 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from '@playline/infra/local';
+import { until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+
+/** A Redis of the test's own, with an append-only file that a crash can cost its end. */
+export interface ForgetfulRedis {
+  readonly url: string;
+  readonly client: Redis;
+  /** Everything up to here survives the next crash. */
+  remember(): void;
+  /** Killed, with everything lost that was written since `remember`, and started again. */
+  crash(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openForgetfulRedis(): Promise<ForgetfulRedis> {
+  const [port] = await freePorts(1);
+  const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
+  const [data, copy] = [join(folder, 'appendonlydir'), join(folder, 'remembered')];
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
+  // Always: what is in the file when it is copied is then known to the command.
+  const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--aof-load-truncated', 'yes'];
+  const client = new Redis(`redis://127.0.0.1:${port}`, { retryStrategy: () => 25 });
+  client.on('error', () => {});
+  let child: ChildProcess;
+  const start = async () => {
+    child = spawn('redis-server', [...options, ...durable], { stdio: 'ignore' });
+    await until('Redis answers', async () => client.status === 'ready' && (await client.ping()) === 'PONG');
+  };
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await until('the connection is gone', () => client.status !== 'ready');
+  };
+  await start();
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    client,
+    remember: () => {
+      rmSync(copy, { recursive: true, force: true });
+      cpSync(data, copy, { recursive: true });
+    },
+    crash: async () => {
+      await kill();
+      rmSync(data, { recursive: true });
+      cpSync(copy, data, { recursive: true });
+      await start();
+    },
+    close: async () => {
+      await kill();
+      client.disconnect();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { createLogger } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { createBench, LINKS } from './test/linker-bench.ts';
+import { type fromDecision, openFatefulGraph, toFact, toOutgoing } from './test/linking.ts';
+
+describe('a linker whose log and graph do not go together', () => {
+  it('refuses a log that lost facts which the graph has applied: new ones at their offsets would be answered by the old', async () => {
+    const bench = await createBench();
+    const lines: string[] = [];
+    const logger = createLogger(
+      { service: 'test', level: 'error' },
+      { write: (line: string) => void lines.push(line) },
+    );
+    // Applied, not committed: as when a machine loses power, and the log loses more of it than Redis.
+    let kill = () => {};
+    const graph = openFatefulGraph(bench.graph, ['kill after'], () => kill());
+    const first = await bench.open({ graph });
+    kill = first.kill;
+    await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));
+    const { partition } = bench.log.records(LINKS)[0]!;
+    const source = { generation: 0, partition };
+    await until('all are applied', async () => (await bench.graph.lastApplied(source)) === 2);
+    bench.log.truncate(LINKS, partition, 1);
+    const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
+    await bench.put(lost);
+    const second = await bench.open({ logger });
+    await until('a linker that stands', () => lines.length > 0);
+    expect(second.linker.ready.consumer!()).toBe(false);
+    expect(lines.join('')).toContain('LINK_TOPIC_GENERATION to 1');
+    await second.linker.close();
+    const third = await bench.open({ generation: 1 });
+    const isDecided = ({ generation, aKey }: ReturnType<typeof fromDecision>) => (generation === 1 ? [aKey] : []);
+    await until('every fact of the new log', () => bench.decisions().flatMap(isDecided).length === 4);
+    await third.linker.close();
+  });
+
+  it('refuses to begin behind facts that nobody has decided, until an operator says so', async () => {
+    const bench = await createBench();
+    const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
+    await put('a');
+    const first = await bench.open();
+    await until('the first is committed', () => bench.committed() === 1);
+    await first.linker.close();
+    for (const fromId of ['b', 'c', 'd']) await put(fromId);
+    const { partition } = bench.log.records(LINKS)[0]!;
+    bench.log.expire(LINKS, partition, 3);
+    const second = await bench.open();
+    await put('e');
+    await until('a linker that stands', () => second.linker.ready.consumer!() === false);
+    expect(bench.decisions()).toHaveLength(1);
+    bench.log.decide({ topic: LINKS, partition, from: 3 });
+    await until('what is left is decided', () => bench.decisions().length === 3);
+    expect(bench.decisions().map(({ offset }) => offset)).toEqual([0, 3, 4]);
+    expect(second.linker.ready.consumer!()).toBe(true);
+    await second.linker.close();
+  });
+
+  it('refuses a graph that is older than the log is long: what lies between is in neither', async () => {
+    const bench = await createBench();
+    const lines: string[] = [];
+    const logger = createLogger(
+      { service: 'test', level: 'error' },
+      { write: (line: string) => void lines.push(line) },
+    );
+    for (const fromId of ['a', 'b', 'c', 'd']) await bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
+    const first = await bench.open();
+    await until('all are committed', () => bench.committed() === 4);
+    await first.linker.close();
+    const { partition } = bench.log.records(LINKS)[0]!;
+    const restored = openMemoryIdentityGraph();
+    await restored.loadApplied({ generation: 0, partition }, 0);
+    await restored.mintEpoch();
+    bench.log.expire(LINKS, partition, 3);
+    const second = await bench.open({ graph: restored, logger });
+    await until('a linker that stands', () => lines.length > 0);
+    expect(second.linker.ready.consumer!()).toBe(false);
+    expect(lines.join('')).toContain('npm run rebuild');
+    await second.linker.close();
+  });
+});

@@ -1,0 +1,38 @@
+import type { LinkSourcePartition } from '@playline/identity';
+import type { AssignedPartition } from '@playline/stream';
+import type { ApplyFacts } from './apply-facts.ts';
+
+/** The graph and the log do not go together: going on would leave facts out, or answer new ones by the old. */
+export class LogAndGraphDiffer extends Error {
+  override readonly name = 'LogAndGraphDiffer';
+}
+
+/**
+ * Where facts of a partition are read from. Redis may have lost its last second: facts after what it says it applied come
+ * again. Where it has applied more than is committed, the facts come again too, and their recorded decisions are
+ * published. Neither holds when the log lost what the graph has applied, or no longer has what the graph lacks.
+ * @throws LogAndGraphDiffer, RetryableFault
+ */
+export async function findStart(
+  facts: Pick<ApplyFacts, 'resume'>,
+  source: LinkSourcePartition,
+  { topic, partition, committed, logStart, isDecision, holds }: AssignedPartition,
+): Promise<number> {
+  const { applied, mark } = await facts.resume(source);
+  if (mark !== null && (await holds(mark)) === false)
+    throw new LogAndGraphDiffer(
+      `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), so others may ` +
+        `stand at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and start them again`,
+    );
+  // What lies before was passed over, or decided under another generation: somebody has looked at it.
+  if (isDecision) return committed;
+  const next = applied + 1;
+  // Nothing at all is what a new generation has applied: whatever the log still has is decided again.
+  const lacks = applied >= 0 && next < Math.min(logStart, committed);
+  if (lacks)
+    throw new LogAndGraphDiffer(
+      `${topic}/${partition}: the identity graph has applied facts up to ${applied}, and the log begins at ${logStart}: what ` +
+        'lies between is in neither. The graph is older than the log keeps facts: empty that Redis, then npm run rebuild',
+    );
+  return Math.min(committed, Math.max(next, logStart));
+}

@@ -1,0 +1,77 @@
+import type { GroupOffsets, GroupPartition, OffsetDecision } from '@playline/stream';
+import { describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createOffsetsCommand } from './offsets.ts';
+
+const mark = { base: 70, epoch: 3, crc: 9 };
+const intact: GroupPartition = {
+  ...{ topic: 'messages', partition: 1, committed: 80, readTo: 80, mark, start: 10, end: 90 },
+  ...{ finding: { kind: 'intact' }, partsAt: null, decision: null },
+};
+const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'exchanged', end: 90 }, partsAt: 50 };
+
+function openBench(partitions: readonly GroupPartition[]) {
+  const decided: { group: string; partition: number; decision: OffsetDecision }[] = [];
+  const openOffsets = (): GroupOffsets => ({
+    list: async (group) => (group === 'writer' ? [...partitions] : []),
+    decide: async (group, { partition }, decision) => void decided.push({ group, partition, decision }),
+    close: async () => {},
+  });
+  const run = async (...args: string[]) => {
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(line);
+    const terminal = { result: write, progress: write, isInteractive: false };
+    const code = await runCommand([createOffsetsCommand({ openOffsets })], ['offsets', ...args], terminal);
+    return { code, text: lines.join('\n') };
+  };
+  return { run, decided };
+}
+
+const AT = ['--group', 'writer', '--topic', 'messages', '--partition'];
+
+describe('the command about offsets', () => {
+  it('lists what is committed beside the log, and ends with 1 when something stands in the way', async () => {
+    const { run } = openBench([intact, replaced]);
+    const { code, text } = await run('list', '--group', 'writer');
+    expect(code).toBe(1);
+    expect(text).toMatch(/writer +messages +1 +80 +10 +90 +-\n/);
+    expect(text).toMatch(/messages +2 .*stands another record than the one that was read/);
+    expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
+  });
+
+  it('decides where the logs part, and says so', async () => {
+    const { run, decided } = openBench([intact, replaced]);
+    const { code, text } = await run('accept', ...AT, '2');
+    expect(code).toBe(0);
+    expect(text).toContain('Reading goes on at 50');
+    expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
+    const after = openBench([{ ...replaced, decision: decided[0]!.decision }]);
+    expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer goes on at 50');
+  });
+
+  it('passes no record over unless it is told to', async () => {
+    const { run, decided } = openBench([replaced]);
+    const asked = ['accept', ...AT, '2', '--from', 'end'];
+    const refused = await run(...asked);
+    expect(refused.code).toBe(1);
+    expect(refused.text).toContain('AND NOBODY WILL');
+    expect(decided).toEqual([]);
+    expect((await run(...asked, '--yes')).code).toBe(0);
+    expect(decided).toMatchObject([{ decision: { from: 90 } }]);
+  });
+
+  it('decides nothing where nothing stands in the way, and nothing that it was not told', async () => {
+    const { run, decided } = openBench([intact, replaced]);
+    expect(await run('accept', ...AT, '1')).toMatchObject({ code: 1 });
+    for (const wrong of [
+      ['accept', ...AT, '7'],
+      ['accept', ...AT, '2', '--from', '91'],
+      ['accept', ...AT, '2', '--from', 'somewhere'],
+      ['accept', ...AT, '-1'],
+      ['accept', '--group', 'writer'],
+      ['reset'],
+    ])
+      expect(await run(...wrong)).toMatchObject({ code: 2 });
+    expect(decided).toEqual([]);
+  });
+});

@@ -1,0 +1,51 @@
+import { type GroupPartition, toFindingText } from '@playline/stream';
+import { isReplaced } from '../offsets/plan.ts';
+import type { OffsetRange } from './ranges.ts';
+
+/** What is known of one partition whose log was replaced, or may be. */
+export interface ReplacedLog {
+  /** Offsets that may have rows of the log that is gone, by what operators have decided; in order, none twice. */
+  readonly ranges: readonly OffsetRange[];
+  /** Nobody has decided yet: what happened, and the offset where the log parts from the one that was read. */
+  readonly standing: { readonly words: string; readonly partsAt: number } | null;
+}
+
+/** By `topic/partition`; partitions of which nothing is to be said are absent. */
+export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyMap<string, ReplacedLog> {
+  const logs = new Map<string, ReplacedLog>();
+  for (const at of partitions) {
+    const ranges = joined(at.decision?.replaced ?? []);
+    const words = toFindingText(at.finding, at.committed);
+    const standing = isReplaced(at) ? { words, partsAt: at.partsAt ?? at.start } : null;
+    if (ranges.length > 0 || standing !== null) logs.set(`${at.topic}/${at.partition}`, { ranges, standing });
+  }
+  return logs;
+}
+
+function joined(ranges: readonly OffsetRange[]): OffsetRange[] {
+  const found: { start: number; end: number }[] = [];
+  for (const { start, end } of [...ranges].sort((one, other) => one.start - other.start)) {
+    const last = found.at(-1);
+    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end);
+    else found.push({ start, end });
+  }
+  return found;
+}
+
+/** A range without the parts that `cut` names, which are in order. */
+export function without({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] {
+  const left: OffsetRange[] = [];
+  let from = start;
+  for (const each of cut) {
+    if (each.start > from) left.push({ start: from, end: Math.min(each.start, end) });
+    from = Math.max(from, each.end);
+  }
+  if (from < end) left.push({ start: from, end });
+  return left.filter((range) => range.end > range.start);
+}
+
+/** The parts of a range that `cut` names. */
+export const within = ({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] =>
+  cut
+    .map((each) => ({ start: Math.max(start, each.start), end: Math.min(end, each.end) }))
+    .filter((range) => range.end > range.start);

@@ -1,0 +1,90 @@
+import { storedOffsetsQuery } from '@playline/events/clickhouse';
+import { createEngine, type Engine, waitForMerges } from '../clickhouse.ts';
+import type { Bar, Figure, Row } from '../figure.ts';
+import { toRow } from '../figure.ts';
+
+const ROWS = 100_000_000;
+const DAYS = 32;
+const PARTITIONS = 6;
+const BLOCK_ROWS = 10_000;
+const DAY_MS = 86_400_000;
+const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
+/** Rows of one insert: some gigabyte of the engine's memory, and few parts to merge. */
+const CHUNK_ROWS = 2_000_000;
+/** A tenth of the table: three days of thirty-two. */
+const READ_MAX: Bar = { of: 'ratio', bound: 'at most', must: 0.1, aim: 0.05 };
+
+/**
+ * Rows that the engine reads to say which offsets of a block stand, in a table of a hundred million over thirty-two days:
+ * what a writer asks after each attempt that failed. Beside it the same question without the keys of the rows.
+ */
+export const storedOffsets: Figure = {
+  name: 'stored-offsets',
+  optional: true,
+  async measure(bench) {
+    const engine = createEngine(bench);
+    const endMs = Date.now() - (Date.now() % DAY_MS);
+    for (let first = 0; first < ROWS; first += CHUNK_ROWS) await engine.ask(fillStatement(first, endMs));
+    await waitForMerges(engine, bench.database);
+    const block = blockOf(Math.floor(ROWS * 0.97));
+    const rows: Row[] = [];
+    for (const late of [false, true]) rows.push(await compare(engine, block, late));
+    return rows;
+  },
+};
+
+/** As the log goes: received in order, most of it at once, one in twenty some hours late, one in a hundred some days. */
+function fillStatement(first: number, endMs: number): string {
+  return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
+    kafka_partition, kafka_offset)
+  SELECT
+    if(cityHash64(number, 1) % 10 < 6, 'live', if(cityHash64(number, 1) % 2, 'beta', 'test')),
+    concat('event_', toString(toUInt8(sqrt(cityHash64(number, 2) % 1600)))),
+    fromUnixTimestamp64Milli(received - multiIf(cityHash64(number, 3) % 100 < 94, cityHash64(number, 4) % 60000,
+      cityHash64(number, 3) % 100 < 99, cityHash64(number, 4) % 14400000, cityHash64(number, 4) % 2505600000), 'UTC'),
+    fromUnixTimestamp64Milli(received, 'UTC'),
+    reinterpretAsUUID(toUInt128(number)),
+    unhex(hex(sipHash128(cityHash64(number, 5) % 1000000))),
+    number % ${PARTITIONS},
+    intDiv(number, ${PARTITIONS})
+  FROM (SELECT number, toInt64(${endMs - DAYS * DAY_MS} + number * ${MS_PER_ROW}) AS received
+    FROM numbers(${first}, ${CHUNK_ROWS}))
+  SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = ${CHUNK_ROWS},
+    min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
+}
+
+interface BlockPlace {
+  partition: number;
+  start: number;
+  end: number;
+}
+
+function blockOf(row: number): BlockPlace {
+  const start = Math.floor(row / PARTITIONS);
+  return { partition: 1, start, end: start + BLOCK_ROWS };
+}
+
+/** @param late whether the messages that came hours and days late are among those that are looked for */
+async function compare(engine: Engine, place: BlockPlace, late: boolean): Promise<Row> {
+  const { partition, start, end } = place;
+  const where = `kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end}`;
+  const younger = late ? '' : 'AND received_at - event_time < 60';
+  const lines = await engine.ask(
+    `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
+    WHERE ${where} ${younger} FORMAT TSV`,
+  );
+  // The first columns of a row as the writer holds it: all that the question reads of it.
+  const rows = lines.split('\n').map((line) => Buffer.from(line, 'hex'));
+  const bounded = await engine.measure(storedOffsetsQuery('events', { ...place, rows }));
+  const unbounded = await engine.measure(`SELECT DISTINCT toString(kafka_offset) FROM events WHERE ${where}`);
+  return toRow({
+    figure: 'stored-offsets',
+    case: `${rows.length} rows of a block${late ? ', some of them hours and days late' : ''}, in ${ROWS / 1e6} million`,
+    unit: 'rows read',
+    ours: bounded.readRows,
+    beside: 'partition and offset alone',
+    theirs: unbounded.readRows,
+    bars: [READ_MAX],
+    also: `${Math.round(bounded.ms)} ms beside ${Math.round(unbounded.ms)}; found ${bounded.rows} of ${rows.length}`,
+  });
+}

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { openRedisErasureHolds } from '@playline/erasure/redis';
+import { Redis } from 'ioredis';
+import type { Bench } from './figure.ts';
+
+/** Erasures that are queued, and identities of each: a person with a handful of devices and ids has far fewer. */
+export const HOLDS = 1_000;
+export const KEYS_OF_A_HOLD = 300;
+
+const IDENTITY_KEY_BYTES = 16;
+/** Microseconds: shorter scripts are no news, and every entry costs the server a little. */
+const SLOWLOG_FROM_US = 300;
+const SLOWLOG_ENTRIES_MAX = 20_000;
+
+/** Places holds of people whom no link touches; `release` lets go of them. Bytes a held identity takes go with it. */
+export async function placeHolds(bench: Bench): Promise<{ bytesAnIdentity: number; release(): Promise<void> }> {
+  const url = bench.environment.REDIS_URL ?? '';
+  const [holds, redis] = [await openRedisErasureHolds({ url }), new Redis(url)];
+  const memory = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  const names = Array.from({ length: HOLDS }, () => ({
+    environmentId: bench.environmentId,
+    erasureId: randomBytes(16),
+  }));
+  const before = await memory();
+  for (const name of names) {
+    const keys = Array.from({ length: KEYS_OF_A_HOLD }, () => randomBytes(IDENTITY_KEY_BYTES));
+    await holds.place({ ...name, keys, cutoffMs: Date.now(), lapsesAtMs: null });
+  }
+  const bytesAnIdentity = ((await memory()) - before) / (HOLDS * KEYS_OF_A_HOLD);
+  const release = async () => {
+    for (const name of names) await holds.release(name);
+    redis.disconnect();
+    await holds.close();
+  };
+  return { bytesAnIdentity, release };
+}
+
+/** Watches how long scripts keep the server to themselves. @returns a call that ends it: the longest, in milliseconds */
+export async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
+  const redis = new Redis(bench.environment.REDIS_URL ?? '');
+  const names = ['slowlog-log-slower-than', 'slowlog-max-len'] as const;
+  const former = await Promise.all(names.map(async (name) => ((await redis.config('GET', name)) as string[])[1] ?? ''));
+  await redis.config('SET', names[0], SLOWLOG_FROM_US);
+  await redis.config('SET', names[1], SLOWLOG_ENTRIES_MAX);
+  await redis.slowlog('RESET');
+  return async () => {
+    const entries = (await redis.slowlog('GET', SLOWLOG_ENTRIES_MAX)) as [number, number, number, string[]][];
+    for (const [at, name] of names.entries()) await redis.config('SET', name, former[at] ?? '');
+    redis.disconnect();
+    const scripts = entries.filter(([, , , [command = '']]) => command.toUpperCase().startsWith('EVAL'));
+    return Math.max(SLOWLOG_FROM_US, ...scripts.map(([, , microseconds]) => microseconds)) / 1_000;
+  };
+}

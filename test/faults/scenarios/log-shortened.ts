@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { TOPICS } from '@playline/contracts';
+import { settle } from '../world/end-check.ts';
+import { operate } from '../world/operate.ts';
+import type { Reached } from '../world/reached.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+import type { Crew, World } from '../world/world.ts';
+
+/** Offsets that a partition must have before it is cut: enough that half of them are several batches. */
+const OFFSETS_MIN = 10;
+/** A segment never begins with the cut: something of the log stays. */
+const SEGMENT = '00000000000000000000.log';
+
+interface Cut {
+  readonly partition: number;
+  /** End of the log before. */
+  readonly end: number;
+}
+
+/**
+ * Takes the end of logs away, as a machine does that loses power before the broker's writes reached its disk. The broker
+ * stands still while its files are cut, and is killed, so that it finds them so when the stack starts it again.
+ */
+async function cutLogs({ world, random }: Trial): Promise<Cut[]> {
+  const topic = world.deployment.topicPrefix + TOPICS.messages.name;
+  const bounds = await world.log.bounds(topic);
+  const cuts = bounds.filter(({ start, end }) => end - start >= OFFSETS_MIN).slice(0, random.integer(1, bounds.length));
+  const broker = await world.storePid('kafka');
+  process.kill(broker, 'SIGSTOP');
+  for (const { partition } of cuts) {
+    const file = join(world.stack.places.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
+    const { size } = statSync(file);
+    // Anywhere, also within a batch: what is left of it is no batch, and the broker drops it.
+    truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));
+  }
+  process.kill(broker, 'SIGKILL');
+  await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);
+  return cuts;
+}
+
+const partitionsOf = async (world: World) => {
+  const group = world.groupOf('event-writer');
+  const { stdout } = await operate(world, ['offsets', 'list', '--group', group, '--json']);
+  const { partitions } = JSON.parse(stdout) as {
+    partitions: { topic: string; partition: number; end: number; obstacle: string | null; finding: { kind: string } }[];
+  };
+  return partitions;
+};
+
+/** Decides about every partition that stands, with the one command that the log names. @returns what stood and why */
+async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
+  const all = await partitionsOf(world);
+  const standing = all.filter(({ obstacle }) => obstacle !== null);
+  assert.deepEqual(
+    standing.map(({ partition }) => partition).sort((one, other) => one - other),
+    cuts.map(({ partition }) => partition),
+    `the partitions that stand are those that were cut: ${JSON.stringify(all)}`,
+  );
+  for (const { topic, partition } of standing) {
+    const at = ['--topic', topic, '--partition', String(partition)];
+    const { code, stdout, stderr } = await operate(world, [
+      'offsets',
+      'accept',
+      '--group',
+      world.groupOf('event-writer'),
+      ...at,
+    ]);
+    assert.equal(code, 0, `${stdout}${stderr}`);
+  }
+  const count = (kind: string) => standing.filter(({ finding }) => finding.kind === kind).length;
+  const [shortened, grown] = [count('shortened'), count('exchanged')];
+  // One of them is enough: which one a log comes to is what the traffic makes of it.
+  return {
+    'logs cut': cuts.length,
+    ...(shortened > 0 ? { 'found shorter': shortened } : {}),
+    ...(grown > 0 ? { 'found grown past the commit': grown } : {}),
+  };
+}
+
+/** Traffic, all of it stored; then the logs lose their ends, and other traffic comes from a gateway that starts anew. */
+async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches: number }): Promise<Reached> {
+  const { world, random } = trial;
+  const first = await trial.start('gateway');
+  const before = trial.openTraffic([first]);
+  await before.flows(random.integer(30, 60));
+  await before.close();
+  await settle(world);
+  await first.close();
+  if (crew === null) await world.setCrew({ linkers: 1, writers: 0 });
+  const cuts = await cutLogs(trial);
+  await waitFor('the broker is back', async () => (await world.log.bounds('')).length === 0);
+  const second = await trial.start('gateway');
+  const after = trial.openTraffic([second]);
+  await after.flows(batches);
+  await after.close();
+  const writer =
+    crew === null ? await trial.launch('event-writer') : trial.crew.find((each) => each.service === 'event-writer')!;
+  if (cuts.length > 0) {
+    await waitFor('the writer says that partitions stand', async () => {
+      const answer = await fetch(`${writer.adminUrl}/metrics`);
+      const stopped = /^stream_partitions_stopped\{[^}]*messages[^}]*\} (\d+)$/m.exec(await answer.text());
+      return Number(stopped?.[1] ?? 0) === cuts.length;
+    });
+    assert.equal(await writer.isReady(), false, 'a writer whose partitions stand is not ready');
+  }
+  const reached = await acceptAll(world, cuts);
+  await waitFor('the writer is ready again, without a restart', () => writer.isReady());
+  return reached;
+}
+
+export const logShortenedWhileRead: Scenario = {
+  fault: 16,
+  title: 'a log that loses its end while it is read is not read on until an operator decides, and then whole',
+  tried: 'broker killed, ends of its logs cut off, writer running',
+  replacesLog: true,
+  run: (trial) => run(trial, { crew: { linkers: 1, writers: 1 }, batches: trial.random.integer(1, 60) }),
+};
+
+export const logShortenedUnseen: Scenario = {
+  fault: 16,
+  title:
+    'a log that lost its end and grew past the commit before anybody looked is not read on until an operator decides',
+  tried: 'broker killed, ends of its logs cut off, they grow again, writer away meanwhile',
+  replacesLog: true,
+  run: (trial) => run(trial, { crew: null, batches: trial.random.integer(1, 120) }),
+};

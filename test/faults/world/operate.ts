@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { CHECKOUT } from '@playline/infra/local';
+import type { World } from './world.ts';
+
+/** The command reads a log of seconds. */
+const RUN_MAX_MS = 60_000;
+
+/** What a command of the operator answered. */
+export interface Operated {
+  /** Exit code, or the signal that ended it. */
+  readonly code: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command of the operator against the stores themselves. */
+export function operate(world: World, args: readonly string[]): Promise<Operated> {
+  const { stack, deployment } = world;
+  const { engine } = deployment;
+  const env = {
+    PATH: process.env.PATH ?? '',
+    KAFKA_BROKERS: stack.file.kafka.join(','),
+    SCHEMA_REGISTRY_URL: stack.file.registry,
+    CLICKHOUSE_URL: engine.url,
+    CLICKHOUSE_USER: engine.user,
+    CLICKHOUSE_PASSWORD: engine.password,
+    CLICKHOUSE_DATABASE: engine.database,
+    TOPIC_PREFIX: deployment.topicPrefix,
+    KAFKAJS_NO_PARTITIONER_WARNING: '1',
+  };
+  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
+  return new Promise((resolve) => {
+    const options = { env, cwd: world.folder, timeout: RUN_MAX_MS };
+    execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? 1), stdout, stderr }),
+    );
+  });
+}

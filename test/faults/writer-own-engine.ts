@@ -1,0 +1,73 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePorts } from '@playline/infra/local';
+import type { Stores } from '@playline/testkit';
+import { clickhouseSpec } from '../../infra/local/clickhouse.ts';
+import { type Keeper, keepRunning } from '../../infra/local/keeper.ts';
+import { placesOf } from '../../infra/local/places.ts';
+import { loadSecrets } from '../../infra/local/secrets.ts';
+
+/** A ClickHouse of one test alone, with production's accounts, that may be stopped, starved and filled. */
+export interface OwnEngine {
+  /** As the operator. */
+  readonly address: Stores['clickhouse'];
+  readonly analyst: Readonly<{ user: string; password: string }>;
+  /** Where its tables lie. */
+  readonly dataFolder: string;
+  /** Asks it to end, as a deployment does; resolves when it has ended. */
+  stop(): Promise<void>;
+  /** Starts it again where it was. @param operatorPassword other than before, as after a rotation */
+  start(operatorPassword?: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface OwnEngineOptions {
+  /** Of the whole server; production's when absent. */
+  readonly memoryMaxBytes?: number;
+  /** Makes the folder for its tables ready, such as a small disk. @returns what undoes it */
+  readonly prepareData?: (folder: string) => () => void;
+}
+
+export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}): Promise<OwnEngine> {
+  const parent = join(placesOf().state, 'test');
+  mkdirSync(parent, { recursive: true });
+  const folder = mkdtempSync(join(parent, 'engine-'));
+  const places = placesOf(folder);
+  const [port = 0] = await freePorts(1);
+  const secrets = loadSecrets(places);
+  const specOf = (operatorPassword = secrets.operatorPassword) =>
+    clickhouseSpec(places, { port, secrets: { ...secrets, operatorPassword } });
+  const spec = specOf();
+  const dataFolder = join(spec.folder, 'data');
+  mkdirSync(dataFolder, { recursive: true });
+  const undo = prepareData?.(dataFolder);
+  let keeper: Keeper | null = null;
+  const start = async (operatorPassword?: string) => {
+    const started = specOf(operatorPassword);
+    if (memoryMaxBytes !== undefined) limitMemory(join(spec.folder, 'etc', 'config.xml'), memoryMaxBytes);
+    keeper = keepRunning(started, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
+    await keeper.whenReady();
+  };
+  const stop = async () => void (await keeper?.stop());
+  const close = async () => {
+    await stop();
+    undo?.();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  await start().catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  return {
+    address: { url: `http://127.0.0.1:${port}`, user: 'operator', password: secrets.operatorPassword },
+    analyst: { user: 'analyst', password: secrets.analystPassword },
+    ...{ dataFolder, start, stop, close },
+  };
+}
+
+function limitMemory(file: string, bytes: number): void {
+  const text = readFileSync(file, 'utf8');
+  const limited = text.replace(/(?<=<max_server_memory_usage>)\d+/, String(bytes));
+  if (limited === text) throw new Error(`${file} names no limit of memory`);
+  writeFileSync(file, limited);
+}

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
+import { createHttpApp, openHttpServer } from '@playline/http';
+import { createIdentityKeyer } from '@playline/identity';
+import { createMetrics } from '@playline/runtime';
+import type { OutgoingRecord } from '@playline/stream';
+import { createBytesInFlight } from '../../../services/gateway/src/bytes-in-flight.ts';
+import { createGatewayMetrics } from '../../../services/gateway/src/metrics.ts';
+import { createPublish } from '../../../services/gateway/src/publish.ts';
+import { createPublishRejections } from '../../../services/gateway/src/rejections.ts';
+import { createMessagesRoute } from '../../../services/gateway/src/routes/messages/handler.ts';
+
+const BYTES_MAX = 64 * 1024 * 1024;
+const KEY = {
+  ...{ keyId: 'k', projectId: 'p', environmentId: 'fuzz-test', environment: 'development', kind: 'publishable' },
+} as const;
+
+export interface CostGateway {
+  readonly port: number;
+  /** Units that the last request was charged. */
+  readonly charged: number;
+  close(): Promise<void>;
+}
+
+/**
+ * The gateway's own way of a batch, from the socket to the answer, with brokers that acknowledge at once: what they cost
+ * would only make honest batches dearer beside others.
+ */
+export async function openCostGateway(): Promise<CostGateway> {
+  const metrics = createMetrics('gateway');
+  const producer = {
+    send: (_: readonly OutgoingRecord[], done: (fault: null) => void) => void setImmediate(done, null),
+  };
+  let charged = 0;
+  const charge = (units: number) => {
+    charged = units;
+  };
+  const route = createMessagesRoute({
+    authorise: () => KEY as never,
+    limit: () => ({ charge }),
+    bytesInFlight: createBytesInFlight(BYTES_MAX),
+    publish: createPublish({ producer, deadlineMs: 2_500 }),
+    publishRejections: createPublishRejections({ producer, topic: 'rejections', schemaId: () => 3, metrics }),
+    keyer: createIdentityKeyer(randomBytes(32)),
+    schemaIds: () => ({ messages: 1, identityLinks: 2 }),
+    topicPrefix: 'fuzz.',
+    eventAgeMaxMs: EVENT_AGE_MAX_MS,
+    eventAheadMaxMs: EVENT_AHEAD_MAX_MS,
+    metrics: createGatewayMetrics(metrics),
+  });
+  const app = createHttpApp({
+    routes: [route],
+    publishableKeyHeader: 'x-service-publishable-key',
+    link: (code) => code,
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  return {
+    port: server.port,
+    get charged() {
+      return charged;
+    },
+    close: () => server.close(),
+  };
+}

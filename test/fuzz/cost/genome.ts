@@ -1,0 +1,212 @@
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { FIELD } from '@playline/events';
+
+/** A repeatable source of whole numbers from 0 to below a bound. */
+export type Random = (below: number) => number;
+
+/** What a body is made of. Every part is a choice from a list, so that a change of one is a small step. */
+export interface Genome {
+  coding: keyof typeof CODINGS;
+  /** Bytes after decompression, about. */
+  bytes: number;
+  /** Elements of `messages`. */
+  count: number;
+  /** Members that every element has, as JSON text: `@` is a number of its own in each element. */
+  members: string[];
+  /** What the rest of the bytes is filled with. */
+  filler: number;
+  /** Where it stands. */
+  place: (typeof PLACES)[number];
+  /** The key it stands under, as JSON text. */
+  key: string;
+}
+
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
+export const CODINGS = {
+  identity: (body: Buffer) => body,
+  gzip: (body: Buffer) => gzipSync(body),
+  deflate: (body: Buffer) => deflateSync(body),
+  br: (body: Buffer) => brotliCompressSync(body, BROTLI),
+  zstd: (body: Buffer) => zstdCompressSync(body),
+} as const;
+
+/**
+ * A field of each message, of its context or of the body; members put side by side there; the elements themselves;
+ * `messages` again and again; nothing but the filler.
+ */
+const PLACES = ['message', 'context', 'body', 'members', 'context members', 'elements', 'again', 'raw'] as const;
+
+/** A text before, one that is repeated, one that is repeated behind it, and one at the end. */
+type Filler = readonly [before: string, unit: string, mirror: string, after: string];
+const FILLERS: readonly Filler[] = [
+  ['"', 'x', '', '"'],
+  ['"', ' ', '', '"'],
+  ['"', 'é', '', '"'],
+  ['"', '😀', '', '"'],
+  ['"', '\\n', '', '"'],
+  ['"', '\\u0041', '', '"'],
+  ['"', '\\u0000', '', '"'],
+  ['"', '\\ud83d\\ude00', '', '"'],
+  ['"', '\\ud83d', '', '"'],
+  ['"', '\\"', '', '"'],
+  ['', '1', '', ''],
+  ['-0.', '9', '', 'e-9'],
+  ['[', '{},', '', '{}]'],
+  ['[', '[],', '', '[]]'],
+  ['[', '0,', '', '0]'],
+  ['[', '"",', '', '""]'],
+  ['[', 'null,', '', '0]'],
+  ['{', '"k":0,', '', '"k":0}'],
+  ['{', '"\\u006b":0,', '', '"k":0}'],
+  ['{', '"@":0,', '', '"k":0}'],
+  ['', '[', ']', ''],
+  ['', '{"":', '}', '0'],
+  ['', '[{"a":', '}]', '0'],
+  ['', '[', '', ''],
+  ['', '{"a":', '', ''],
+  ['', '{', '', ''],
+  ['', ' ', '', '0'],
+  ['', '\n\t', '', '{}'],
+];
+
+/** Members put side by side, and elements, as they are repeated. */
+const MEMBERS: readonly string[] = [
+  '"type":1',
+  '"type":"track"',
+  '"type":"alias"',
+  '"type":"\\u0074rack"',
+  '"\\u0074ype":0',
+  '"messageId":"@"',
+  '"messageId":@',
+  '"messageId":"twin"',
+  '"messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"',
+  '"messageId":"0192F1C0-7b3a-7c4d-8e5f-000000000001"',
+  '"messageId":"0192f1c0-7b3a-7c4d-8e5f-$"',
+  '"messageId":"\\u0030192f1c0-7b3a-7c4d-8e5f-$"',
+  '"eventTimestamp":"now"',
+  '"eventTimestamp":"?"',
+  '"eventName":" "',
+  '"fromId":"a","toId":" a "',
+  '"context":{}',
+  '"context":{"library":"@","libraryVersion":"@"}',
+  '"properties":{}',
+  '"k":0',
+  '"@":0',
+  ...Object.keys(FIELD).map((name) => `"${name}":1`),
+  ...Object.keys(FIELD).map((name) => `"${name}":"\\ud800"`),
+];
+/** Every field of the wrong type: the longest list of errors. */
+const ALL_WRONG = Object.keys(FIELD).map((name) => (name === 'context' ? '"k":0' : `"${name}":[]`));
+const CONTEXT_WRONG = `"context":{${Object.keys(FIELD)
+  .slice(FIELD.library)
+  .map((name) => `"${name}":[]`)
+  .join()}}`;
+const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
+
+const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
+const COUNTS = [0, 1, 2, 10, 31, 100, 101];
+
+const pick = <T>(random: Random, list: readonly T[]): T => list[random(list.length)] as T;
+
+/** Bodies that are known to be dear somewhere, to begin with. */
+export function firstGenomes(): Genome[] {
+  const base: Genome = {
+    coding: 'identity',
+    bytes: 1_000_000,
+    count: 31,
+    members: [],
+    filler: 0,
+    place: 'message',
+    key: '"k"',
+  };
+  const small = { ...base, count: 100, bytes: 200 };
+  return [
+    ...FILLERS.map((_, filler) => ({ ...base, filler, place: 'raw' as const })),
+    ...FILLERS.map((_, filler) => ({ ...base, filler, key: '"properties"' })),
+    ...FILLERS.map((_, filler) => ({ ...base, filler, place: 'body' as const })),
+    ...[5, 6, 7, 8].map((filler) => ({ ...base, filler, key: '"messageId"' })),
+    ...PLACES.map((place) => ({ ...base, place })),
+    small,
+    { ...small, members: ['"messageId":"@"'] },
+    { ...small, members: ['"messageId":"twin"'] },
+    {
+      ...small,
+      members: ['"messageId":"@"', CONTEXT_WRONG, ...ALL_WRONG.filter((text) => !text.includes('messageId'))],
+    },
+    { ...small, members: ['"context":{"library":"@"}'] },
+  ];
+}
+
+/** One small step. */
+export function mutate(genome: Genome, random: Random): Genome {
+  const { members } = genome;
+  switch (random(9)) {
+    case 0:
+      return { ...genome, coding: pick(random, Object.keys(CODINGS) as Genome['coding'][]) };
+    case 1:
+      return { ...genome, bytes: pick(random, SIZES) };
+    case 2:
+      return { ...genome, count: pick(random, COUNTS) };
+    case 3:
+      return { ...genome, filler: random(FILLERS.length) };
+    case 4:
+      return { ...genome, place: pick(random, PLACES) };
+    case 5:
+      return { ...genome, key: pick(random, KEYS) };
+    case 6:
+      return { ...genome, members: members.filter((_, index) => index !== random(members.length)) };
+    case 7:
+      return { ...genome, members: [...members, random(20) === 0 ? CONTEXT_WRONG : pick(random, MEMBERS)].slice(-40) };
+    default:
+      return { ...genome, bytes: Math.max(100, Math.round(genome.bytes * (0.5 + random(100) / 100))) };
+  }
+}
+
+/** A filler grown to about as many bytes. */
+function grow([before, unit, mirror, after]: Filler, bytes: number): string {
+  const times = Math.max(0, Math.floor((bytes - before.length - after.length) / Buffer.byteLength(unit + mirror)));
+  const inner = unit.includes('@')
+    ? Array.from({ length: times }, (_, n) => unit.replace('@', String(n))).join('')
+    : unit.repeat(times);
+  // What is nested holds its end in the middle.
+  return mirror === '' ? before + inner + after : before + inner + after + mirror.repeat(times);
+}
+
+/** Texts put side by side until they have about as many bytes. */
+const side = (text: string, bytes: number) =>
+  Array.from({ length: Math.max(1, Math.floor(bytes / (text.length + 1))) }, () => text).join();
+
+function fillMember({ filler, key, place }: Genome, bytes: number): string | null {
+  const value = () => grow(FILLERS[filler] as Filler, bytes);
+  if (place === 'message') return `${key}:${value()}`;
+  if (place === 'context') return `"context":{"library":"l",${key}:${value()}}`;
+  if (place === 'members') return side(`${key}:0`, bytes);
+  if (place === 'context members') return side('"context":{"library":"l"}', bytes);
+  return null;
+}
+
+/** Elements with members of their own. */
+function elementOf(members: readonly string[], n: number, nowText: string): string {
+  const text = `{${members.join()}}`;
+  return text.replaceAll('@', String(n)).replaceAll('$', n.toString(16).padStart(12, '0')).replaceAll('now', nowText);
+}
+
+/** The body of a genome, before compression; at most a mebibyte. */
+export function toBody(genome: Genome, now: Date): Buffer {
+  const { bytes, count, members, place, filler, key } = genome;
+  if (place === 'raw') return cut(grow(FILLERS[filler] as Filler, bytes));
+  const perElement = Math.floor(bytes / Math.max(1, count));
+  const own = members.join().length + 3;
+  const filling = fillMember(genome, Math.max(0, perElement - own));
+  const all = filling === null ? members : [...members, filling];
+  const nowText = now.toISOString();
+  const length = place === 'elements' ? Math.max(1, Math.floor(bytes / own)) : count;
+  const elements = Array.from({ length }, (_, n) => elementOf(all, n, nowText));
+  const messages = `"messages":[${elements.join()}]`;
+  if (place === 'body') return cut(`{${key}:${grow(FILLERS[filler] as Filler, bytes)},${messages}}`);
+  if (place === 'again') return cut(`{${side(messages, bytes)}}`);
+  return cut(`{${messages}}`);
+}
+
+const BODY_BYTES_MAX = 1024 * 1024;
+const cut = (text: string) => Buffer.from(text).subarray(0, BODY_BYTES_MAX);

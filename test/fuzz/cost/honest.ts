@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto';
+import { createMessage, fillWithFields } from '../../bench/messages.ts';
+
+/** As many as a batch may have. */
+const MESSAGES_MAX = 100;
+/** A message of the figures with its comma. */
+const USUAL_BYTES = 941;
+
+/** What a game adds to its messages where they are large. */
+const place = (n: number) => ({
+  at: 1_000 + n * 16,
+  x: 102.25 + n,
+  y: -8.5,
+  weapon: 'longbow_of_dusk',
+  hit: n % 3 === 0,
+});
+
+/**
+ * An honest batch of about as many bytes: messages as games send them, each larger where a hundred usual ones are not
+ * enough, and a small one where even one usual message is too much.
+ */
+export function honestBody(bytes: number, now: Date): Buffer {
+  const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
+  const perMessage = Math.floor(bytes / count);
+  const messages = Array.from({ length: count }, (_, n) => {
+    const path: unknown[] = [];
+    const message = perMessage < USUAL_BYTES ? smallMessage(now) : createMessage(n, now);
+    if (perMessage >= USUAL_BYTES && 'sessionId' in message) fillWithFields(message);
+    let size = JSON.stringify(message).length + ',"path":[]'.length;
+    for (let step = 0; size < perMessage; step++) {
+      path.push(place(step));
+      size += JSON.stringify(place(step)).length + 1;
+    }
+    return path.length > 1 ? { ...message, properties: { path } } : message;
+  });
+  return Buffer.from(JSON.stringify({ messages }));
+}
+
+const smallMessage = (now: Date) => ({ type: 'page', messageId: randomUUID(), eventTimestamp: now.toISOString() });

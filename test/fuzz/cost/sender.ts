@@ -1,0 +1,19 @@
+/** A thread that posts requests, so that the thread of the gateway has only its own work on its clock. */
+import { parentPort } from 'node:worker_threads';
+import { type LoadClient, openLoadClient } from '../../bench/load-client.ts';
+
+export interface Posting {
+  port: number;
+  request: Uint8Array;
+  times: number;
+}
+
+let client: LoadClient | null = null;
+
+parentPort?.on('message', async ({ port, request, times }: Posting) => {
+  client ??= await openLoadClient(port);
+  const bytes = Buffer.from(request);
+  let status = 0;
+  for (let n = 0; n < times; n++) status = await client.send(bytes);
+  parentPort?.postMessage(status);
+});

@@ -1,0 +1,77 @@
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
+import { afterEach, expect, it, vi } from 'vitest';
+import { toAnswerText } from '../../../services/gateway/src/routes/messages/answer.ts';
+import { createBatchReader, type ReadBatch } from '../../../services/gateway/src/routes/messages/read-batch.ts';
+import { createRandom } from '../../../services/gateway/src/scan/fuzz-bodies.ts';
+import { firstGenomes, mutate, toBody } from './genome.ts';
+import { honestBody } from './honest.ts';
+
+const NOW = new Date();
+const CONTEXT = {
+  window: { fromMs: NOW.getTime() - EVENT_AGE_MAX_MS, toMs: NOW.getTime() + EVENT_AHEAD_MAX_MS },
+  envelope: { schemaId: 1, environmentId: 'fuzz-test', receivedAt: NOW.getTime(), traceId: 'ab'.repeat(16) },
+  keyOf: () => Buffer.alloc(16),
+};
+const read = createBatchReader();
+afterEach(() => vi.restoreAllMocks());
+
+/** Reads a body; null when it is refused as a whole. */
+function tryRead(body: Buffer): ReadBatch | null {
+  try {
+    return read(body, CONTEXT);
+  } catch {
+    return null;
+  }
+}
+
+const SEED = 20_261_122;
+const STEPS = 150;
+const random = createRandom(SEED);
+const first = firstGenomes();
+const genomes = [
+  ...first,
+  ...Array.from({ length: STEPS }, () => {
+    let genome = first[random(first.length)]!;
+    for (let times = 1 + random(6); times > 0; times--) genome = mutate(genome, random);
+    return genome;
+  }),
+];
+
+it('no body is parsed: whatever stands in it, only single strings of it are decoded, each a few times at most', () => {
+  tryRead(honestBody(1_000, NOW));
+  const parse = vi.spyOn(JSON, 'parse');
+  for (const genome of genomes) {
+    const body = toBody(genome, NOW);
+    parse.mockClear();
+    tryRead(body);
+    const texts = parse.mock.calls.map(([text]) => text);
+    for (const text of texts) expect(text[0]).toBe('"');
+    expect(texts.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(3 * body.length);
+  }
+});
+
+it('no answer has more than every error of a hundred messages and their ids, and the log hears of few', () => {
+  let [errorsMax, judged] = [0, 0];
+  for (const genome of genomes) {
+    const body = toBody(genome, NOW);
+    const batch = tryRead(body);
+    if (batch === null) continue;
+    judged++;
+    const errors = batch.entries.reduce((sum, { faults }) => sum + faults.length, 0);
+    errorsMax = Math.max(errorsMax, errors);
+    // 19 fields of a message, 12 of its context, rules between fields, twins and sizes: each field and code once.
+    expect(errors).toBeLessThanOrEqual(batch.rejected * 40);
+    expect(Buffer.byteLength(toAnswerText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);
+    expect(batch.rejections.records.length).toBeLessThanOrEqual(Math.min(100, 10 + body.length / 256));
+  }
+  // Bodies that are all refused, or all fine, would prove nothing.
+  expect(judged).toBeGreaterThan(50);
+  expect(errorsMax).toBeGreaterThan(2_500);
+});
+
+it.each([200, 1_000, 20_000, 94_100, 400_000, 1_000_000])('an honest body of about %i bytes is honest', (bytes) => {
+  const body = honestBody(bytes, NOW);
+  expect(body.length).toBeGreaterThan(bytes / 2);
+  expect(body.length).toBeLessThan(bytes * 1.2 + 200);
+  expect(read(body, CONTEXT)).toMatchObject({ rejected: 0 });
+});

@@ -1,0 +1,188 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CHECKOUT, type StackFile, securitySettings } from '@playline/infra/local';
+import type { KafkaSecurity } from '@playline/runtime';
+import type { OutgoingRecord, StreamRecord } from '@playline/stream';
+import {
+  openAtomicPublisher,
+  openLogReader,
+  openProducer,
+  openRecordConsumer,
+  readTopic,
+} from '@playline/stream/kafka';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type JourneyStack, startJourneyStack, stored, trackMessage } from '../stack.ts';
+
+/** Twice as long as a login to the stack's broker lasts, and a little. */
+const LOGINS_MS = 45_000;
+
+/** Every store of it wants TLS, by an authority that no machine knows, and a login. */
+let stack: JourneyStack;
+
+beforeAll(async () => {
+  stack = await startJourneyStack({ security: true });
+}, 240_000);
+afterAll(() => stack?.close());
+
+function addressesOf({ kafka, redis, registry, clickhouse }: StackFile): Record<string, string> {
+  return {
+    KAFKA_BROKERS: kafka.join(','),
+    REDIS_URL: redis,
+    SCHEMA_REGISTRY_URL: registry,
+    CLICKHOUSE_URL: clickhouse.url,
+    CLICKHOUSE_PASSWORD: clickhouse.password,
+  };
+}
+
+/** Runs one of the operator's commands, with the settings that a deployment would have. */
+async function operate(args: readonly string[], settings: Record<string, string> = {}): Promise<string> {
+  const file = stack.file();
+  if (file.security === undefined) throw new Error('the stack has no security');
+  const env = { PATH: process.env.PATH, ...addressesOf(file), ...securitySettings(file.security), ...settings };
+  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
+  const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env, cwd: CHECKOUT });
+  return stdout;
+}
+
+function send(records: readonly OutgoingRecord[], security: KafkaSecurity): Promise<void> {
+  const topics = [...new Set(records.map(({ topic }) => topic))];
+  return openProducer({ brokers: stack.file().kafka, security, clientId: 'test', topics }).then(
+    (producer) =>
+      new Promise((resolve, reject) => {
+        producer.send(records, (fault) => {
+          void producer.close();
+          if (fault === null) resolve();
+          else reject(fault);
+        });
+      }),
+  );
+}
+
+describe('a pipeline whose stores want TLS and a login', () => {
+  it('brings what is posted into ClickHouse, linked to its person, once each', async () => {
+    const userId = `user-${randomUUID()}`;
+    const anonymousId = `anonymous-${randomUUID()}`;
+    const identify = { type: 'identify', anonymousId, userId, identityType: 'passport' };
+    const tracks = Array.from({ length: 50 }, () => trackMessage({ anonymousId, surface: 'unity' }));
+    const { eventName: _, ...message } = trackMessage();
+    expect(await stack.post([...tracks, { ...message, ...identify }])).toMatchObject({
+      status: 200,
+      body: { accepted: 51, rejected: 0 },
+    });
+    const ids = tracks.map(({ messageId }) => messageId);
+    expect(await stored(stack, ids)).toEqual({ raw: 50, exact: 50 });
+    await until('the events are a known person', async () => {
+      const [row] = await stack.query<{ n: string }>(
+        `SELECT toString(count()) AS n FROM events_identified WHERE anonymous_id = '${anonymousId}' AND notEmpty(toString(person_key))`,
+      );
+      return row?.n === '51' || row?.n === '50';
+    });
+  });
+
+  it('is read, verified and operated by the commands with the same settings', async () => {
+    expect(await operate(['keys', 'list'])).toContain('demo-production');
+    expect(await operate(['dead-letters', 'list'])).toContain('no dead letters');
+    expect(await operate(['offsets', 'list', '--json'])).toContain('event-writer');
+    expect(await operate(['verify', '--json'])).toContain('"');
+    const { gateway = '', keys } = stack.file();
+    const target = ['--gateway', gateway, '--key', keys?.production.publishable ?? ''];
+    const game = ['--messages', '200', '--players', '5', '--rate', '0', '--json'];
+    expect(JSON.parse(await operate(['simulate', ...target, ...game]))).toMatchObject({ ok: true, differences: [] });
+  });
+
+  it('tells the operator which setting a store refuses, and not what it is set to', async () => {
+    const wrong = `wrong-${randomUUID()}`;
+    const refused = await operate(['dead-letters', 'list'], { KAFKA_SASL_PASSWORD: wrong }).then(
+      () => ({ code: 0, stderr: '' }),
+      (fault: { code: number; stderr: string }) => fault,
+    );
+    expect(refused).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/refuses the login .*KAFKA_SASL_PASSWORD/),
+    });
+    expect(refused.stderr).not.toContain(wrong);
+  });
+
+  it('goes on for longer than logins last, also those to a broker that was killed, without a process ending', async () => {
+    const before = stack.file().processes;
+    process.kill(before.kafka!, 'SIGKILL');
+    const isTaken = async () => {
+      const message = trackMessage();
+      const { status } = await stack.post([message]);
+      return status === 200 && (await stored(stack, [message.messageId])).exact === 1;
+    };
+    await until('messages are stored again', isTaken);
+    const end = performance.now() + LOGINS_MS;
+    await until(
+      'every login has ended twice',
+      async () => {
+        expect(await isTaken()).toBe(true);
+        return performance.now() > end;
+      },
+      120_000,
+    );
+    const { gateway, 'identity-linker': linker, 'event-writer': writer } = stack.file().processes;
+    expect([gateway, linker, writer]).toEqual([before.gateway, before['identity-linker'], before['event-writer']]);
+  }, 240_000);
+
+  it('says no secret in any log', () => {
+    const { security, clickhouse, redis } = stack.file();
+    const secrets = [
+      security!.kafka.password,
+      security!.registry.password,
+      clickhouse.password,
+      new URL(redis).password,
+    ];
+    for (const service of [
+      'gateway',
+      'identity-linker',
+      'event-writer',
+      'operator',
+      'deploy-kafka',
+      'deploy-clickhouse',
+    ]) {
+      const log = readFileSync(join(stack.folder, 'logs', `${service}.log`), 'utf8');
+      for (const secret of secrets) expect(log.includes(secret), service).toBe(false);
+    }
+  });
+});
+
+describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with a login by %s', (mechanism) => {
+  const connect = () => {
+    const { security, kafka } = stack.file();
+    const tls = { ca: readFileSync(security!.caFile, 'utf8') };
+    return { brokers: kafka, security: { tls, sasl: { mechanism, ...security!.kafka } } };
+  };
+  const topic = 'audience.erasures.v1';
+
+  it('every client of Kafka sends, publishes, reads and consumes', async () => {
+    const kafka = connect();
+    const key = Buffer.from(randomUUID());
+    await send([{ topic, key, value: Buffer.from('sent'), headers: {} }], kafka.security);
+    const publisher = await openAtomicPublisher({ ...kafka, name: `publisher-${mechanism}` });
+    await publisher.publish([{ topic, key, value: Buffer.from('published'), headers: {} }]);
+    await publisher.close();
+
+    const mine = (records: readonly StreamRecord[]) =>
+      records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
+    expect(mine(await readTopic({ ...kafka, topic }))).toEqual(['sent', 'published']);
+    const reader = openLogReader({ ...kafka, clientId: 'test' });
+    expect((await reader.bounds(topic)).length).toBeGreaterThan(0);
+    await reader.close();
+
+    const consumed: StreamRecord[] = [];
+    const consumer = await openRecordConsumer({
+      ...kafka,
+      groupId: `test-${mechanism}-${randomUUID()}`,
+      topics: [topic],
+      sessionTimeoutMs: 10_000,
+      onBatch: async (records) => void consumed.push(...records),
+    });
+    await until('the consumer has both', () => mine(consumed).length === 2);
+    await consumer.close();
+  });
+});

@@ -1,0 +1,284 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { applySql } from '@playline/infra/clickhouse';
+import { applyTopics } from '@playline/infra/kafka';
+import {
+  type CertificateFiles,
+  createAuthority,
+  createStackFetch,
+  freePorts,
+  type Stack,
+  securitySettings,
+  setScramPassword,
+  startStack,
+} from '@playline/infra/local';
+import { testStackFolder, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openServiceProcess, type ServiceName, type ServiceProcess } from '../../faults/world/service-process.ts';
+import { readinessOf, shownBy } from './service-answers.ts';
+import { openTlsGate, type TlsGate } from './tls-gate.ts';
+
+type Settings = Record<string, string>;
+type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
+
+/** The user whose password a test gets wrong and puts right again. */
+const TENANT = 'tenant';
+/** Attempts of one service to connect to one store in a second; a client that tries at once makes hundreds. */
+const KNOCKS_A_SECOND_MAX = 5;
+const WATCH_MS = 6_000;
+/** Half a minute in the log: each sentence once, and once more where a client saw the same in other words. */
+const SENTENCES_MAX = 2;
+
+const folder = testStackFolder('refusals');
+const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
+const stranger = createAuthority(join(folder, 'stranger'), 'authority of somebody else');
+const HOSTS = ['localhost', '127.0.0.1'];
+const good = authority.issue('server', HOSTS);
+const flaws: Record<'authority' | 'host', CertificateFiles> = {
+  authority: stranger.issue('server', HOSTS),
+  host: authority.issue('elsewhere', ['elsewhere.example']),
+};
+
+let stack: Stack;
+const gates = {} as Record<Store, TlsGate>;
+let base: Settings;
+const running: ServiceProcess[] = [];
+
+/** An address of the stack, with the gate in its place. */
+function through(address: string, store: Store, login?: { user: string; password: string }): string {
+  const url = new URL(address);
+  url.port = String(gates[store].port);
+  if (login !== undefined) [url.username, url.password] = [login.user, login.password];
+  return url.href.replace(/\/$/, '');
+}
+
+beforeAll(async () => {
+  for (const store of ['Kafka', 'Redis', 'ClickHouse', 'the schema registry'] as const)
+    gates[store] = await openTlsGate(good);
+  const front = { kafkaFrontPort: gates.Kafka.port };
+  stack = await startStack({ directory: folder, services: [], security: true, ...front });
+  const { kafka, redis, registry, clickhouse, security } = stack.file;
+  const caFile = authority.certificate;
+  const portOf = (address: string) => Number(new URL(address).port);
+  gates.Kafka.leadTo({ port: stack.kafkaFront!, caFile });
+  gates.Redis.leadTo({ port: portOf(redis), caFile });
+  gates.ClickHouse.leadTo({ port: portOf(clickhouse.url), caFile });
+  gates['the schema registry'].leadTo({ port: portOf(registry), caFile });
+  const ca = readFileSync(caFile, 'utf8');
+  const sasl = { mechanism: 'SCRAM-SHA-512', ...security!.kafka } as const;
+  await applyTopics({
+    brokers: kafka,
+    security: { tls: { ca }, sasl },
+    registry,
+    fetch: createStackFetch(caFile, security!.registry),
+    prefix: '',
+    partitions: 1,
+  });
+  await applySql({ ...clickhouse, tls: { ca } });
+  base = {
+    ...securitySettings(security!),
+    LOG_LEVEL: 'debug',
+    IDENTITY_PEPPER: 'ab'.repeat(32),
+    KAFKA_BROKERS: `localhost:${gates.Kafka.port}`,
+    REDIS_URL: through(redis, 'Redis'),
+    CLICKHOUSE_URL: through(clickhouse.url, 'ClickHouse'),
+    CLICKHOUSE_USER: 'writer',
+    CLICKHOUSE_PASSWORD: JSON.parse(readFileSync(join(folder, 'secrets.json'), 'utf8')).writerPassword,
+    CLICKHOUSE_DATABASE: clickhouse.database,
+    SCHEMA_REGISTRY_URL: through(registry, 'the schema registry'),
+  };
+}, 240_000);
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((service) => service.close()));
+  for (const gate of Object.values(gates)) gate.show(good);
+});
+
+afterAll(async () => {
+  await stack?.stop();
+  await Promise.all(Object.values(gates).map((gate) => gate.close()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(service: ServiceName, settings: Settings): Promise<ServiceProcess> {
+  const [http = 0, admin = 0] = await freePorts(2);
+  const name = `${service}-${running.length}-${randomUUID().slice(0, 8)}`;
+  const environment = { ...base, CONSUMER_GROUP: name, ...settings };
+  const { CONSUMER_GROUP: _, ...others } = environment;
+  const logFile = join(folder, 'logs', `${name}.log`);
+  const told = service === 'gateway' ? others : environment;
+  const started = await openServiceProcess({ service, name, environment: told, logFile, ports: { http, admin } });
+  running.push(started);
+  return started;
+}
+
+interface Refusal {
+  store: Store;
+  services: readonly ServiceName[];
+  sentence: RegExp;
+  settings?: Settings;
+  /** Must stand nowhere. */
+  secrets?: readonly string[];
+  /** Puts the store right; without it nobody waits for that. */
+  mend?(): Promise<void> | void;
+}
+
+/** What must hold of every refusal: a sentence, no storm, not ready with the reason, no secret, and well once mended. */
+async function expectRefusal({ store, services, sentence, settings = {}, secrets = [], mend }: Refusal): Promise<void> {
+  const processes = await Promise.all(services.map((service) => start(service, settings)));
+  for (const service of processes) {
+    await until(`${service.name} gives the reason`, async () => {
+      const { ready, reasons } = await readinessOf(service);
+      return !ready && sentence.test(reasons?.[store] ?? '');
+    });
+  }
+  const before = gates[store].knocks;
+  const startMs = performance.now();
+  await until(
+    'the attempts have been watched',
+    async () => {
+      for (const service of processes) expect((await readinessOf(service)).ready).toBe(false);
+      return performance.now() - startMs > WATCH_MS;
+    },
+    2 * WATCH_MS,
+  );
+  const seconds = (performance.now() - startMs) / 1_000;
+  const knocks = (gates[store].knocks - before) / seconds / services.length;
+  console.log(`${store}: ${knocks.toFixed(1)} attempts a second and service`);
+  expect(knocks).toBeLessThan(KNOCKS_A_SECOND_MAX);
+  for (const service of processes) {
+    const { lines, all } = await shownBy(service);
+    const told = lines.filter((line) => sentence.test(line));
+    expect(told.length, service.name).toBeGreaterThan(0);
+    expect(told.length, service.name).toBeLessThanOrEqual(SENTENCES_MAX);
+    for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
+  }
+  if (mend === undefined) return;
+  await mend();
+  for (const service of processes)
+    await until(`${service.name} is ready again`, async () => (await readinessOf(service)).ready, 30_000);
+  for (const service of processes) {
+    const { all } = await shownBy(service);
+    for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
+  }
+}
+
+const USERS: [Store, readonly ServiceName[]][] = [
+  ['Kafka', ['gateway', 'event-writer']],
+  ['Redis', ['gateway']],
+  ['ClickHouse', ['event-writer']],
+  ['the schema registry', ['gateway']],
+];
+const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
+
+describe.each(USERS)('%s', (store, services) => {
+  const show = (files: CertificateFiles) => gates[store].show(files);
+
+  it('with a certificate of an authority that is not trusted is refused in one sentence, and used once it shows another', async () => {
+    show(flaws.authority);
+    const sentence = new RegExp(
+      `^.*${store} cannot be used: .*not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
+    );
+    await expectRefusal({ store, services, sentence, mend: () => show(good) });
+  });
+
+  it('with a certificate for another host name is refused in one sentence, and used once it shows another', async () => {
+    show(flaws.host);
+    const sentence = new RegExp(`${store} cannot be used: .*another host name.*${PREFIX[store]}_TLS`);
+    await expectRefusal({ store, services, sentence, mend: () => show(good) });
+  });
+});
+
+describe('a wrong password', () => {
+  const ofKafka = {
+    store: 'Kafka',
+    services: ['gateway', 'event-writer'],
+    sentence: /Kafka cannot be used: it refuses the login .*KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
+  } as const;
+
+  it.each(['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
+    'of Kafka by %s is told of in one sentence, and forgotten once it is put right',
+    async (mechanism) => {
+      const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
+      const [inside = ''] = stack.inside.kafka;
+      await setScramPassword(inside, { username: TENANT, password: right });
+      await expectRefusal({
+        ...ofKafka,
+        settings: { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong },
+        secrets: [wrong, right, Buffer.from(wrong).toString('base64')],
+        mend: () => setScramPassword(inside, { username: TENANT, password: wrong }),
+      });
+    },
+  );
+
+  it('of Kafka by PLAIN, whose users stand in the settings of a broker, is told of in one sentence', async () => {
+    const wrong = `wrong-${randomUUID()}`;
+    await expectRefusal({
+      ...ofKafka,
+      settings: { KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong },
+      secrets: [wrong, Buffer.from(wrong).toString('base64')],
+    });
+  });
+
+  it('is never asked for by a mechanism that no client here knows', async () => {
+    const service = await start('gateway', { KAFKA_SASL_MECHANISM: 'GSSAPI' });
+    expect(await service.exited).toBe(1);
+    expect(readFileSync(service.logFile, 'utf8')).toMatch(/KAFKA_SASL_MECHANISM: .*SCRAM-SHA-512/);
+  });
+
+  it('of Redis is told of in one sentence, and forgotten once it is put right', async () => {
+    const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
+    const admin = new Redis(stack.file.redis, { tls: { ca: readFileSync(authority.certificate) } });
+    const setPassword = async (password: string) =>
+      void (await admin.call('ACL', 'SETUSER', TENANT, 'on', 'resetpass', `>${password}`, '~*', '&*', '+@all'));
+    await setPassword(right);
+    await expectRefusal({
+      store: 'Redis',
+      services: ['gateway'],
+      sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
+      settings: { REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password: wrong }) },
+      secrets: [wrong, right],
+      mend: () => setPassword(wrong),
+    });
+    admin.disconnect();
+  });
+
+  it('of ClickHouse is told of in one sentence, and forgotten once it is put right', async () => {
+    const wrong = `wrong-${randomUUID()}`;
+    const users = join(folder, 'data', 'clickhouse', 'etc', 'users.d', 'tenant.xml');
+    const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
+    await expectRefusal({
+      store: 'ClickHouse',
+      services: ['event-writer'],
+      sentence:
+        /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
+      settings: { CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong },
+      secrets: [wrong],
+      mend: () => {
+        // The engine reads its users when it starts; the stack starts it again.
+        writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
+        process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
+      },
+    });
+  });
+
+  it('of the schema registry is told of in one sentence, and forgotten once it is put right', async () => {
+    const wrong = `wrong-${randomUUID()}`;
+    const path = join(folder, 'data', 'registry-relay', 'settings.json');
+    const settings = JSON.parse(readFileSync(path, 'utf8'));
+    await expectRefusal({
+      store: 'the schema registry',
+      services: ['gateway'],
+      sentence:
+        /the schema registry cannot be used: it refuses the login \(HTTP 401\): correct SCHEMA_REGISTRY_USERNAME/,
+      settings: { SCHEMA_REGISTRY_PASSWORD: wrong },
+      secrets: [wrong, Buffer.from(`playline:${wrong}`).toString('base64')],
+      mend: () => {
+        writeFileSync(path, JSON.stringify({ ...settings, login: { ...settings.login, password: wrong } }));
+        process.kill(stack.file.processes['registry-relay']!, 'SIGKILL');
+      },
+    });
+  });
+});

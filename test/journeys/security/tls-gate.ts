@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type TLSSocket } from 'node:tls';
+import type { CertificateFiles } from '@playline/infra/local';
+
+/** TLS before one store, with the certificate that a test wants; counts who knocks. Loopback only. */
+export interface TlsGate {
+  readonly port: number;
+  /** Connections since it was opened, also those that end in the handshake. */
+  readonly knocks: number;
+  /** Shows another certificate from now on, and ends what stands. */
+  show(files: CertificateFiles): void;
+  /** Where connections go to; they are closed at once until it is told. */
+  leadTo(target: { port: number; caFile: string }): void;
+  close(): Promise<void>;
+}
+
+const HOST = '127.0.0.1';
+
+function contextOf({ certificate, key }: CertificateFiles): { cert: Buffer; key: Buffer } {
+  return { cert: readFileSync(certificate), key: readFileSync(key) };
+}
+
+export async function openTlsGate(files: CertificateFiles): Promise<TlsGate> {
+  let knocks = 0;
+  let target: { port: number; caFile: string } | null = null;
+  const standing = new Set<TLSSocket>();
+  const keep = (socket: TLSSocket) => {
+    standing.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => standing.delete(socket));
+  };
+  const server = createServer(contextOf(files), (near) => {
+    keep(near);
+    if (target === null) return near.destroy();
+    const far = connect({ host: HOST, port: target.port, ca: readFileSync(target.caFile) });
+    keep(far);
+    near.once('close', () => far.destroy());
+    far.once('close', () => near.destroy());
+    near.pipe(far).pipe(near);
+  });
+  server.on('connection', () => knocks++);
+  server.on('tlsClientError', () => {});
+  server.listen(0, HOST);
+  await once(server, 'listening');
+  const cut = () => {
+    for (const socket of standing) socket.destroy();
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    get knocks() {
+      return knocks;
+    },
+    show(next) {
+      server.setSecureContext(contextOf(next));
+      cut();
+    },
+    leadTo(next) {
+      target = next;
+    },
+    close: async () => {
+      cut();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
