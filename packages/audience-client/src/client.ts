@@ -80,7 +80,8 @@ function createMessageMethods(client: Client): MessageMethods {
     track: (eventName, properties) => enqueue(client, 'track', { eventName, properties }),
     page: (properties) => enqueue(client, 'page', { properties }),
     screen: (eventName, properties) => enqueue(client, 'screen', { eventName, properties }),
-    identify: (userId, { identityType, traits } = {}) => enqueue(client, 'identify', { userId, identityType, traits }),
+    identify: (userId, about) =>
+      enqueue(client, 'identify', { userId, identityType: about?.identityType, traits: about?.traits }),
     alias: (link) => enqueue(client, 'alias', { ...link }),
   };
 }
@@ -91,15 +92,15 @@ function createStateMethods(client: Client): StateMethods {
   const { profile, words } = client;
   return {
     register: (properties) => {
-      const fault = findFault('page', { properties });
-      const text = fault === '' ? attempt(() => JSON.stringify(properties ?? {}), '') : '';
       // What JSON cannot say would cost every message that follows.
-      if (text === '') words.wrong('register', fault || 'JSON cannot say these properties.');
-      else profile.setRegistered({ ...profile.registered, ...JSON.parse(text) });
+      const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
+      const fault = copy === null ? 'JSON cannot say these properties.' : findFault('page', { properties: copy });
+      if (fault === '') profile.setRegistered({ ...profile.registered, ...copy });
+      else words.wrong('register', fault);
     },
     unregister: (name) => {
-      const { [name]: _, ...others } = profile.registered;
-      profile.setRegistered(others);
+      const others = Object.entries(profile.registered).filter(([key]) => key !== name);
+      profile.setRegistered(Object.fromEntries(others));
     },
     setSessionId: (sessionId) => {
       const fault = findFault('page', { sessionId });
@@ -159,7 +160,7 @@ function tell({ listeners }: Client, event: ClientEvent): void {
 /** Queues a message, or says why not. */
 function enqueue(client: Client, type: MessageType, fields: Partial<Message>): string | null {
   const { consent, profile, words } = client;
-  const call = `${type}(${fields.eventName === undefined ? '' : `'${fields.eventName}'`})`;
+  const call = `${type}(${typeof fields.eventName === 'string' ? `'${fields.eventName}'` : ''})`;
   const messageId = createMessageId();
   const drop = (reason: DroppedMessages['reason'], message?: string) => {
     words.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
@@ -191,13 +192,13 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
   const { options, profile, sessionId, consent: consentLevel } = client;
   const { type } = fields;
   const { surface, deviceId, test } = options;
-  const properties = type === 'identify' || type === 'alias' ? {} : { ...profile.registered, ...fields.properties };
+  const describes = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
   return {
     ...{ eventTimestamp: new Date().toISOString(), anonymousId: profile.anonymousId, deviceId, sessionId },
     // An alias names its ids itself.
     ...(type !== 'alias' && profile.user),
     ...fields,
-    properties: Object.keys(properties).length > 0 ? properties : undefined,
+    ...(describes && { properties: { ...profile.registered, ...fields.properties } }),
     ...{ surface, consentLevel, test, context: client.readContext() },
   };
 }

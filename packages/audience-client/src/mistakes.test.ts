@@ -103,6 +103,39 @@ describe('a call that the service would reject', () => {
   });
 });
 
+describe('any value at all', () => {
+  it('given to any method throws nothing, and costs no other message', async () => {
+    const strange = fc.oneof(
+      fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
+      fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
+    );
+    const method = fc.constantFrom(
+      'track',
+      'page',
+      'screen',
+      'identify',
+      'alias',
+      'register',
+      'unregister',
+      'setSessionId',
+    );
+    await fc.assert(
+      fc.asyncProperty(method, strange, strange, async (name, ...given) => {
+        const service = createService();
+        const { client } = createClient(service);
+        (client[name] as (...all: unknown[]) => unknown)(...given);
+        const id = client.track('right');
+        expect(await client.close()).toBe(0);
+        expect([...service.stored.keys()]).toContain(id);
+        const window = { fromMs: 0, toMs: Date.now() + 1000 };
+        const right = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
+        expect(parseMessage(right, window)).toMatchObject({ ok: true });
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
 describe('texts of the page', () => {
   it('never lose half a character to the client, wherever they are cut', async () => {
     const title = fc.string({ unit: fc.constantFrom('a', '😀', 'é', '👩‍🚀'), minLength: 120, maxLength: 300 });

@@ -57,6 +57,7 @@ describe('identify', () => {
       store.set('audience:anonymousId', 'x'.repeat(300));
       const sent = await sentByNextPage(store);
       expect(sent).not.toHaveProperty('userId');
+      expect(sent?.properties ?? {}).not.toHaveProperty('0');
       expect(sent?.anonymousId).toHaveLength(36);
     }
   });

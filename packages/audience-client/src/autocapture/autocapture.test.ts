@@ -103,6 +103,7 @@ describe('page views', () => {
     expect(browser.history.pushState).toBe(theirs);
     browser.history.pushState(null, '', '/shop');
     expect(location.pathname).toBe('/shop');
+    expect(navigations(await page.sent())).toEqual(['load /play']);
     const refusing = vi.fn(() => {
       throw new Error('of the browser');
     });

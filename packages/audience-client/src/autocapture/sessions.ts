@@ -64,12 +64,12 @@ export function openSessions(client: AudienceClient, timeoutMs: number): Session
 function touch(state: State): void {
   const { client } = state;
   if (client.consent === 'none' || state.busy) return;
-  const now = Date.now();
+  const touchedAt = Date.now();
   state.busy = true;
   const current = readSession(state);
   if (current && isOver(state, current)) end(state, current, 'inactivity');
   const goesOn = current !== null && !isOver(state, current);
-  const session = goesOn ? { ...current, lastActiveAt: now } : createSession(now);
+  const session = goesOn ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
   state.session = session;
   state.kept = attempt(() => {
     client.store.set(SESSION_KEY, JSON.stringify(session));
@@ -82,10 +82,11 @@ function touch(state: State): void {
 }
 
 function isDue({ session, timeoutMs }: State): boolean {
-  return Math.abs(Date.now() - (session?.lastActiveAt ?? 0)) >= Math.min(TOUCH_INTERVAL_MS, timeoutMs);
+  const askedAt = Date.now();
+  return Math.abs(askedAt - (session?.lastActiveAt ?? 0)) >= Math.min(TOUCH_INTERVAL_MS, timeoutMs);
 }
 
-const createSession = (now: number): Session => ({ id: createMessageId(), startedAt: now, lastActiveAt: now });
+const createSession = (startedAt: number): Session => ({ id: createMessageId(), startedAt, lastActiveAt: startedAt });
 
 /** What all tabs agree on; null when there is none. */
 function readSession({ client, kept, session }: State): Session | null {
@@ -102,7 +103,8 @@ function isInstant(value: unknown): boolean {
 
 /** A clock that was set back by more than the time-out tells nothing: the session is over then too. */
 function isOver({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
-  return Math.abs(Date.now() - lastActiveAt) >= timeoutMs;
+  const askedAt = Date.now();
+  return Math.abs(askedAt - lastActiveAt) >= timeoutMs;
 }
 
 /** Says that a session is over. Out of the store first, so that no other tab says it as well. */
@@ -143,7 +145,8 @@ function forget(state: State): void {
 /** Looks again when the session would be over. */
 function schedule(state: State): void {
   if (state.timer !== undefined || !state.session) return;
-  const waitMs = state.session.lastActiveAt + state.timeoutMs - Date.now();
+  const scheduledAt = Date.now();
+  const waitMs = state.session.lastActiveAt + state.timeoutMs - scheduledAt;
   state.timer = setTimeout(
     () => {
       state.timer = undefined;
