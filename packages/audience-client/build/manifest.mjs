@@ -20,10 +20,13 @@ function restore() {
 function pack() {
   restore();
   // `private` keeps the sources from being published; whoever publishes the tarball means it.
-  const { private: _, scripts, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
+  const { private: _, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
+  const { prepack, postpack } = rest.scripts;
+  // These two stay: without them the pack after one that was killed would take this manifest for the repository's own.
+  const packed = { ...rest, ...publishConfig, scripts: { prepack, postpack } };
   copyFileSync(join(folder, '..', '..', 'LICENSE'), license);
   copyFileSync(manifest, kept);
-  writeFileSync(manifest, `${JSON.stringify({ ...rest, ...publishConfig }, null, 2)}\n`);
+  writeFileSync(manifest, `${JSON.stringify(packed, null, 2)}\n`);
 }
 
 const step = { pack, restore }[process.argv[2]];

@@ -70,8 +70,10 @@ describe('what npm pack makes', () => {
 
   it('has a manifest whose every path is there, and that asks for nothing', () => {
     const manifest = JSON.parse(read('package.json'));
-    for (const name of ['dependencies', 'devDependencies', 'scripts', 'publishConfig', 'private'])
+    for (const name of ['dependencies', 'devDependencies', 'publishConfig', 'private'])
       expect(manifest).not.toHaveProperty(name);
+    // Scripts that npm runs where a package is packed, and never where it is installed.
+    expect(Object.keys(manifest.scripts)).toEqual(['prepack', 'postpack']);
     const paths = JSON.stringify(manifest).match(/\.\/dist\/[\w./-]+/g) ?? [];
     expect(paths.length).toBeGreaterThan(6);
     expect(paths.filter((path) => !existsSync(join(game.installed, path)) && path !== './dist/')).toEqual([]);
@@ -94,6 +96,16 @@ describe('what npm pack makes', () => {
     expect(core).not.toContain('session_started');
     expect(read('dist/index.js')).not.toContain('autocapture');
     expect(read('dist/playline-autocapture.min.js')).not.toContain('/v1/audience/messages');
+  });
+});
+
+describe('npm pack', () => {
+  it('leaves the folder as it was, be it after a pack that was killed', () => {
+    for (const name of ['package.json', 'README.md'])
+      expect(readFileSync(join(game.source, name), 'utf8')).toBe(
+        readFileSync(join(CHECKOUT, 'packages', 'audience-client', name), 'utf8'),
+      );
+    for (const name of ['LICENSE', '.package.json.kept']) expect(existsSync(join(game.source, name))).toBe(false);
   });
 });
 

@@ -10,6 +10,8 @@ const NAME = 'audience-client';
 /** A project outside of the repository that has installed the packed client and nothing else. */
 export interface Game {
   readonly folder: string;
+  /** The package's own folder, after packing. */
+  readonly source: string;
   /** The client as it was installed. */
   readonly installed: string;
   /** Files of it, the path from its top. */
@@ -24,14 +26,15 @@ export interface Game {
 /** Packs the client as its README says, and installs the tarball into an empty project, without a network. */
 export async function createGame(): Promise<Game> {
   const top = mkdtempSync(join(tmpdir(), 'playline-game-'));
-  const tarball = await pack(top);
+  const source = copySource(top);
+  const tarball = await pack(top, source);
   const folder = join(top, 'game');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{ "name": "game", "private": true }\n');
   await npm(top, folder, ['install', '--offline', '--no-audit', '--no-fund', join(top, tarball)]);
   const installed = join(folder, 'node_modules', '@playline', NAME);
   return {
-    ...{ folder, installed },
+    ...{ folder, source, installed },
     files: () =>
       readdirSync(installed, { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile())
@@ -42,17 +45,21 @@ export async function createGame(): Promise<Game> {
   };
 }
 
-/**
- * In a copy of the package: packing replaces its package.json for a moment, and other tests read it.
- * @returns the name of the tarball in `top`
- */
-async function pack(top: string): Promise<string> {
+/** Packing replaces package.json for a moment, and other tests read it: so it is done to a copy. */
+function copySource(top: string): string {
   const checkout = join(top, 'checkout');
-  const folder = join(checkout, 'packages', NAME);
-  cpSync(join(CHECKOUT, 'packages', NAME), folder, { recursive: true });
+  const source = join(checkout, 'packages', NAME);
+  cpSync(join(CHECKOUT, 'packages', NAME), source, { recursive: true });
   for (const name of ['package.json', 'tsconfig.json', 'LICENSE']) cpSync(join(CHECKOUT, name), join(checkout, name));
   symlinkSync(join(CHECKOUT, 'node_modules'), join(checkout, 'node_modules'));
-  await npm(top, folder, ['pack', '--pack-destination', top]);
+  return source;
+}
+
+/** @returns the name of the tarball in `top` */
+async function pack(top: string, source: string): Promise<string> {
+  // As a pack leaves it that was killed.
+  await output(process.execPath, [join('build', 'manifest.mjs'), 'pack'], { cwd: source });
+  await npm(top, source, ['pack', '--pack-destination', top]);
   const [tarball = '', ...others] = readdirSync(top).filter((name) => name.endsWith('.tgz'));
   if (others.length > 0) throw new Error('npm pack made more than one tarball');
   return tarball;
