@@ -20,9 +20,13 @@ const TOLD_BY: Record<OffsetTable, { readonly column: string; readonly hex: stri
 const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
-  // The day and not only the span of times: one message that was kept for a month would open up the whole month.
+  // The day and the owner, not only the span of times: one message that was kept for weeks would open up all of them.
   events: {
-    key: [...plain('environment_id', 'event_name'), { column: 'event_time', expression: 'toDate(event_time)' }],
+    key: [
+      ...plain('environment_id', 'event_name'),
+      { column: 'event_time', expression: 'toDate(event_time)' },
+      ...plain('identity_key'),
+    ],
     span: 'event_time',
   },
   identity_links: { key: plain('environment_id', 'link_generation', 'link_partition'), span: 'link_offset' },

@@ -93,7 +93,7 @@ describe('a log that is not the one whose offset was committed', () => {
     await until('the commit', async () => (await committed())?.offset === BEFORE);
     expect(consumer.ready()).toBe(true);
     await consumer.close();
-    // In the order of the store's parts.
+    // A block's rows stand part by part.
     expect(stored().sort()).toEqual(Array.from({ length: BEFORE }, (_, i) => `new ${i}`).sort());
   });
 
