@@ -47,10 +47,7 @@ export async function openWire(target: number): Promise<Wire> {
     }
     const sees = createSight();
     near.on('data', (bytes) => {
-      if (awaited !== null && sees(bytes, awaited)) {
-        mode = 'mute';
-        awaited = null;
-      }
+      if (awaited !== null && sees(bytes, awaited)) [mode, awaited] = ['mute', null];
       if (mode !== 'hangs') far.write(bytes);
     });
     far.on('data', (bytes) => mode === 'open' && near.write(bytes));
