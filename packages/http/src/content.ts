@@ -75,7 +75,8 @@ const CODINGS: Readonly<Record<string, Omit<Coding, 'name'>>> = { gzip, 'x-gzip'
 
 /** The most that can have been made of a body before its decompression failed: nobody tells how much it was. */
 function decodedMax(raw: Buffer, { begins, expansionMax }: Coding, bytesMax: number): number {
-  return begins(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
+  // Nothing comes of nothing, which times no bound would be no number.
+  return raw.length > 0 && begins(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
 
 /**

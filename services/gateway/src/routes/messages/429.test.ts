@@ -105,6 +105,14 @@ describe('429 under the limit of a key', () => {
     ]);
   });
 
+  it.each(['gzip', 'deflate', 'br', 'zstd'])('counts an empty body that is called %s as one', async (coding) => {
+    const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
+    const refused = await post('', { 'content-encoding': coding });
+    expect(refused.status).toBe(400);
+    expect(refused.headers.get('ratelimit')).toBe('"messages";r=9999;t=1');
+    expect((await post(batch(1))).status).toBe(200);
+  });
+
   it('counts a usual message of 940 bytes as one, alone and in a batch, and takes a batch at all limits', async () => {
     const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
     const sized = (bytes: number) => {
