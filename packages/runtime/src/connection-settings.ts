@@ -36,6 +36,23 @@ const url = (...schemes: string[]) =>
     error: `expected ${schemes.join('://… or ')}://…`,
   });
 
+/** True when clients can read user and password of the address, which they decode. */
+function isDecodable(text: string): boolean {
+  const { username, password } = new URL(text);
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** An address over HTTP: `fetch` refuses one that holds a login. */
+const httpUrl = (user: string, password: string) =>
+  url('http', 'https').refine((text) => new URL(text).username === '' && new URL(text).password === '', {
+    error: `user and password belong into ${user} and ${password}`,
+  });
+
 /** Kafka: every client of a service, whichever library it is built on. */
 export const kafkaSettings = {
   KAFKA_BROKERS: settings.brokers(),
@@ -54,7 +71,7 @@ export const kafkaSettings = {
 
 /** Redis: `redis://[user]:password@host:port`, `rediss://…` with TLS. */
 export const redisSettings = {
-  REDIS_URL: url('redis', 'rediss'),
+  REDIS_URL: url('redis', 'rediss').refine(isDecodable, 'a % in user or password must be written as %25'),
   REDIS_TLS_CA_FILE: certificateFile(),
   REDIS_TLS_CERT_FILE: certificateFile(),
   REDIS_TLS_KEY_FILE: keyFile(),
@@ -63,7 +80,7 @@ export const redisSettings = {
 
 /** ClickHouse over HTTP or HTTPS. */
 export const clickhouseSettings = {
-  CLICKHOUSE_URL: url('http', 'https'),
+  CLICKHOUSE_URL: httpUrl('CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD'),
   CLICKHOUSE_USER: settings.text(),
   CLICKHOUSE_PASSWORD: z.string().default(''),
   CLICKHOUSE_DATABASE: settings.text(),
@@ -75,7 +92,7 @@ export const clickhouseSettings = {
 
 /** The schema registry over HTTP or HTTPS, with basic authentication where it has a user. */
 export const registrySettings = {
-  SCHEMA_REGISTRY_URL: url('http', 'https'),
+  SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
   SCHEMA_REGISTRY_USERNAME: settings.text().optional(),
   SCHEMA_REGISTRY_PASSWORD: settings.text().optional(),
   SCHEMA_REGISTRY_TLS_CA_FILE: certificateFile(),
