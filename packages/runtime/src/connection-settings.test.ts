@@ -121,6 +121,15 @@ describe('settings of connections', () => {
     expect(mistakesOf({ REDIS_URL: given.replace('%', '%25') })).toEqual([]);
   });
 
+  it.each([
+    ['a slash in the password', 'redis://:secret/word@localhost:6379'],
+    ['a port that is none', 'redis://:secretword@localhost:99999'],
+    ['no address at all', 'secretword'],
+  ])('name an address that cannot be read, without a word of it: %s', (_, given) => {
+    for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])
+      expect(mistakesOf({ [name]: given })).toEqual([`${name}: Invalid URL`]);
+  });
+
   it('have the logins of ClickHouse and the registry in settings of their own, not in the address', () => {
     expect(
       mistakesOf({
