@@ -113,13 +113,7 @@ export function checkVendors({ files, tree }: Sources): Breach[] {
   });
 }
 
-const STORE_CLIENTS = new Set([
-  'ioredis',
-  '@clickhouse/client',
-  'kafkajs',
-  '@platformatic/kafka',
-  '@kafkajs/confluent-schema-registry',
-]);
+const STORE_CLIENTS = new Set(['ioredis', '@clickhouse/client', 'kafkajs', '@platformatic/kafka']);
 
 function vendorBreaches(file: SourceFile, imported: Import, at: { place: Place; declared: Set<string> }): Breach[] {
   const found = `line ${imported.line} imports ${imported.target}`;

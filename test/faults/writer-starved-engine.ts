@@ -170,24 +170,39 @@ export async function losePart({ rig, engine }: StarvedRig, seed: number): Promi
   return await withWriter(rig, async (writer) => {
     let passages = random.integer(0, 3);
     let lost = 0;
+    // One insert at a time: the youngest part is then the one whose answer is taken away, and no acknowledged one.
+    let turn = Promise.resolve();
+    let endTurn = () => {};
     writer.clickhouse.watch = {
+      arrived: async () => {
+        const before = turn;
+        const own = Promise.withResolvers<void>();
+        turn = own.promise;
+        await before;
+        endTurn = own.resolve;
+      },
       answered: async (code) => {
-        if (code !== 0 || lost > 0 || passages-- > 0) return false;
-        lost++;
-        const path = await rig.query(
-          "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active " +
-            'ORDER BY max_block_number DESC LIMIT 1',
-        );
-        await engine.stop();
-        rmSync(path, { recursive: true });
-        await engine.start();
-        return true;
+        const isLost = code === 0 && lost === 0 && passages-- === 0;
+        if (isLost) await loseYoungestPart({ rig, engine });
+        if (isLost) lost++;
+        endTurn();
+        return isLost;
       },
     };
     await rig.publishMessages(`test-part-${seed}`, MESSAGES);
     await rig.caughtUp(WAIT_MAX_MS);
     return { 'parts lost': lost };
   });
+}
+
+async function loseYoungestPart({ rig, engine }: StarvedRig): Promise<void> {
+  const path = await rig.query(
+    "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active " +
+      'ORDER BY max_block_number DESC LIMIT 1',
+  );
+  await engine.stop();
+  rmSync(path, { recursive: true });
+  await engine.start();
 }
 
 /** The writer's password is changed under it, and changed back. */

@@ -33,7 +33,7 @@ export interface OffsetRange {
 
 /** A question for rows that may stand. */
 export interface StoredQuestion extends OffsetRange {
-  /** RowBinary, at least one: what they hold of time and key bounds what is read. Only their offsets are told. */
+  /** RowBinary, at least one. Their times and keys bound what is read; a stored row is theirs by offset and time of receipt. */
   rows: readonly Buffer[];
 }
 
@@ -45,7 +45,7 @@ export interface EventStore {
    * @throws StoreFault
    */
   insert(block: BlockInsert): Promise<void>;
-  /** Which offsets have a row. Reads no more than what these rows' times and keys allow. @throws StoreFault */
+  /** Which of these rows stand, by their offsets. Reads no more than what their times and keys allow. @throws StoreFault */
   storedOffsets(table: OffsetTable, question: StoredQuestion): Promise<ReadonlySet<number>>;
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;

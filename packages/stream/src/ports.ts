@@ -68,8 +68,8 @@ export interface BlockName {
   readonly start: number;
   readonly end: number;
   /**
-   * True when rows of the block may have been sent to the store before, by this owner or an earlier one; absent means
-   * that nobody has. The store may then hold some of the rows, or remember the token without them: whoever writes the
+   * True when rows of the block may have been sent to the store before, by this owner or an earlier one, or before an
+   * operator decided about a log that was replaced; absent means that nobody has. The store may then hold some of the rows, or remember the token without them: whoever writes the
    * block reads what stands (`storeOnce`).
    */
   readonly triedBefore?: boolean;

@@ -14,6 +14,8 @@ export interface Wire {
   /** Where the process connects. */
   readonly port: number;
   mode: WireMode;
+  /** Becomes mute when a client sends these words: what it asked before is still answered. */
+  muteAt(words: string): void;
   close(): Promise<void>;
 }
 
@@ -21,6 +23,7 @@ export interface Wire {
 export async function openWire(target: number): Promise<Wire> {
   const sockets = new Set<Socket>();
   let mode: WireMode = 'open';
+  let awaited: string | null = null;
   const server = createServer((near) => {
     if (mode === 'cut') return near.destroy();
     const far = connect(target, '127.0.0.1');
@@ -33,7 +36,18 @@ export async function openWire(target: number): Promise<Wire> {
         sockets.delete(socket);
       });
     }
-    near.on('data', (bytes) => mode !== 'hangs' && far.write(bytes));
+    let sent = '';
+    near.on('data', (bytes) => {
+      if (awaited !== null) {
+        // The words may come in two pieces.
+        sent = sent.slice(-awaited.length) + bytes.toString('latin1');
+        if (sent.includes(awaited)) {
+          mode = 'mute';
+          awaited = null;
+        }
+      }
+      if (mode !== 'hangs') far.write(bytes);
+    });
     far.on('data', (bytes) => mode === 'open' && near.write(bytes));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -50,6 +64,9 @@ export async function openWire(target: number): Promise<Wire> {
       // What was swallowed cannot be made good: a connection that hung or was mute ends with that.
       if (next === 'open' || next === 'cut') cutAll();
       mode = next;
+    },
+    muteAt(words) {
+      awaited = words;
     },
     close: async () => {
       cutAll();

@@ -3,12 +3,13 @@ import { z } from 'zod';
 
 /**
  * What a table remembers of the blocks it has stored: `non_replicated_deduplication_window` tokens a partition of the
- * table. A block that was named up to ten minutes ago is written again on its token's word alone, so ten minutes of
- * blocks must fit: 166 a second, of all writers together.
+ * table. A copy of an insert that a writer left on its way, because it was frozen or cut off, is dropped by its token alone
+ * when it arrives. Ten minutes is far beyond any time-out on that way, and ten minutes of blocks must fit: 166 a second,
+ * of all writers together.
  */
 const TOKENS = 100_000;
-const TOKEN_TRUSTED_S = 600;
-export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS / TOKEN_TRUSTED_S);
+const TOKEN_NEEDED_S = 600;
+export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS / TOKEN_NEEDED_S);
 
 /** 166 blocks a second are then 166,000 full ones' rows: four cores of the engine at what an insert and a merge cost. */
 const BLOCK_ROWS_MIN = 1_000;

@@ -261,6 +261,16 @@ describe('the event store in ClickHouse', () => {
     expect(await store.storedOffsets('events', range)).toEqual(new Set([9_000]));
   });
 
+  it('tells them apart row by row, also when the rows asked for were received before and after the lost one', async () => {
+    const environmentId = 'test-replaced-within';
+    const at = (receivedAt: number) => record({ environmentId, receivedAt });
+    await insert(blockOf([at(NOW_MS), at(NOW_MS + 1), at(NOW_MS + 2)], 9_100), 'lost log within');
+    // The first record was read before the log lost its end; those behind it came later, one by a gateway that waited.
+    const now = [at(NOW_MS), at(NOW_MS + 9), at(NOW_MS + 1)].map((each, index) => blockOf([each], 9_100 + index));
+    const range = { partition: 2, start: 9_100, end: 9_103, rows: now };
+    expect(await store.storedOffsets('events', range)).toEqual(new Set([9_100]));
+  });
+
   it('finds offsets by names that a statement would end at', async () => {
     const environmentId = "test-\\'); --";
     const rows = [blockOf([record({ environmentId, eventName: "a\\' OR 1\n\0 🎮" })], 8_000)];

@@ -6,7 +6,7 @@ import { createConnectGate } from '@playline/errors';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
 import { toStoreFault } from './fault.ts';
-import { storedOffsetsQuery } from './stored-offsets.ts';
+import { type StoredPlace, storedOffsetsQuery, toStoredOffsets } from './stored-offsets.ts';
 
 export interface ClickHouseTarget {
   url: string;
@@ -132,8 +132,7 @@ async function readOffsets(client: ClickHouseClient, table: OffsetTable, asked: 
       format: 'JSONEachRow',
       clickhouse_settings: { max_query_size: String(QUERY_BYTES_MIN + Buffer.byteLength(query)) },
     });
-    const rows = await result.json<{ place: string }>();
-    return new Set(rows.map(({ place }) => Number(place)));
+    return toStoredOffsets(table, asked, await result.json<StoredPlace>());
   } catch (error) {
     throw toStoreFault(error);
   }

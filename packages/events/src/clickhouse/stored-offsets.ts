@@ -12,9 +12,13 @@ interface Bounds {
 const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
-  // The day and not only the span of times: one message that was kept for a month would open up the whole month.
+  // The day and the owner, not only the span of times: one message that was kept for weeks would open up all of them.
   events: {
-    key: [...plain('environment_id', 'event_name'), { column: 'event_time', expression: 'toDate(event_time)' }],
+    key: [
+      ...plain('environment_id', 'event_name'),
+      { column: 'event_time', expression: 'toDate(event_time)' },
+      ...plain('identity_key'),
+    ],
     span: 'event_time',
   },
   identity_links: { key: plain('environment_id', 'link_generation', 'link_partition'), span: 'link_offset' },
@@ -64,10 +68,38 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
   const conditions = [
     `kafka_partition = ${partition}`,
     `kafka_offset >= ${start} AND kafka_offset < ${end}`,
-    // Another log that had these offsets, before it was lost or made anew, had them at another time.
+    // Bounds what is read; which row is whose is told row by row.
     spanOf(table, 'received_at', rows),
     ...(span === null ? [] : [spanOf(table, span, rows)]),
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
   ];
-  return `SELECT DISTINCT toString(kafka_offset) AS place FROM ${table} WHERE ${conditions.join(' AND ')}`;
+  const columns = 'toString(kafka_offset) AS place, toString(toUnixTimestamp64Milli(received_at)) AS received';
+  return `SELECT DISTINCT ${columns} FROM ${table} WHERE ${conditions.join(' AND ')}`;
+}
+
+/** A row of the answer: its offset and its time of receipt in epoch milliseconds, both as text. */
+export interface StoredPlace {
+  readonly place: string;
+  readonly received: string;
+}
+
+/** Every table ends with the offset. */
+const OFFSET_BYTES = 8;
+
+/**
+ * The offsets at which one of the rows asked for stands. A lost log's row at its offset was received at another time: a
+ * block may hold records from before the loss, and ones that a gateway had waited to send, so their span tells nothing.
+ */
+export function toStoredOffsets(
+  table: OffsetTable,
+  { rows }: StoredQuestion,
+  found: readonly StoredPlace[],
+): Set<number> {
+  const read = createColumnReader(table, ['received_at']);
+  const nameOf = (place: string, received: string) => `${place}@${received}`;
+  const asked = rows.map((row) => nameOf(String(row.readBigUInt64LE(row.length - OFFSET_BYTES)), String(read(row)[0])));
+  const wanted = new Set(asked);
+  return new Set(
+    found.filter((each) => wanted.has(nameOf(each.place, each.received))).map(({ place }) => Number(place)),
+  );
 }

@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { BlockLimits } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { createMemoryLog, type MemoryConsumer } from './index.ts';
 
@@ -50,7 +52,8 @@ function createBench() {
     log.truncate(TOPIC, 0, partsAt);
   };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
-  const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
+  const open = (over: { limits?: BlockLimits } = {}) =>
+    log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...over });
   /** An operator who looks whether partitions stand, and decides as the command's default does. */
   const decideIfStanding = async (consumer: MemoryConsumer) => {
     await consumer.idle();
@@ -94,5 +97,92 @@ describe('a log that loses its end again and again', () => {
       expect(rows.length - new Set(rows).size).toBe(0);
     });
     await fc.assert(property, { numRuns: 300 });
+  });
+});
+
+describe('a decision about a log that lost its end within a block whose owner died', () => {
+  const limits = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
+
+  /** Four rows stand under a block that is named and not completed; the log keeps `kept` of their records. */
+  async function loseWithin(kept: number) {
+    const bench = createBench();
+    const { log, store, append } = bench;
+    await append(4);
+    const dead = bench.open({ limits });
+    store.onWrite = (_block, moment) => {
+      if (moment === 'after') dead.kill();
+    };
+    await until('the rows stand', () => store.rows.length === 4);
+    store.onWrite = async () => void (await turn());
+    log.truncate(TOPIC, 0, kept);
+    await append(4);
+    return bench;
+  }
+
+  it('doubles no row of the records that the log has kept, and leaves no other out, also when blocks are cut elsewhere', async () => {
+    const property = fc.asyncProperty(
+      fc.integer({ min: 0, max: 3 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(few, { maxLength: 3 }),
+      async (kept, rowsMax, kills) => {
+        const { log, store, open } = await loseWithin(kept);
+        log.decide({ topic: TOPIC, partition: 0, from: 0 });
+        const reopen = () => open({ limits: { ...limits, rowsMax } });
+        for (const turns of kills) {
+          const consumer = reopen();
+          await pass(turns);
+          consumer.kill();
+        }
+        const last = reopen();
+        await until('it reads on', () => last.ready());
+        await last.idle();
+        await last.close();
+        const records = log.records(TOPIC).map(({ value }) => `${value}`);
+        const rows = store.rows.map(({ text }) => text);
+        expect(rows.filter((text) => records.includes(text)).sort()).toEqual(records.sort());
+      },
+    );
+    await fc.assert(property, { numRuns: 60 });
+  });
+});
+
+describe('a log of which retention has taken the batch that was read last', () => {
+  /** Three records are read and committed; then retention takes the first `start`, and another leader appends. */
+  async function ageBetween({ start, unread }: { start: number; unread: number }) {
+    const bench = createBench();
+    await bench.append(3);
+    const before = bench.open();
+    await before.idle();
+    await before.close();
+    await bench.append(unread);
+    bench.log.expire(TOPIC, 0, start);
+    // Nothing is lost: every leader has a later epoch than the one before.
+    bench.log.truncate(TOPIC, 0, 3 + unread);
+    await bench.append(2);
+    return bench;
+  }
+
+  it.each([
+    ['all that was read', { start: 3, unread: 0 }],
+    ['records that nobody has read as well', { start: 5, unread: 4 }],
+  ])('and %s is read on behind the next leader', async (_, aged) => {
+    const { log, store, open } = await ageBetween(aged);
+    const consumer = open();
+    await until('what is left is stored', () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`);
+    expect(consumer.ready()).toBe(true);
+    await consumer.close();
+    expect(store.rows).toHaveLength(log.records(TOPIC).length - (aged.start - 3));
+  });
+
+  it('is read on as well when that happens while it is read', async () => {
+    const { log, store, append, open } = createBench();
+    const consumer = open();
+    await append(3);
+    await consumer.idle();
+    log.expire(TOPIC, 0, 3);
+    log.truncate(TOPIC, 0, 3);
+    await append(2);
+    await until('what is left is stored', () => store.rows.length === 5);
+    await consumer.close();
   });
 });

@@ -166,7 +166,7 @@ export class BlockPartition implements PartitionWorker {
     // A block that was named before is cut at its end only: no timer, no limit.
     if (intent === null) this.#timer = setTimeout(() => this.#grewOld(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.#done) : this.#done;
-    return createBlock({ start, builder, transformVersion, intent });
+    return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
   }
 
   #isFull(block: Block): boolean {
@@ -258,7 +258,8 @@ export class BlockPartition implements PartitionWorker {
     const following = this.#draining ? undefined : this.#queue[1];
     const namedAtMs = Date.now();
     const intent = following === undefined ? null : toIntent(following, namedAtMs);
-    const note = { ...this.#note, intent, mark: block.mark, isDecision: false };
+    const triedTo = (this.#note.triedTo ?? 0) > block.end ? this.#note.triedTo : null;
+    const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo };
     await this.#commit(block.end, note);
     if (following !== undefined && !withoutIntents) noteNamed(following, namedAtMs);
     this.#note = note;

@@ -34,8 +34,10 @@ export function createBlock(options: {
   builder: BlockBuilder;
   transformVersion: number;
   intent: Intent | null;
+  /** Rows of offsets before it may stand from before a decision about a log that was replaced. */
+  triedTo: number | null;
 }): Block {
-  const { start, builder, transformVersion, intent } = options;
+  const { start, builder, transformVersion, intent, triedTo } = options;
   return {
     start,
     end: start,
@@ -45,7 +47,7 @@ export function createBlock(options: {
     recoverTo: intent === null ? null : intent.end,
     mark: null,
     namedAtMs: intent === null ? null : intent.namedAtMs,
-    tried: intent !== null,
+    tried: intent !== null || (triedTo !== null && start < triedTo),
     confirmedAt: intent === null ? 0 : performance.now(),
     letters: [],
     letterBytes: 0,

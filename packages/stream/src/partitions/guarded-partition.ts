@@ -49,6 +49,8 @@ export class GuardedPartition {
   #examining = false;
   /** Epoch of a leader behind whom the batch read last was found again. */
   #provenEpoch: number | null = null;
+  /** The batch read last, where the log has nothing to compare it with: retention took it. It casts no doubt on others. */
+  #unprovable: LogMark | null = null;
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
     this.#options = options;
@@ -77,7 +79,7 @@ export class GuardedPartition {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
     const { lastRead } = this.#worker;
-    if (lastRead === null || !isSuspect(lastRead, first)) return true;
+    if (lastRead === null || lastRead === this.#unprovable || !isSuspect(lastRead, first)) return true;
     void this.#suspend(() => this.#prove(lastRead, first.epoch));
     return false;
   }
@@ -118,7 +120,9 @@ export class GuardedPartition {
     }
     log.resume();
     log.seek(committed);
-    return openWorker(log);
+    const worker = openWorker(log);
+    this.#unprovable = finding.kind === 'intact' ? null : worker.lastRead;
+    return worker;
   }
 
   /** Keeps the partition from being read while `work` finds out. */
@@ -154,9 +158,12 @@ export class GuardedPartition {
     this.#log.resume();
   }
 
-  /** Lets the worker do all that it has taken, for as long as that takes. */
+  /** Lets the worker do all that it has taken, for as long as that takes; one that stands with a block tries it again. */
   async #finish(): Promise<void> {
-    const isBusy = () => this.#worker.healthy && this.#worker.settled < this.#worker.next;
+    const isBusy = () => {
+      const { healthy, settled, next, oldestUnwrittenMs = null } = this.#worker;
+      return settled < next && (healthy || oldestUnwrittenMs !== null);
+    };
     while (isBusy() && !this.#over.signal.aborted)
       await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
   }
@@ -173,14 +180,16 @@ export class GuardedPartition {
   async #awaitDecision(standing: StandingPartition, log: LogPartition): Promise<void> {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
+    const read = parseRead(committed, metadata);
     while (!standing.signal.aborted) {
       try {
         const decision = await readDecision();
-        if (decision !== null && isAnswer(decision, parseRead(committed, metadata))) {
+        if (decision !== null && isAnswer(decision, read)) {
           const { from, decidedAtMs } = decision;
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
           if (standing.signal.aborted) return;
-          await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true }));
+          const triedTo = read.triedTo > from ? read.triedTo : null;
+          await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true, triedTo }));
           logger?.warn({ topic, partition, committed, from }, 'reading goes on as an operator has decided');
           standing.end();
           return await this.#suspend(() => this.#reopen());

@@ -22,19 +22,25 @@ export interface CommitNote {
   readonly decidedAtMs: number | null;
   /** The offset itself is that decision, and nothing has been committed behind it yet. */
   readonly isDecision: boolean;
+  /**
+   * Exclusive end of what was read before that decision: rows of earlier offsets may stand, of records that the log has
+   * kept as well. Null behind it, and where nothing was decided.
+   */
+  readonly triedTo: number | null;
 }
 
-export const NO_NOTE: CommitNote = { intent: null, mark: null, decidedAtMs: null, isDecision: false };
+export const NO_NOTE: CommitNote = { intent: null, mark: null, decidedAtMs: null, isDecision: false, triedTo: null };
 
 const FORMAT = 2;
 /** Of releases whose commits say nothing of the log: such a commit is believed once, and the next one has a mark. */
 const FORMAT_WITHOUT_MARKS = 1;
 
 /**
- * Metadata of a committed offset: `{v, m, e, t, s, n, g, d}` for format, mark, the intent's end, time, transform version
- * and mark, time of the last decision, and whether this is one. What is not there is left out.
+ * Metadata of a committed offset: `{v, m, e, t, s, n, g, d, u}` for format, mark, the intent's end, time, transform
+ * version and mark, time of the last decision, whether this is one, and up to where rows may stand from before it. What
+ * is not there is left out.
  */
-export function toMetadata({ intent, mark, decidedAtMs, isDecision }: CommitNote): string {
+export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo }: CommitNote): string {
   return JSON.stringify({
     v: FORMAT,
     ...(mark === null ? {} : { m: fromMark(mark) }),
@@ -42,6 +48,7 @@ export function toMetadata({ intent, mark, decidedAtMs, isDecision }: CommitNote
     ...(intent === null || intent.mark === null ? {} : { n: fromMark(intent.mark) }),
     ...(decidedAtMs === null ? {} : { g: decidedAtMs }),
     ...(isDecision ? { d: 1 } : {}),
+    ...(triedTo === null ? {} : { u: triedTo }),
   });
 }
 
@@ -73,18 +80,28 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
     mark: parseMark(value.m),
     decidedAtMs: typeof value.g === 'number' ? value.g : null,
     isDecision: value.d === 1,
+    triedTo: typeof value.u === 'number' ? value.u : null,
   };
 }
 
-/** How far a group has read, as far as its commit tells; one in a format of nobody's tells nothing of the log. */
-export function parseRead(
-  committed: number,
-  metadata: string | null,
-): { committed: number; end: number; mark: LogMark | null } {
+/** How far a group has read, as far as its commit tells. */
+export interface ReadSoFar {
+  readonly committed: number;
+  /** Exclusive end of what was read: of the block under way, else what is committed. */
+  readonly end: number;
+  /** The batch in front of `end`. */
+  readonly mark: LogMark | null;
+  /** Exclusive end of the offsets that may have rows, of this log or of one before. */
+  readonly triedTo: number;
+}
+
+/** Reads how far a group has read; a commit in a format of nobody's tells nothing of the log. */
+export function parseRead(committed: number, metadata: string | null): ReadSoFar {
   try {
-    const { intent, mark } = parseMetadata(metadata, committed);
-    return { committed, end: intent?.end ?? committed, mark: intent?.mark ?? mark };
+    const { intent, mark, triedTo } = parseMetadata(metadata, committed);
+    const end = intent?.end ?? committed;
+    return { committed, end, mark: intent?.mark ?? mark, triedTo: Math.max(end, triedTo ?? 0) };
   } catch {
-    return { committed, end: committed, mark: null };
+    return { committed, end: committed, mark: null, triedTo: committed };
   }
 }

@@ -23,6 +23,7 @@ describe('what is committed beside an offset', () => {
       mark: markOrNone,
       decidedAtMs: fc.option(whole),
       isDecision: fc.boolean(),
+      triedTo: fc.option(whole),
     });
     const property = fc.property(note, (written) => {
       expect(parseMetadata(toMetadata(written), 0)).toEqual(written);

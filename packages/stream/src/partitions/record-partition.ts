@@ -210,7 +210,7 @@ export class RecordPartition implements PartitionWorker {
     if (last === undefined) return;
     this.#ended = this.#ended.filter(({ end }) => end > last.end);
     if (last.end <= this.#committed) return;
-    this.#note = { ...this.#note, mark: last.mark, isDecision: false };
+    this.#note = { ...this.#note, mark: last.mark, isDecision: false, triedTo: null };
     await commitOffset(this.#tenure, last.end, toMetadata(this.#note));
     this.#committed = last.end;
   }

@@ -58,10 +58,11 @@ export class TokenStore {
     if (fate !== 'stored') throw new RetryableFault(fate);
   }
 
-  /** Offsets of a partition that stand. */
-  storedOffsets(topic: string, partition: number): ReadonlySet<number> {
-    const own = this.rows.filter((row) => row.topic === topic && row.partition === partition);
-    return new Set(own.map(({ offset }) => offset));
+  /** Which of these rows stand, by their offsets; a row of a lost log at the same offset has another text. */
+  storedOffsets(asked: readonly StoredRow[]): ReadonlySet<number> {
+    const nameOf = ({ topic, partition, offset, text }: StoredRow) => JSON.stringify([topic, partition, offset, text]);
+    const stored = new Set(this.rows.map(nameOf));
+    return new Set(asked.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
   }
 
   /** `partition/offset` of every row, sorted; a doubled row stands twice. */
@@ -118,7 +119,7 @@ class TokenBlock implements BlockBuilder {
           offsetOf: (row) => rows[row]!.offset,
           partOf: (row) => partOf(rows[row]!.offset),
           insert: (asked, token) => store.insert(named(asked), token),
-          storedOffsets: async () => store.storedOffsets(topic, partition),
+          storedOffsets: async (asked) => store.storedOffsets(named(asked)),
         },
       });
       await store.onWrite(block, 'after');

@@ -66,5 +66,4 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
   return { decision: { from: offset, answers, decidedAtMs: nowMs, replaced }, says, passesOver };
 }
 
-const AGAIN =
-  'A message read twice is two raw rows and one in events_exact; a link fact is decided again, with the same result.';
+const AGAIN = 'A row of them that stands is found and left out; a link fact is decided again, with the same result.';
