@@ -39,8 +39,12 @@ export interface Coding {
   readonly expansionMax: number;
 }
 
-/** Compression may make a body that cannot be compressed slightly longer; more than this it never does. */
-const CODING_SLACK_BYTES = 64 * 1024;
+/**
+ * Compression may make a body that cannot be compressed slightly longer: by less than a sixteenth, and the frame. More
+ * would be room for nothing but tables, which cost more to read than text.
+ */
+const CODING_SLACK_SHARE = 1 / 16;
+const CODING_FRAME_BYTES = 1024;
 /** RFC 9659 lets a decoder refuse windows above 8 MiB; without it one small frame could ask for 128 MiB. */
 const ZSTD_WINDOW_LOG_MAX = 23;
 /** Level of "deflate" in the first byte of a zlib stream (RFC 1950). */
@@ -102,7 +106,7 @@ export function planJsonBody(request: IncomingMessage, bytesMax: number): BodyPl
   const coding = codingOf(request.headers['content-encoding']);
   const length = request.headers['content-length'];
   const declaredBytes = length === undefined ? null : Number(length);
-  const rawBytesMax = coding === null ? bytesMax : bytesMax + CODING_SLACK_BYTES;
+  const rawBytesMax = coding === null ? bytesMax : bytesMax * (1 + CODING_SLACK_SHARE) + CODING_FRAME_BYTES;
   if (declaredBytes !== null && declaredBytes > rawBytesMax) throw tooLarge(bytesMax);
   return { bytesMax, rawBytesMax, declaredBytes, coding };
 }
