@@ -1,5 +1,5 @@
 // The first step of every command: plain JavaScript and built-ins only, because it must run on any Node from 18.
-// It finds or installs Node 24, installs the locked packages with it, and hands over to main.ts.
+// It refuses wrong words and asks before something is destroyed, before it does anything else. Then it finds or installs Node 24, installs the locked packages with it, and hands over to main.ts.
 // Everything it makes stays in the checkout: `.playline/node`, `.playline/npm-cache` and `node_modules`.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { consentTo, refusalOf } from './command-table.mjs';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
@@ -113,16 +114,26 @@ async function installPackages(node) {
   writeFileSync(stampFile, stamp);
 }
 
-try {
+/** Runs the command that the words name. @returns its exit code, or nothing where this process goes on as the command */
+async function runCommand(words) {
+  const refusal = refusalOf(words) ?? (await consentTo(words));
+  if (refusal !== null) {
+    (refusal.code === 0 ? console.log : console.error)(refusal.text);
+    return refusal.code;
+  }
   const node = await findNode();
   await installPackages(node);
   if (node === process.execPath) {
     await import(main);
-  } else {
-    const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
-    const { code } = await run(node, [main, ...process.argv.slice(2)], { env });
-    process.exitCode = code;
+    return undefined;
   }
+  const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
+  return (await run(node, [main, ...words], { env })).code;
+}
+
+try {
+  const code = await runCommand(process.argv.slice(2));
+  if (code !== undefined) process.exitCode = code;
 } catch (error) {
   if (!(error instanceof Refusal)) throw error;
   say(error.message);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { answersOk } from './http-probe.ts';
@@ -33,7 +33,42 @@ export function engineLibrary(): string {
 const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-function configuration(folder: string): string {
+/** The accounts that have a password: those of users.xml. */
+function accountsOf(usersXml: string): string[] {
+  const [, users = ''] = /<users>([\s\S]*)<\/users>/.exec(usersXml.replace(/<!--[\s\S]*?-->/g, '')) ?? [];
+  return [...users.matchAll(/^ {4}<([a-z_]+)>$/gm)].map(([, name = '']) => name);
+}
+
+/** Matches the base64 of `account:` and whatever password follows; the last letter holds bits of both. */
+function patternOfBasic(account: string): string {
+  const whole = Buffer.from(`${account}:`);
+  const letters = (last: number) => Buffer.concat([whole, Buffer.from([last, last])]).toString('base64');
+  const length = Math.floor((whole.length * 8) / 6);
+  const [low = '', high = ''] = [letters(0x00)[length], letters(0xff)[length]];
+  const isShared = (whole.length * 8) % 6 !== 0;
+  return letters(0).slice(0, length) + (isShared ? `[${low}-${high}]` : '');
+}
+
+/**
+ * Over HTTP, the account of the engine's own session would open to anybody on this machine, and to any page in a browser
+ * here, since a plain POST needs no permission: it can close the listeners. So a request reaches the engine only when its
+ * headers name one of the accounts that have a password. Whatever else comes is answered with 404.
+ *
+ * A parameter `user` in the URL comes before the header, and no rule sees it: who forges both gets as far as the quota.
+ */
+function httpHandlers(accounts: readonly string[]): string {
+  const ways = [
+    `<X-ClickHouse-User>regex:${accounts.join('|')}</X-ClickHouse-User>`,
+    `<Authorization>regex:Basic (${accounts.map(patternOfBasic).join('|')})[A-Za-z0-9+/=]*</Authorization>`,
+  ];
+  const handler = '<handler><type>dynamic_query_handler</type><query_param_name>query</query_param_name></handler>';
+  const rules = ways.map((way) => `<rule><headers>${way}</headers>${handler}</rule>`).join('');
+  const ping =
+    '<rule><url>/ping</url><handler><type>static</type><response_content>Ok.&#10;</response_content></handler></rule>';
+  return `<http_handlers>${ping}${rules}</http_handlers>`;
+}
+
+function configuration(folder: string, accounts: readonly string[]): string {
   const systemTable = (name: string) =>
     `<${name}><database>system</database><table>${name}</table><flush_interval_milliseconds>1000</flush_interval_milliseconds></${name}>`;
   return `<clickhouse>
@@ -45,17 +80,27 @@ function configuration(folder: string): string {
   <!-- A stop waits this long for idle clients. -->
   <keep_alive_timeout>3</keep_alive_timeout>
   <timezone>UTC</timezone>
+  ${httpHandlers(accounts)}
   ${systemTable('query_log')}${systemTable('part_log')}
 </clickhouse>
 `;
 }
 
-/** The engine's own session is `default` without a password; all it may do is what its one statement needs. */
+/**
+ * The engine's own session is `default`, and starts with no other account, nor with a password. All it may do is what its
+ * one statement needs, and that statement uses up its quota until the process ends (the duration is the longest there
+ * is). Only a SELECT that reads no table is outside of quotas: it gets a second.
+ */
 const SESSION_ACCOUNT = `<clickhouse>
   <users><default>
-    <no_password/><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
+    <no_password/><networks><ip>127.0.0.1</ip></networks><profile>session</profile><quota>one_statement</quota>
     <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
   </default></users>
+  <profiles><session>
+    <profile>default</profile><max_execution_time>1</max_execution_time><max_threads>1</max_threads>
+    <constraints><max_execution_time><const/></max_execution_time><max_threads><const/></max_threads></constraints>
+  </session></profiles>
+  <quotas><one_statement><interval><duration>2000000000</duration><queries>1</queries></interval></one_statement></quotas>
 </clickhouse>
 `;
 
@@ -64,8 +109,9 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
   const folder = join(places.state, 'data', 'clickhouse');
   const etc = join(folder, 'etc');
   mkdirSync(join(etc, 'users.d'), { recursive: true });
-  writePrivateFile(join(etc, 'config.xml'), configuration(folder));
-  copyFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), join(etc, 'users.xml'));
+  const users = readFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), 'utf8');
+  writePrivateFile(join(etc, 'config.xml'), configuration(folder, accountsOf(users)));
+  writePrivateFile(join(etc, 'users.xml'), users);
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');
   const flags = {

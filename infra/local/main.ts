@@ -1,4 +1,4 @@
-// Runs one command of the local stack with Node 24; bootstrap.mjs sees to that and to the packages.
+// Runs one command of the local stack with Node 24; bootstrap.mjs sees to that, to its words and to the packages.
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
@@ -34,13 +34,8 @@ const COMMANDS: Record<string, Command> = {
 };
 
 const [name = '', ...args] = process.argv.slice(2);
-const command = COMMANDS[name];
-if (command === undefined) {
-  console.error(`no command ${name}; there are: ${Object.keys(COMMANDS).join(', ')}`);
-  process.exit(2);
-}
 try {
-  process.exit(await command(placesOf(), args));
+  process.exit(await COMMANDS[name]!(placesOf(), args));
 } catch (error) {
   console.error(`\n${error instanceof Error ? error.message : error}`);
   process.exit(1);

@@ -1,5 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
+import { parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { runMeasure } from '../measure.ts';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
@@ -21,8 +23,13 @@ const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, storedOffsets, insertSync],
 ];
-/** Our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without. */
-const TLS_FLAG = '--tls';
+const HELP = `usage: npm run bench -- [figure …] [options]
+
+Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
+
+  --tls   our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
+
+Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const GIB = 1024 ** 3;
@@ -48,13 +55,12 @@ async function take(figure: Figure, stores: BenchStores): Promise<Row[]> {
 }
 
 /** Takes the figures named, one after another; one that fails is reported and the others go on. */
-async function run(args: string[]): Promise<void> {
-  const names = args.filter((arg) => arg !== TLS_FLAG);
+async function run(args: readonly string[]): Promise<void> {
+  const { values, words: names } = parseOptions(args, { tls: { type: 'boolean' } }, FIGURES.length);
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
-  if (unknown.length > 0)
-    throw new Error(`no figure ${unknown.join(', ')}; there are ${FIGURES.map(({ name }) => name).join(', ')}`);
+  if (unknown.length > 0) throw new UsageError(`no figure ${unknown.join(', ')}`);
   const rows: Row[] = [];
-  const stores = await openStores(args.includes(TLS_FLAG));
+  const stores = await openStores(values.tls === true);
   // Ended from outside: the stores are processes of this one and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
@@ -87,9 +93,4 @@ function report(rows: readonly Row[]): void {
   writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
 }
 
-try {
-  await run(process.argv.slice(2));
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-}
+await runMeasure(HELP, run);

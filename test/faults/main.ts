@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { runMeasure } from '../measure.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { addFailure, addSeed, createRow, hasFailed, type Row, toTable, toWarning } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
@@ -31,31 +32,30 @@ interface Options {
   withoutIntents: boolean;
 }
 
-function parseOptions(args: string[]): Options {
-  const { values } = parseArgs({
-    args,
-    options: {
-      seeds: { type: 'string', default: '20' },
-      'first-seed': { type: 'string', default: '1' },
-      fault: { type: 'string' },
-      tried: { type: 'string', default: '' },
-      minutes: { type: 'string', default: '60' },
-      'away-minutes': { type: 'string', default: '0.1' },
-      'without-intents': { type: 'boolean', default: false },
-    },
+function toOptions(args: readonly string[]): Options {
+  const { values } = parseOptions(args, {
+    seeds: { type: 'string' },
+    'first-seed': { type: 'string' },
+    fault: { type: 'string' },
+    tried: { type: 'string', default: '' },
+    minutes: { type: 'string' },
+    'away-minutes': { type: 'string' },
+    'without-intents': { type: 'boolean', default: false },
   });
+  const number = (name: string, fallback: number) => numberOf(values, name, { min: 0, max: 2 ** 31, fallback });
   const given = process.env.FAULT_SEED;
   const options = {
-    seeds: given === undefined ? Number(values.seeds) : 1,
-    firstSeed: Number(given ?? values['first-seed']),
+    seeds: given === undefined ? number('seeds', 20) : 1,
+    firstSeed: given === undefined ? number('first-seed', 1) : Number(given),
     isChosen: ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
-      (values.fault === undefined || fault === Number(values.fault)) && tried.includes(values.tried),
-    minutes: Number(values.minutes),
-    awayMs: Number(values['away-minutes']) * 60_000,
-    withoutIntents: values['without-intents'],
+      (values.fault === undefined || fault === Number(values.fault)) && tried.includes(String(values.tried)),
+    minutes: number('minutes', 60),
+    awayMs: number('away-minutes', 0.1) * 60_000,
+    withoutIntents: values['without-intents'] === true,
   };
   const isSound = options.seeds >= 1 && Number.isSafeInteger(options.firstSeed) && options.minutes > 0;
-  if (!isSound || ![...SCENARIOS, ...WRITER_FAULTS].some(options.isChosen)) throw new Error(HELP);
+  if (!isSound || ![...SCENARIOS, ...WRITER_FAULTS].some(options.isChosen))
+    throw new UsageError('nothing is to be tried by these words');
   return options;
 }
 
@@ -130,8 +130,8 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
   return rows;
 }
 
-try {
-  const options = parseOptions(process.argv.slice(2));
+await runMeasure(HELP, async (args) => {
+  const options = toOptions(args);
   const rows = await run(options);
   const warning = toWarning(rows, options.minutes);
   console.log(toTable(rows));
@@ -145,7 +145,4 @@ try {
     `${JSON.stringify({ takenAt: new Date().toISOString(), warning, rows }, null, 2)}\n`,
   );
   if (rows.some(hasFailed)) process.exitCode = 1;
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-}
+});

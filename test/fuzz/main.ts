@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { createRandom } from '../../services/gateway/src/scan/fuzz-bodies.ts';
+import { EXIT, numberOf, parseOptions } from '../../services/operator/src/command.ts';
 import { openStores } from '../bench/stores.ts';
 import { startGateway } from '../conformance/gateway.ts';
+import { runMeasure } from '../measure.ts';
 import { RATIO_MAX, searchCosts } from './cost/search.ts';
 import { FUZZ_SETTINGS, runFuzz } from './run.ts';
 import { provideSchemathesis, runSchemathesis } from './schemathesis.ts';
@@ -52,20 +53,17 @@ async function findDearest(seconds: number, seed: number): Promise<boolean> {
   return worst <= RATIO_MAX && undercharged.length === 0;
 }
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '2' },
-    seed: { type: 'string', default: String(randomInt(SEED_MAX)) },
-  },
+const HELP = `usage: npm run fuzz -- [options]
+
+Posts generated batches, good, nearly good and nonsense, judges every answer, and searches for the dearest body. Ends
+with 1 when something was found.
+
+  --minutes 2   how long
+  --seed N      repeats what another run generated`;
+
+await runMeasure(HELP, async (args) => {
+  const { values } = parseOptions(args, { minutes: { type: 'string' }, seed: { type: 'string' } });
+  const minutes = numberOf(values, 'minutes', { min: 0.01, max: 24 * 60, fallback: 2 });
+  const seed = numberOf(values, 'seed', { min: 0, max: SEED_MAX, fallback: randomInt(SEED_MAX) });
+  if (!(await fuzz(minutes, Math.floor(seed)))) process.exitCode = EXIT.failed;
 });
-const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
-if (!(minutes > 0) || !Number.isInteger(seed)) {
-  console.error('usage: npm run fuzz -- [--minutes 2] [--seed 1]');
-  process.exit(2);
-}
-try {
-  process.exitCode = (await fuzz(minutes, seed)) ? 0 : 1;
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-}

@@ -39,7 +39,7 @@ export async function logs(places: Places, wanted: readonly string[]): Promise<n
     console.error(
       unknown.length > 0 ? `no log named ${unknown.join(', ')}; there are: ${there.join(', ')}` : 'no logs yet',
     );
-    return 1;
+    return unknown.length > 0 ? 2 : 1;
   }
   const names = wanted.length > 0 ? wanted : there;
   const show = (name: string, text: string) => {

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { buildBundle } from './test/bundle.ts';
 
 /** The promise of the README. */
-const GZIPPED_BYTES_MAX = 5 * 1000;
+const GZIPPED_BYTES_MAX = 6 * 1000;
 
 describe('the bundle for browsers', () => {
-  it('is under 5 kB gzipped', async () => {
+  it('is under 6 kB gzipped', async () => {
     const { code } = await buildBundle();
     expect(gzipSync(code).length).toBeLessThan(GZIPPED_BYTES_MAX);
   });

@@ -9,80 +9,124 @@ import {
   type Message,
   type MessageType,
 } from './message.ts';
-import type { AudienceClient, AudienceClientOptions, DroppedMessages } from './options.ts';
+import type { AudienceClient, AudienceClientOptions, ClientEvent, DroppedMessages } from './options.ts';
 import { createPost } from './post.ts';
+import { createProfile, type Profile } from './profile.ts';
 import { byteLength, createQueue, type Queue } from './queue.ts';
+import { checkOptions, findFault } from './rules.ts';
 import { openSender, type Sender } from './sender.ts';
 import { attempt, createShelf } from './shelf.ts';
 import { type AudienceStore, createBrowserStore } from './store.ts';
+import { createNotedPost, createWords, type Words } from './words.ts';
 
 /** The version in package.json. */
 export const LIBRARY_VERSION = '0.1.0';
-const KEY_PREFIX = 'audience:';
-/** Without the publishable key: a person stays the same when the key is refreshed. */
-const ANONYMOUS_ID_KEY: string = `${KEY_PREFIX}anonymousId`;
 
 interface Client {
   readonly options: AudienceClientOptions;
   readonly store: AudienceStore;
+  readonly profile: Profile;
   readonly queue: Queue;
   readonly sender: Sender;
   readonly readContext: () => EventContext;
-  readonly onDropped: (dropped: DroppedMessages) => void;
+  readonly words: Words;
+  readonly listeners: Set<(event: ClientEvent) => void>;
   /** Ends requests under way. */
   readonly abort: () => void;
   consent: ConsentLevel;
-  anonymousId: string;
-  user: Pick<Message, 'userId' | 'identityType'>;
+  sessionId: string | undefined;
   closed: boolean;
 }
 
 /**
  * Opens a client: a bounded queue, also in the store, that is sent in batches. No method throws or holds up its caller.
  * What becomes of a message: README, "Delivery".
+ * @throws TypeError when an option is missing or wrong, so that nothing could ever be delivered
  */
 export function openAudienceClient(options: AudienceClientOptions): AudienceClient {
+  checkOptions(options);
   const client = openParts(options);
   // Without consent the store is left alone: what an earlier page was allowed to keep waits for this one's answer.
   if (client.consent !== 'none') setConsent(client, client.consent);
   const unlisten = listen(client.sender);
   return {
-    track: (eventName, properties) => enqueue(client, 'track', { eventName, properties }),
-    page: (properties) => enqueue(client, 'page', { properties }),
-    screen: (eventName, properties) => enqueue(client, 'screen', { eventName, properties }),
-    identify: (userId, { identityType, traits } = {}) => {
-      if (client.consent !== 'full') return null;
-      client.user = { userId, identityType };
-      return enqueue(client, 'identify', { traits });
-    },
-    alias: (link) => (client.consent === 'full' ? enqueue(client, 'alias', { ...link }) : null),
-    setConsent: (level) => setConsent(client, level),
-    reset: () => {
-      client.user = {};
-      client.anonymousId = createMessageId();
-      keepAnonymousId(client);
-    },
+    ...createMessageMethods(client),
+    ...createStateMethods(client),
     flush: () => client.sender.flush(),
     close: () => {
+      tell(client, 'close');
       client.closed = true;
       unlisten();
       return client.sender.close();
     },
+    subscribe: (listener) => {
+      client.listeners.add(listener);
+      return () => client.listeners.delete(listener);
+    },
     get anonymousId() {
-      return client.anonymousId;
+      return client.profile.anonymousId;
+    },
+    get consent() {
+      return client.consent;
+    },
+    store: client.store,
+  };
+}
+
+type MessageMethods = Pick<AudienceClient, 'track' | 'page' | 'screen' | 'identify' | 'alias'>;
+
+function createMessageMethods(client: Client): MessageMethods {
+  return {
+    track: (eventName, properties) => enqueue(client, 'track', { eventName, properties }),
+    page: (properties) => enqueue(client, 'page', { properties }),
+    screen: (eventName, properties) => enqueue(client, 'screen', { eventName, properties }),
+    identify: (userId, about) =>
+      enqueue(client, 'identify', { userId, identityType: about?.identityType, traits: about?.traits }),
+    alias: (link) => enqueue(client, 'alias', { ...link }),
+  };
+}
+
+type StateMethods = Pick<AudienceClient, 'register' | 'unregister' | 'setSessionId' | 'setConsent' | 'reset'>;
+
+function createStateMethods(client: Client): StateMethods {
+  const { profile, words } = client;
+  return {
+    register: (properties) => {
+      // What JSON cannot say would cost every message that follows.
+      const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
+      const fault = copy === null ? 'JSON cannot say these properties.' : findFault('page', { properties: copy });
+      if (fault === '') profile.setRegistered({ ...profile.registered, ...copy });
+      else words.wrong('register', fault);
+    },
+    unregister: (name) => {
+      const others = Object.entries(profile.registered).filter(([key]) => key !== name);
+      profile.setRegistered(Object.fromEntries(others));
+    },
+    setSessionId: (sessionId) => {
+      const fault = findFault('page', { sessionId });
+      if (fault === '') client.sessionId = sessionId;
+      else words.wrong('setSessionId', fault);
+    },
+    setConsent: (level) => {
+      setConsent(client, level);
+      tell(client, 'consent');
+    },
+    reset: () => {
+      tell(client, 'reset');
+      profile.reset();
     },
   };
 }
 
 function openParts(options: AudienceClientOptions): Client {
   const { baseUrl, publishableKey, headerPrefix = 'x-service', store = createBrowserStore() } = options;
-  const { onRejected, onDropped } = options;
-  const report = { onRejected: createReport(onRejected), onDropped: createReport(onDropped) };
+  const words = createWords(options);
+  const { onRejected, onDropped } = words;
   const queue = createQueue({
-    shelf: createShelf(store, `${KEY_PREFIX}message:${publishableKey}:`),
+    shelf: createShelf(store, `audience:message:${publishableKey}:`),
     messagesMax: options.queueMessagesMax ?? 1000,
     bytesMax: options.queueBytesMax ?? 1024 * 1024,
-    onDropped: report.onDropped,
+    onDropped,
   });
   const post = createPost({
     url: `${baseUrl.replace(/\/+$/, '')}/v1/audience/messages`,
@@ -93,85 +137,88 @@ function openParts(options: AudienceClientOptions): Client {
     compress: options.compress ?? true,
   });
   const sender = openSender({
-    ...{ queue, post, ...report },
+    ...{ queue, onRejected, onDropped },
+    post: options.debug ? createNotedPost(post, words.note) : post,
     flushIntervalMs: options.flushIntervalMs ?? 5000,
     batchMessagesMax: Math.min(options.batchMessagesMax ?? BATCH_MESSAGES_MAX, BATCH_MESSAGES_MAX),
   });
   const { library = 'playline-audience-client', libraryVersion = LIBRARY_VERSION, context } = options;
   return {
-    ...{ options, store, queue, sender, user: {}, closed: false },
+    ...{ options, store, queue, sender, words, listeners: new Set(), closed: false },
+    profile: createProfile(store),
     readContext: createContext({ library, libraryVersion }, context),
-    onDropped: report.onDropped,
     abort: post.abort,
     consent: options.consent ?? 'none',
-    anonymousId: attempt(() => store.get(ANONYMOUS_ID_KEY), null) ?? createMessageId(),
+    sessionId: options.sessionId,
   };
 }
 
-/** A listener of the caller's that throws must not stop the delivery. */
-function createReport<T>(listener: ((report: T) => void) | undefined): (report: T) => void {
-  return (report) => {
-    try {
-      listener?.(report);
-    } catch (error) {
-      console.error(error);
-    }
-  };
+function tell({ listeners }: Client, event: ClientEvent): void {
+  for (const listener of [...listeners]) attempt(() => listener(event), undefined);
 }
 
+/** Queues a message, or says why not. */
 function enqueue(client: Client, type: MessageType, fields: Partial<Message>): string | null {
-  const { consent, options, anonymousId, queue, sender } = client;
-  if (consent === 'none') return null;
+  const { consent, profile, words } = client;
+  const call = `${type}(${typeof fields.eventName === 'string' ? `'${fields.eventName}'` : ''})`;
   const messageId = createMessageId();
-  const drop = (reason: DroppedMessages['reason']) => {
-    client.onDropped({ messageIds: [messageId], reason });
+  const drop = (reason: DroppedMessages['reason'], message?: string) => {
+    words.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
     return null;
   };
+  const fault = attempt(() => findFault(type, fields), 'its fields cannot be read.');
+  if (fault !== '') {
+    words.wrong(call, fault);
+    return drop('invalid', fault);
+  }
+  if (consent === 'none' || (consent === 'anonymous' && (type === 'identify' || type === 'alias'))) {
+    words.withheld(call, consent);
+    return null;
+  }
   if (client.closed) return drop('closed');
-  const { surface, deviceId, sessionId, test } = options;
-  const text = attempt(() => {
-    const message: Message = {
-      ...{ type, messageId, eventTimestamp: new Date().toISOString(), anonymousId, deviceId, sessionId },
-      // An alias names its ids itself.
-      ...(type !== 'alias' && client.user),
-      ...fields,
-      ...{ surface, consentLevel: consent, test, context: client.readContext() },
-    };
-    return JSON.stringify(message);
-  }, '');
+  tell(client, 'message');
+  const { userId, identityType } = fields;
+  if (type === 'identify') profile.setUser({ userId, identityType });
+  const text = attempt(() => JSON.stringify(createMessage(client, { type, messageId, ...fields })), '');
   if (text === '') return drop('unserialisable');
   if (byteLength(text) > MESSAGE_BYTES_MAX) return drop('too_large');
-  queue.add(messageId, text);
-  sender.onQueued();
+  client.queue.add(messageId, text);
+  client.sender.onQueued();
+  words.note(call, 'queued:', text);
   return messageId;
 }
 
+function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId'> & Partial<Message>): Message {
+  const { options, profile, sessionId, consent: consentLevel } = client;
+  const { type } = fields;
+  const { surface, deviceId, test } = options;
+  const describes = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
+  return {
+    ...{ eventTimestamp: new Date().toISOString(), anonymousId: profile.anonymousId, deviceId, sessionId },
+    // An alias names its ids itself.
+    ...(type !== 'alias' && profile.user),
+    ...fields,
+    ...(describes && { properties: { ...profile.registered, ...fields.properties } }),
+    ...{ surface, consentLevel, test, context: client.readContext() },
+  };
+}
+
 function setConsent(client: Client, level: ConsentLevel): void {
-  const { queue, sender } = client;
+  const { queue, sender, profile } = client;
   client.consent = level;
-  if (level !== 'full') {
-    client.user = {};
-    // A batch that is still being compressed has not left yet.
-    client.abort();
-  }
+  // A batch that is still being compressed has not left yet.
+  if (level !== 'full') client.abort();
   // Also what other tabs and earlier pages left there.
   queue.load();
   if (level === 'none') queue.rewrite(() => null);
   if (level === 'anonymous') queue.rewrite(withoutUser);
-  keepAnonymousId(client);
+  profile.setConsent(level);
   sender.onQueued();
 }
 
 function withoutUser(message: Message): Message | null {
   if (message.type === 'identify' || message.type === 'alias') return null;
   return { ...message, userId: undefined, identityType: undefined, consentLevel: 'anonymous' };
-}
-
-function keepAnonymousId({ store, consent, anonymousId }: Client): void {
-  attempt(
-    () => (consent === 'none' ? store.remove(ANONYMOUS_ID_KEY) : store.set(ANONYMOUS_ID_KEY, anonymousId)),
-    undefined,
-  );
 }
 
 /** Gives what takes the listeners away again. */

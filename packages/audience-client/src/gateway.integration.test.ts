@@ -27,7 +27,9 @@ function createFolderStore(): AudienceStore {
   };
 }
 
-function openClient(options: { publishableKey?: string; baseUrl?: string; store?: AudienceStore } = {}) {
+function openClient(
+  options: { publishableKey?: string; baseUrl?: string; store?: AudienceStore; context?: () => object } = {},
+) {
   const rejected: MessageRejection[] = [];
   const dropped: DroppedMessages[] = [];
   const client = openAudienceClient({
@@ -49,15 +51,19 @@ describe('a game server', () => {
   });
 
   it('is told what the gateway rejects, and the rest arrives', async () => {
-    const { client, rejected, dropped } = openClient();
-    const bad = client.track(' ');
+    // The client cannot know this one: it comes from the game.
+    let context: object = { screenDensity: 'high' };
+    const { client, rejected, dropped } = openClient({ context: () => context });
+    const bad = client.track('level_done');
+    context = {};
     const good = client.track('level_done');
     expect(await client.flush()).toBe(0);
     expect(rejected).toMatchObject([
-      { messageId: bad, errors: [{ field: 'eventName', code: 'MISSING_REQUIRED_FIELD' }] },
+      { messageId: bad, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
     ]);
     await gateway.awaitIds([String(good)]);
-    const alone = client.track(' ');
+    context = { screenDensity: 'high' };
+    const alone = client.track('level_done');
     expect(await client.close()).toBe(0);
     expect(rejected[1]?.messageId).toBe(alone);
     expect(dropped).toEqual([]);

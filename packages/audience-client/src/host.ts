@@ -6,6 +6,7 @@ export interface Host {
     readonly visibilityState: string;
   } & EventSource;
   location?: { readonly href: string; readonly pathname: string };
+  history?: { pushState(...given: unknown[]): void; replaceState(...given: unknown[]): void };
   screen?: { readonly width: number; readonly height: number };
   navigator?: { readonly userAgent: string; readonly language: string; readonly onLine?: boolean };
   devicePixelRatio?: number;
@@ -22,9 +23,12 @@ export interface WebStorage {
   removeItem(key: string): void;
 }
 
+/** `persisted` is that of a page transition. */
+type Listener = (event: { persisted?: boolean }) => void;
+
 interface EventSource {
-  addEventListener?(event: string, listener: () => void): void;
-  removeEventListener?(event: string, listener: () => void): void;
+  addEventListener?(event: string, listener: Listener, options?: object): void;
+  removeEventListener?(event: string, listener: Listener, options?: object): void;
 }
 
 export const host: Host & EventSource = globalThis as unknown as Host & EventSource;

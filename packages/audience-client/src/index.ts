@@ -9,6 +9,6 @@ export type {
   Properties,
   Surface,
 } from './message.ts';
-export type { AudienceClient, AudienceClientOptions, DroppedMessages } from './options.ts';
+export type { AudienceClient, AudienceClientOptions, ClientEvent, DroppedMessages } from './options.ts';
 export type { Fetch } from './post.ts';
 export { type AudienceStore, createBrowserStore, createMemoryStore } from './store.ts';

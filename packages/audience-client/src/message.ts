@@ -1,7 +1,11 @@
 /** What leaves and what comes back, by the names of the wire: specification 1. */
 
 export type MessageType = 'track' | 'page' | 'screen' | 'identify' | 'alias';
-export type IdentityType = 'passport' | 'steam' | 'epic' | 'google' | 'apple' | 'discord' | 'email' | 'custom';
+export const IDENTITY_TYPES = [
+  ...(['passport', 'steam', 'epic', 'google'] as const),
+  ...(['apple', 'discord', 'email', 'custom'] as const),
+];
+export type IdentityType = (typeof IDENTITY_TYPES)[number];
 export type Surface = 'web' | 'pixel' | 'unity' | 'unreal';
 /** `none`: nothing leaves. `anonymous`: no user id leaves. `full`: everything does. */
 export type ConsentLevel = 'none' | 'anonymous' | 'full';
@@ -59,6 +63,8 @@ export const BATCH_BYTES_MAX: number = 60 * 1024;
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
 /** Older messages are rejected: decided points A, "Time window". */
 export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
+/** Characters of eventName and of each id: specification 1, table "Limits". */
+export const ID_CHARACTERS_MAX = 256;
 /** Characters of each string of `context`: specification 1, table "EventContext". */
 export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
 /** Characters of every other string of `context`. */

@@ -19,6 +19,15 @@ export interface Wire {
   close(): Promise<void>;
 }
 
+/** Tells whether words have passed, be it in two pieces. */
+function createSight() {
+  let passed = '';
+  return (bytes: Buffer, words: string): boolean => {
+    passed = passed.slice(-words.length) + bytes.toString('latin1');
+    return passed.includes(words);
+  };
+}
+
 /** @param target port on this machine */
 export async function openWire(target: number): Promise<Wire> {
   const sockets = new Set<Socket>();
@@ -36,16 +45,9 @@ export async function openWire(target: number): Promise<Wire> {
         sockets.delete(socket);
       });
     }
-    let sent = '';
+    const sees = createSight();
     near.on('data', (bytes) => {
-      if (awaited !== null) {
-        // The words may come in two pieces.
-        sent = sent.slice(-awaited.length) + bytes.toString('latin1');
-        if (sent.includes(awaited)) {
-          mode = 'mute';
-          awaited = null;
-        }
-      }
+      if (awaited !== null && sees(bytes, awaited)) [mode, awaited] = ['mute', null];
       if (mode !== 'hangs') far.write(bytes);
     });
     far.on('data', (bytes) => mode === 'open' && near.write(bytes));

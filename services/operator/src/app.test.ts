@@ -20,7 +20,8 @@ const untold = {
 };
 
 /** An operator on memory stores that outlive a command, in an empty folder. */
-function createOperator() {
+/** @param answer of the person at the terminal; nobody is there without it */
+function createOperator(answer?: string) {
   const store = createMemoryKeyStore();
   const log = createMemoryKeyLog();
   const published: ChangedKey[] = [];
@@ -36,9 +37,15 @@ function createOperator() {
     createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openGraph: async () => graph }),
     createSimulateCommand({ headerPrefix: 'x-service', folder, stop: new AbortController().signal }),
   ];
+  const asked: string[] = [];
   const run = async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
+    const ask = async (question: string) => {
+      asked.push(question);
+      return answer ?? '';
+    };
     const terminal = {
+      ...(answer === undefined ? {} : { ask }),
       result: (line: string) => void results.push(line),
       progress: (line: string) => void progress.push(line),
       isInteractive: false,
@@ -49,7 +56,7 @@ function createOperator() {
       rmSync(folder, { recursive: true, force: true });
     }
   };
-  return { run, store, log, published };
+  return { run, store, log, published, asked };
 }
 
 describe('operator', () => {
@@ -98,10 +105,30 @@ describe('operator', () => {
     expect(progress).toContain('npm run up');
   });
 
+  const nowhere = 'http://127.0.0.1:1';
+  const simulated = ['simulate', '--gateway', nowhere, '--key', 'pk_test-key', '--clickhouse-url', nowhere];
+
+  it('simulates in production only when it is told twice', async () => {
+    const production = [...simulated, '--environment', 'production'];
+    const alone = await createOperator().run(...production);
+    expect(alone).toMatchObject({ code: EXIT.usage, progress: expect.stringContaining('demo-production') });
+    expect(alone.progress).toContain('say --yes');
+    const doubtful = createOperator('no');
+    expect(await doubtful.run(...production)).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
+    expect(doubtful.asked).toHaveLength(1);
+    // Whoever means it gets as far as the gateway, which does not answer.
+    expect(await createOperator('yes').run(...production)).toMatchObject({ code: EXIT.unreachable });
+    expect(await createOperator().run(...production, '--yes')).toMatchObject({ code: EXIT.unreachable });
+  });
+
+  it('simulates in development without a question', async () => {
+    const operator = createOperator('no');
+    expect(await operator.run(...simulated)).toMatchObject({ code: EXIT.unreachable });
+    expect(operator.asked).toEqual([]);
+  });
+
   it('says with exit code 3 that a stack no longer answers', async () => {
-    const nowhere = 'http://127.0.0.1:1';
-    const args = ['--gateway', nowhere, '--key', 'pk_test-key', '--clickhouse-url', nowhere];
-    const { code, progress } = await createOperator().run('simulate', ...args);
+    const { code, progress } = await createOperator().run(...simulated);
     expect(code).toBe(EXIT.unreachable);
     expect(progress).toContain(`the gateway at ${nowhere} does not answer`);
   });

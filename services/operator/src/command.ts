@@ -6,6 +6,8 @@ export interface Terminal {
   progress(line: string): void;
   /** Progress goes to a person, who may see a line each second. */
   readonly isInteractive: boolean;
+  /** Asks the person at the terminal; absent where there is none. */
+  readonly ask?: (question: string) => Promise<string>;
 }
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;

@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { openRedisConsentStore } from '@playline/consent/redis';
 import { TOPICS } from '@playline/contracts';
@@ -17,11 +18,17 @@ import { configSchema } from './config.ts';
 import { publishDemoKey } from './keys/demo-keys.ts';
 import { openKeyLog } from './keys/key-log.ts';
 
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  return lines.question(question).finally(() => lines.close());
+}
+
 const stores = { openRedisIdentityGraph, openRedisConsentStore, openRedisErasureHolds };
 const terminal: Terminal = {
   result: (line) => void process.stdout.write(`${line}\n`),
   progress: (line) => void process.stderr.write(`${line}\n`),
   isInteractive: process.stderr.isTTY === true,
+  ...(process.stdin.isTTY === true ? { ask } : {}),
 };
 
 async function main(): Promise<number> {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { CHECKOUT, freePorts, nodeOptionsOf } from '@playline/infra/local';
-import { testStores, until } from '@playline/testkit';
+import { openRedisDatabase, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 
 /** A gateway of its own on the test stores, and what it has put into the log. */
@@ -24,8 +24,10 @@ export async function openGateway(): Promise<Gateway> {
   const tag = `test-${randomBytes(6).toString('hex')}`;
   const prefix = `${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
-  const publishableKey = await createKey(tag, prefix);
-  const process = await openProcess(prefix);
+  // Of its own: keys of another log in it would be taken for a log that was lost.
+  const redis = await openRedisDatabase();
+  const publishableKey = await createKey(tag, prefix, redis.url);
+  const process = await openProcess(prefix, redis.url);
   const log = await openLog(prefix + TOPICS.messages.name);
   const find = (id: string) => log.arrived.find((record) => record.id === id);
   return {
@@ -39,14 +41,15 @@ export async function openGateway(): Promise<Gateway> {
       }),
     async close() {
       await Promise.all([process.close(), log.close()]);
+      await redis.close();
       await dropTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
     },
   };
 }
 
 /** By the operator's command, as a person would. */
-async function createKey(project: string, topicPrefix: string): Promise<string> {
-  const { kafka, registry, redis } = testStores();
+async function createKey(project: string, topicPrefix: string, redis: string): Promise<string> {
+  const { kafka, registry } = testStores();
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [
@@ -67,7 +70,7 @@ async function createKey(project: string, topicPrefix: string): Promise<string> 
   return JSON.parse(stdout).key;
 }
 
-async function openProcess(topicPrefix: string): Promise<{ url: string; close(): Promise<void> }> {
+async function openProcess(topicPrefix: string, redis: string): Promise<{ url: string; close(): Promise<void> }> {
   const stores = testStores();
   const [httpPort, adminPort] = await freePorts(2);
   const child = spawn(process.execPath, [...nodeOptionsOf('gateway'), 'services/gateway/src/main.ts'], {
@@ -78,7 +81,7 @@ async function openProcess(topicPrefix: string): Promise<{ url: string; close():
       LOG_LEVEL: 'error',
       KAFKA_BROKERS: stores.kafka.join(),
       SCHEMA_REGISTRY_URL: stores.registry,
-      REDIS_URL: stores.redis,
+      REDIS_URL: redis,
       IDENTITY_PEPPER: randomBytes(32).toString('hex'),
       TOPIC_PREFIX: topicPrefix,
       HTTP_HOST: '127.0.0.1',

@@ -3,10 +3,10 @@ import { TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
 import type { IdentityGraph } from '@playline/identity';
 import type { Addresses, RedisAddress } from '../addresses.ts';
-import { type Command, EXIT } from '../command.ts';
+import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createConsentCommand } from './consent.ts';
-import { createIdentityCommand } from './identity.ts';
+import { createIdentityCommand, REBUILD_OPTIONS } from './identity.ts';
 import { createLogSources, type LogAdapters } from './log-commands.ts';
 
 /** Opens what Redis holds, apart from the access keys; the `./redis` adapters of the nouns have them. */
@@ -50,6 +50,8 @@ export function createIdentityCommands(
     summary: 'restore a Redis that was emptied: access keys, identities, consents',
     help: HELP,
     async run(args, terminal) {
+      // Judged here already: the keys must not be rebuilt before a slip in the words is told.
+      parseOptions(args, REBUILD_OPTIONS);
       const code = await keys.run(['rebuild'], terminal);
       return code === EXIT.ok ? identity.run(['rebuild', ...args], terminal) : code;
     },

@@ -28,7 +28,8 @@ init needs REDIS_URL, and asks log and tables where it knows them; rebuild needs
 SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION where the linkers have one; or a stack
 that runs here (.playline/stack.json).`;
 
-const OPTIONS = {
+/** Of `rebuild`. */
+export const REBUILD_OPTIONS = {
   'linker-group': { type: 'string', default: 'identity-linker' },
   'writer-group': { type: 'string', default: 'event-writer' },
   'decide-again': { type: 'boolean', default: false },
@@ -39,7 +40,7 @@ type Values = ReturnType<typeof parseOptions>['values'];
 
 export function createIdentityCommand(context: IdentityContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values, words } = parseOptions(args, OPTIONS, 1);
+    const { values, words } = parseOptions(args, REBUILD_OPTIONS, 1);
     if (words[0] === 'init') await init(context, terminal);
     else if (words[0] === 'rebuild') await rebuild(context, values, terminal);
     else throw new UsageError('expected init or rebuild');
@@ -61,8 +62,8 @@ async function init(context: IdentityContext, terminal: Terminal): Promise<void>
 
 async function rebuild(context: IdentityContext, values: Values, terminal: Terminal): Promise<void> {
   const { generation } = context;
-  const linkerGroup = textOf(values, 'linker-group') ?? OPTIONS['linker-group'].default;
-  const writerGroup = textOf(values, 'writer-group') ?? OPTIONS['writer-group'].default;
+  const linkerGroup = textOf(values, 'linker-group') ?? REBUILD_OPTIONS['linker-group'].default;
+  const writerGroup = textOf(values, 'writer-group') ?? REBUILD_OPTIONS['writer-group'].default;
   const progress = { linkerGroup, generation, decideAgain: values['decide-again'] === true };
   const rebuilt = await withStores(context, { writerGroup, onProgress: terminal.progress }, (sources, targets) =>
     rebuildIdentity(sources, targets, progress),

@@ -10,6 +10,7 @@ import {
   type Terminal,
   textOf,
   UnreachableError,
+  UsageError,
 } from '../command.ts';
 import { isClean, toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
@@ -37,7 +38,8 @@ Posts the traffic of a game over HTTP, then compares what was acknowledged with 
   --rate 500                messages per second, whatever the answers take; 0 is as fast as possible
   --broken 0.03             share of the messages that is broken, 0 to 0.9
   --seed N                  repeats the traffic of another run
-  --environment production  or development
+  --environment development or production, which asks first: nobody wants a simulation among real players
+  --yes                     without asking
   --project demo
   --settle-seconds 60       patience with a store in which nothing changes any more
   --json                    the result as one JSON line
@@ -59,6 +61,7 @@ const OPTIONS = {
   project: { type: 'string', default: 'demo' },
   'settle-seconds': text,
   json: { type: 'boolean', default: false },
+  yes: { type: 'boolean', default: false },
   gateway: text,
   key: text,
   'secret-key': text,
@@ -79,6 +82,8 @@ export function createSimulateCommand(context: SimulateContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values } = parseOptions(args, OPTIONS);
     const options = toSimulationOptions(values, context);
+    if (values.environment === 'production' && values.yes !== true && !(await consents(options, terminal)))
+      return EXIT.failed;
     await reach(options);
     const result = await simulate({ ...options, stop: context.stop, onProgress: createProgress(terminal) });
     if (values.json === true) terminal.result(JSON.stringify(toJson(result)));
@@ -90,10 +95,21 @@ export function createSimulateCommand(context: SimulateContext): Command {
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-function toSimulationOptions(values: Values, context: SimulateContext): Omit<SimulationOptions, 'stop' | 'onProgress'> {
+/** @throws UsageError where nobody is there to be asked */
+async function consents({ environmentId }: SimulationOptionsGiven, terminal: Terminal): Promise<boolean> {
+  const what = `This posts made-up players into ${environmentId}, where they cannot be told from real ones.`;
+  if (terminal.ask === undefined) throw new UsageError(`${what} Nobody is there to be asked: say --yes`);
+  const isMeant = (await terminal.ask(`${what} Type yes to go on: `)).trim().toLowerCase() === 'yes';
+  if (!isMeant) terminal.progress('nothing was sent');
+  return isMeant;
+}
+
+type SimulationOptionsGiven = Omit<SimulationOptions, 'stop' | 'onProgress'>;
+
+function toSimulationOptions(values: Values, context: SimulateContext): SimulationOptionsGiven {
   const environment = choiceOf(values, 'environment', {
     choices: ['production', 'development'],
-    fallback: 'production',
+    fallback: 'development',
   });
   const endless = values.messages === undefined ? 5 : Number.POSITIVE_INFINITY;
   return {

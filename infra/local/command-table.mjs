@@ -1,0 +1,119 @@
+// Every command of `npm run`, with its words: what it is for, which flags and words it takes, what it destroys.
+// Plain JavaScript and built-ins only, because bootstrap.mjs reads it on any Node from 18, before anything is installed:
+// a slip of the keyboard must not install 700 MB first, nor remove anything.
+import { createInterface } from 'node:readline/promises';
+import { parseArgs } from 'node:util';
+
+/** What an exit code means, of every command here, of the operator's, and of bench, fuzz and faults. */
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 };
+
+const NOTHING = {};
+const YES = { yes: { type: 'boolean' } };
+
+/**
+ * `options`: flags as `parseArgs` takes them; `words`: how many other words. Without `options` the command has words of
+ * its own (the operator's commands, bench, fuzz, faults, tools), and refuses the wrong ones itself before it does
+ * anything.
+ */
+const COMMANDS = {
+  start: {
+    does: 'installs what is missing, starts everything, proves it with one event, stays until Ctrl-C',
+    options: NOTHING,
+  },
+  up: { does: 'starts everything detached, and returns when one event has made the round trip', options: NOTHING },
+  down: { does: 'drains and stops everything; the data stays', options: NOTHING },
+  reset: {
+    does: 'stops everything and REMOVES the data, the secrets and the keys; asks first',
+    usage: '[--yes]',
+    more: '  --yes   without asking, for scripts',
+    options: YES,
+    destroys: 'This removes all events, identities, keys and secrets of the stack in this checkout.',
+  },
+  doctor: { does: 'says what of the machine keeps the stack from running, and how to mend it', options: NOTHING },
+  logs: {
+    does: 'shows the last lines of each process; at a terminal also what follows',
+    usage: '[name …]',
+    options: NOTHING,
+    words: 100,
+  },
+  test: {
+    does: 'set-up, format, lint, types, then the tests against real stores',
+    usage: '[path …] [-t title]',
+    options: { testNamePattern: { type: 'string', short: 't' } },
+    words: 1000,
+  },
+  simulate: { does: 'posts the traffic of a game and reconciles what was stored with what was accepted' },
+  keys: { does: 'lists, creates, refreshes and revokes access keys' },
+  identity: { does: 'a new deployment’s identity graph, or an emptied one put back' },
+  consent: { does: 'puts back consents' },
+  rebuild: { does: 'puts back all that an emptied Redis held' },
+  verify: { does: 'compares what is stored with the log' },
+  offsets: { does: 'shows where consumers stand, and decides for a log that lost its end' },
+  'dead-letters': { does: 'lists, shows, replays and drops what could not be processed' },
+  bench: { does: 'takes the figures' },
+  fuzz: { does: 'posts generated batches and judges every answer' },
+  faults: { does: 'tries the faults that the pipeline must survive' },
+  exec: { does: 'runs an installed tool: exec <tool> …', hidden: true },
+  supervise: { does: 'what `up` starts', options: NOTHING, hidden: true },
+};
+
+/** The names that people use. */
+export const COMMAND_NAMES = Object.keys(COMMANDS).filter((name) => !COMMANDS[name].hidden);
+
+/** How a command is called through npm, which knows two of them itself. */
+const calledAs = (name) => (name === 'start' || name === 'test' ? `npm ${name}` : `npm run ${name}`);
+
+function helpOf(name) {
+  const { does, usage = '', more } = COMMANDS[name];
+  const words = usage === '' ? '' : ` -- ${usage}`;
+  const lines = [`usage: ${calledAs(name)}${words}`, '', `${does[0].toUpperCase()}${does.slice(1)}.`];
+  if (more !== undefined) lines.push('', more);
+  return [...lines, '', 'Exit code: 0 done, 1 it failed, 2 wrong words, 3 something it needs does not answer.'].join(
+    '\n',
+  );
+}
+
+function overview() {
+  const width = Math.max(...COMMAND_NAMES.map((name) => calledAs(name).length));
+  const lines = COMMAND_NAMES.map((name) => `  ${calledAs(name).padEnd(width)}  ${COMMANDS[name].does}`);
+  return `${lines.join('\n')}\n\nnpm run <command> -- --help tells more of one.`;
+}
+
+/**
+ * Judges the words of a call before anything is done.
+ * @param {string[]} argv the command's name and its words
+ * @returns {{ code: number, text: string } | null} what to say instead of running it; null when it may run
+ */
+export function refusalOf([name = '', ...args]) {
+  if (name === '--help' || name === 'help') return { code: EXIT.ok, text: overview() };
+  if (!Object.hasOwn(COMMANDS, name)) {
+    const what = name === '' ? 'which command?' : `no command ${name}`;
+    return { code: EXIT.usage, text: `${what}\n\n${overview()}` };
+  }
+  const { options, words = 0 } = COMMANDS[name];
+  if (options === undefined) return null;
+  if (args.includes('--help') || args.includes('-h')) return { code: EXIT.ok, text: helpOf(name) };
+  try {
+    const { positionals } = parseArgs({ args, options, allowPositionals: true, strict: true });
+    if (positionals.length > words) throw new Error(`unexpected word '${positionals[words]}'`);
+    return null;
+  } catch (error) {
+    return { code: EXIT.usage, text: `${name}: ${error.message.split('. ')[0]}\n\n${helpOf(name)}` };
+  }
+}
+
+/**
+ * Asks before a command destroys something. Where nobody can answer, `--yes` is the answer.
+ * @param {string[]} argv as of `refusalOf`, which has judged it
+ * @returns {Promise<{ code: number, text: string } | null>} what to say instead of running it; null when it may run
+ */
+export async function consentTo([name = '', ...args], { input = process.stdin, output = process.stderr } = {}) {
+  const { destroys } = COMMANDS[name];
+  if (destroys === undefined || args.includes('--yes')) return null;
+  const untouched = 'nothing was touched';
+  if (input.isTTY !== true)
+    return { code: EXIT.usage, text: `${name}: ${destroys} Nobody is there to be asked: say --yes (${untouched})` };
+  const lines = createInterface({ input, output });
+  const answer = await lines.question(`${destroys} Type yes to go on: `).finally(() => lines.close());
+  return answer.trim().toLowerCase() === 'yes' ? null : { code: EXIT.failed, text: `${name}: ${untouched}` };
+}

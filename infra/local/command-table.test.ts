@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { CHECKOUT } from './places.ts';
+
+const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
+const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+/** The commands that `npm run` knows, by what they hand to the bootstrap; a tool of the developers is none. */
+const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
+/** They have words of their own: their mains judge them. */
+const passedOn = new Set(['simulate', 'keys', 'identity', 'consent', 'rebuild', 'verify', 'dead-letters']);
+const measures = new Set(['bench', 'fuzz', 'faults']);
+const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));
+
+/** A checkout without anything installed: a command that goes on behind its words leaves a trace in it, or fails. */
+const bare = mkdtempSync(join(tmpdir(), 'playline-words-'));
+mkdirSync(join(bare, 'infra'));
+cpSync(join(CHECKOUT, 'infra', 'local'), join(bare, 'infra', 'local'), { recursive: true });
+mkdirSync(join(bare, '.playline', 'data'), { recursive: true });
+afterAll(() => rmSync(bare, { recursive: true, force: true }));
+
+function runIn(checkout: string, args: readonly string[]) {
+  const bootstrap = join(checkout, 'infra', 'local', 'bootstrap.mjs');
+  // Without addresses of a deployment: a command that went on would find nothing to work on.
+  const env = { PATH: process.env.PATH, HOME: bare };
+  const run = spawnSync(process.execPath, [bootstrap, ...args], { cwd: bare, env, encoding: 'utf8', input: '' });
+  return { code: run.status, out: run.stdout, err: run.stderr };
+}
+
+describe('the words of a command', () => {
+  it('are known for everything that npm run offers', () => {
+    const overview = runIn(bare, ['--help']);
+    for (const name of commands) expect(overview.out).toMatch(new RegExp(`^ {2}npm (run )?${name} `, 'm'));
+    expect(runIn(bare, ['rubbish']).code).toBe(2);
+    expect(runIn(bare, []).code).toBe(2);
+  });
+
+  it.each(judgedFirst)('of %s: --help explains and does nothing', (name) => {
+    const { code, out } = runIn(bare, [name, '--help']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^usage: npm /);
+    expect(out).toContain('Exit code: 0 done, 1 it failed, 2 wrong words, 3 something it needs does not answer.');
+    expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
+  });
+
+  it.each(judgedFirst)('of %s: wrong ones end with 2 before anything is installed, started or removed', (name) => {
+    for (const rubbish of RUBBISH) {
+      // A path to test and the name of a log may be any word.
+      if ((name === 'test' || name === 'logs') && !rubbish.startsWith('-')) continue;
+      const { code, err } = runIn(bare, [name, rubbish]);
+      expect([rubbish, code]).toEqual([rubbish, 2]);
+      expect(err).toMatch(new RegExp(`^${name}: `));
+    }
+    expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
+    expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
+  });
+
+  it.each([...passedOn, ...measures])('of %s: --help explains, wrong ones end with 2, nothing is done', (name) => {
+    const help = runIn(CHECKOUT, [name, '--help']);
+    expect(help.code).toBe(0);
+    expect(help.out).toMatch(/^usage: /);
+    const { code, err } = runIn(CHECKOUT, [name, '--rubbish']);
+    expect(code).toBe(2);
+    expect(err).toContain('usage: ');
+    expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
+  });
+
+  it('that destroy everything are asked back, and without an answer nothing is touched', () => {
+    const { code, err } = runIn(bare, ['reset']);
+    expect(code).toBe(2);
+    expect(err).toContain('nothing was touched');
+    expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
+  });
+});

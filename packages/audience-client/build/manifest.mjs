@@ -1,0 +1,37 @@
+// `npm pack` takes the package.json that lies in the folder. In the repository that one points at the sources; packed, it
+// must point at what was built. So it is replaced before packing and put back afterwards.
+//   node build/manifest.mjs pack     replaces it by what `publishConfig` says
+//   node build/manifest.mjs restore  puts it back
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const folder = dirname(dirname(fileURLToPath(import.meta.url)));
+const manifest = join(folder, 'package.json');
+/** The repository's own while it is replaced. A pack that was killed leaves it: the next one begins by putting it back. */
+const kept = join(folder, '.package.json.kept');
+const license = join(folder, 'LICENSE');
+
+function restore() {
+  if (existsSync(kept)) renameSync(kept, manifest);
+  rmSync(license, { force: true });
+}
+
+function pack() {
+  restore();
+  // `private` keeps the sources from being published; whoever publishes the tarball means it.
+  const { private: _, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
+  const { prepack, postpack } = rest.scripts;
+  // These two stay: without them the pack after one that was killed would take this manifest for the repository's own.
+  const packed = { ...rest, ...publishConfig, scripts: { prepack, postpack } };
+  copyFileSync(join(folder, '..', '..', 'LICENSE'), license);
+  copyFileSync(manifest, kept);
+  writeFileSync(manifest, `${JSON.stringify(packed, null, 2)}\n`);
+}
+
+const step = { pack, restore }[process.argv[2]];
+if (step === undefined) {
+  console.error('usage: node build/manifest.mjs pack|restore');
+  process.exit(2);
+}
+step();

@@ -1,0 +1,218 @@
+import { ID_CODE_POINTS_MAX, parseMessage } from '@playline/contracts';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openAudienceClient } from './index.ts';
+import { createClient } from './test/client.ts';
+import { createService } from './test/service.ts';
+
+const said = { error: [] as string[], warn: [] as string[], log: [] as string[] };
+
+beforeEach(() => {
+  for (const kind of ['error', 'warn', 'log'] as const) {
+    said[kind] = [];
+    vi.spyOn(console, kind).mockImplementation((...words) => void said[kind].push(words.map(toText).join(' ')));
+  }
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+const toText = (word: unknown) => (typeof word === 'string' ? word : JSON.stringify(word));
+const LONG = '😀'.repeat(257);
+
+describe('a call that the service would reject', () => {
+  it.each([
+    ['eventName is empty.', 'track', ['']],
+    ['eventName is empty.', 'track', ['   ']],
+    ['eventName is missing.', 'track', [undefined]],
+    ['eventName must be text.', 'track', [3]],
+    ['eventName has 257 characters; 256 at most.', 'track', [LONG]],
+    ['properties must be an object.', 'track', ['a', 'level 3']],
+    ['properties must be an object.', 'page', [['a']]],
+    ['eventName has 257 characters; 256 at most.', 'screen', [LONG]],
+    ['userId is empty.', 'identify', ['']],
+    ['userId has 257 characters; 256 at most.', 'identify', [LONG]],
+    ['userId holds half a character.', 'identify', ['u\ud800']],
+    ['identityType must be one of passport, steam, ', 'identify', ['u', { identityType: 'Steam' }]],
+    ['traits must be an object.', 'identify', ['u', { traits: 'rich' }]],
+    ['fromId and toId are the same.', 'alias', [{ fromId: 'a', toId: ' a ' }]],
+    ['toId is missing.', 'alias', [{ fromId: 'a' }]],
+  ] as const)('is said at once, is reported and makes no message: %s (%s)', async (sentence, method, given) => {
+    const service = createService();
+    const { client, reports } = createClient(service);
+    expect((client[method] as (...all: unknown[]) => unknown)(...given)).toBeNull();
+    expect(said.error).toEqual([expect.stringContaining(sentence)]);
+    expect(reports.dropped).toEqual([
+      { messageIds: [expect.any(String)], reason: 'invalid', message: expect.stringContaining(sentence) },
+    ]);
+    client.track('right');
+    await client.flush();
+    expect(service.requests[0]?.messages.map(({ eventName, userId }) => [eventName, userId])).toEqual([
+      ['right', undefined],
+    ]);
+  });
+
+  it('is said without consent too: who builds the game has not agreed to anything yet', () => {
+    createClient(createService(), { consent: undefined }).client.track('');
+    expect(said.error).toEqual([expect.stringContaining('eventName is empty.')]);
+  });
+
+  it('is any that the contract rejects, and none that it accepts, whatever the text', async () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 4 }),
+      fc.string({ unit: fc.constantFrom('a', '😀', '\ud83d', ' ', '\u00a0'), minLength: 250, maxLength: 260 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(text, async (id) => {
+        const service = createService();
+        const { client } = createClient(service, { store: undefined });
+        const made = client.identify(id);
+        const message = { type: 'identify', messageId: crypto.randomUUID(), eventTimestamp: new Date().toISOString() };
+        const window = { fromMs: 0, toMs: Date.now() + 1000 };
+        expect(made !== null).toBe(parseMessage({ ...message, userId: id }, window).ok);
+        await client.close();
+      }),
+    );
+    expect(ID_CODE_POINTS_MAX).toBe(256);
+  });
+
+  it.each([
+    ['baseUrl must be the address of the service.', { baseUrl: undefined }],
+    ['publishableKey is empty.', { publishableKey: '' }],
+    ['publishableKey is a secret key.', { publishableKey: 'sk_svcapik-1' }],
+    ['deviceId has 257 characters; 256 at most.', { deviceId: LONG }],
+    ['sessionId is empty.', { sessionId: '' }],
+  ])('is refused when a client is opened with it: %s', (sentence, wrong) => {
+    const options = { baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', ...wrong };
+    expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
+  });
+
+  it('registers nothing that JSON cannot say, so that later messages are not lost by it', async () => {
+    const service = createService();
+    const { client } = createClient(service);
+    client.register({ gold: 3n });
+    client.register('gold' as never);
+    client.track('one');
+    expect(await client.flush()).toBe(0);
+    expect(service.stored.size).toBe(1);
+    expect(said.error).toEqual([
+      expect.stringContaining('register was dropped: JSON cannot say these properties.'),
+      expect.stringContaining('register was dropped: properties must be an object.'),
+    ]);
+  });
+});
+
+describe('any value at all', () => {
+  it('given to any method throws nothing, and costs no other message', async () => {
+    const strange = fc.oneof(
+      fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
+      fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
+    );
+    const method = fc.constantFrom(
+      'track',
+      'page',
+      'screen',
+      'identify',
+      'alias',
+      'register',
+      'unregister',
+      'setSessionId',
+    );
+    await fc.assert(
+      fc.asyncProperty(method, strange, strange, async (name, ...given) => {
+        const service = createService();
+        const { client } = createClient(service);
+        (client[name] as (...all: unknown[]) => unknown)(...given);
+        const id = client.track('right');
+        expect(await client.close()).toBe(0);
+        expect([...service.stored.keys()]).toContain(id);
+        const window = { fromMs: 0, toMs: Date.now() + 1000 };
+        const right = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
+        expect(parseMessage(right, window)).toMatchObject({ ok: true });
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('texts of the page', () => {
+  it('never lose half a character to the client, wherever they are cut', async () => {
+    const title = fc.string({ unit: fc.constantFrom('a', '😀', 'é', '👩‍🚀'), minLength: 120, maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(title, async (pageTitle) => {
+        const service = createService();
+        const { client } = createClient(service, { context: () => ({ pageTitle, userAgent: pageTitle.repeat(5) }) });
+        client.page();
+        await client.flush();
+        const { pageTitle: sent = '', userAgent = '' } = service.requests[0]?.messages[0]?.context ?? {};
+        expect([sent.isWellFormed(), userAgent.isWellFormed()]).toEqual([true, true]);
+        expect(pageTitle.startsWith(sent)).toBe(true);
+        expect(sent.length).toBeGreaterThanOrEqual(Math.min(pageTitle.length, 255));
+      }),
+    );
+  });
+});
+
+describe('what consent keeps back', () => {
+  it('is said once, with what is dropped and how to change it', () => {
+    const { client } = createClient(createService(), { consent: undefined });
+    for (const name of ['a', 'b', 'c']) client.track(name);
+    client.identify('u-1');
+    expect(said.warn).toEqual([
+      "[playline] Consent is 'none': track('a') and every later message is dropped, neither stored nor sent. When the person agrees, call setConsent('anonymous') or setConsent('full').",
+    ]);
+  });
+
+  it('is said once for identify and alias when the consent is anonymous', () => {
+    const { client } = createClient(createService(), { consent: 'anonymous' });
+    client.track('a');
+    expect(said.warn).toEqual([]);
+    client.identify('u-1');
+    client.identify('u-1');
+    expect(said.warn).toEqual([
+      "[playline] Consent is 'anonymous': identify() and every later identify and alias is dropped, neither stored nor sent. When the person agrees, call setConsent('full').",
+    ]);
+  });
+});
+
+describe('what the service refuses', () => {
+  it('is said on the console when the game does not listen', async () => {
+    const service = createService('some rejected', 'unauthorised');
+    const { client } = createClient(service, { onRejected: undefined, onDropped: undefined });
+    client.track('one');
+    client.track('two');
+    await client.flush();
+    client.track('three');
+    await client.flush();
+    expect(said.warn).toEqual([
+      expect.stringContaining('is longer than 256 characters'),
+      expect.stringContaining('No such key.'),
+    ]);
+  });
+
+  it('is the listener’s alone when the game listens', async () => {
+    const { client } = createClient(createService('unauthorised'));
+    client.track('one');
+    await client.flush();
+    expect(said).toEqual({ error: [], warn: [], log: [] });
+  });
+});
+
+describe('debug', () => {
+  it('says what is queued, sent, answered and dropped, and is off unless asked for', async () => {
+    const service = createService('taken', 'unauthorised');
+    const { client } = createClient(service, { debug: true });
+    client.track('one');
+    await client.flush();
+    client.track('two');
+    await client.flush();
+    client.setConsent('none');
+    client.track('three');
+    const lines = [/track\('one'\) queued: \{/, /sending: \{"messages"/, /answer: .*taken/];
+    lines.push(/track\('two'\) queued/, /sending/, /answer: .*refused/, /not stored: .*No such key/);
+    lines.push(/track\('three'\) dropped: consent is none/);
+    expect(said.log.length).toBe(lines.length);
+    for (const [at, line] of lines.entries()) expect(said.log[at]).toMatch(line);
+  });
+});

@@ -1,0 +1,70 @@
+import type { ConsentLevel, MessageRejection } from './message.ts';
+import type { AudienceClientOptions, DroppedMessages } from './options.ts';
+import type { Post } from './post.ts';
+
+const PREFIX = '[playline]';
+
+/** What the client says on the console to whoever builds the game. */
+export interface Words {
+  /** A call that was wrong; always said. */
+  wrong(call: string, fault: string): void;
+  /** A call that this level does not allow; said once for each level. */
+  withheld(call: string, level: ConsentLevel): void;
+  /** With `debug` only. */
+  note(...words: unknown[]): void;
+  onRejected(rejection: MessageRejection): void;
+  onDropped(dropped: DroppedMessages): void;
+}
+
+export function createWords({ debug, onRejected, onDropped }: AudienceClientOptions): Words {
+  const told = new Set<ConsentLevel>();
+  const note = (...words: unknown[]) => {
+    if (debug) console.log(PREFIX, ...words);
+  };
+  const warn = (...words: unknown[]) => console.warn(PREFIX, ...words);
+  return {
+    note,
+    wrong: (call, fault) => console.error(PREFIX, `${call} was dropped: ${fault}`),
+    withheld: (call, level) => {
+      note(call, 'dropped: consent is', level);
+      if (told.has(level)) return;
+      told.add(level);
+      const dropped = level === 'none' ? 'every later message' : 'every later identify and alias';
+      warn(
+        `Consent is '${level}': ${call} and ${dropped} is dropped, neither stored nor sent. When the person agrees, call ${level === 'none' ? "setConsent('anonymous') or " : ''}setConsent('full').`,
+      );
+    },
+    onRejected: createReport(onRejected ?? ((one) => warn('The service rejected a message.', one)), note),
+    // Consent that is withdrawn is no fault: it is said when asked for.
+    onDropped: createReport(
+      onDropped ?? ((one) => ['consent', 'invalid'].includes(one.reason) || warn('Messages were dropped.', one)),
+      note,
+    ),
+  };
+}
+
+/** A listener of the caller's that throws must not stop the delivery. */
+function createReport<T>(listener: (report: T) => void, note: Words['note']): (report: T) => void {
+  return (report) => {
+    note('not stored:', report);
+    try {
+      listener(report);
+    } catch (error) {
+      console.error(error);
+    }
+  };
+}
+
+/** Notes each request and what its answer means. The request still begins before `send` returns. */
+export function createNotedPost({ send, abort }: Post, note: Words['note']): Post {
+  return {
+    abort,
+    send: async (body, keepalive) => {
+      const underWay = send(body, keepalive);
+      note('sending:', body);
+      const answer = await underWay;
+      note('answer:', answer);
+      return answer;
+    },
+  };
+}
