@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { PublicError } from '@playline/errors';
 import { until } from '@playline/testkit';
 import { describe, expect, expectTypeOf, it } from 'vitest';
+import { planJsonBody } from './content.ts';
 import type { UseBodyOptions } from './read-body.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
 
@@ -182,6 +185,20 @@ describe('a body', () => {
     expect((await fetch(`${url}/v1/items/1`)).status).toBe(200);
     expect(faults).toEqual([]);
   });
+});
+
+it.each([
+  [16 * 1024, 18 * 1024 + 1],
+  [LIMIT, 1.07 * LIMIT],
+])('a compressed body of %i bytes may be sent in little more, which is enough for every coding', (limit, most) => {
+  const planOf = (length: number) => {
+    const headers = { ...json, 'content-encoding': 'gzip', 'content-length': String(length) };
+    return planJsonBody({ headers } as unknown as IncomingMessage, limit);
+  };
+  const full = randomBytes(limit);
+  for (const compress of [gzipSync, deflateSync, deflateRawSync, brotliCompressSync, zstdCompressSync])
+    expect(() => planOf(compress(full).length)).not.toThrow();
+  expect(() => planOf(most)).toThrow(PublicError);
 });
 
 it('bytes that are good until a function returns are given to no async one: the compiler refuses it', () => {

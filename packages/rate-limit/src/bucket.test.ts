@@ -65,6 +65,13 @@ describe('a bucket', () => {
     bucket.charge(-10);
     expect(bucket.standing().remaining).toBe(5);
   });
+
+  it('takes no charge that is no number, and is as it was', () => {
+    const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
+    for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
+      expect(() => bucket.charge(units)).toThrow(RangeError);
+    expect(bucket.standing()).toEqual({ allowed: true, remaining: 5, waitS: 0 });
+  });
 });
 
 describe('the header fields', () => {

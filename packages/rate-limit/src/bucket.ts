@@ -21,8 +21,12 @@ export class Bucket {
     return toStanding(this.policy, Math.max(0, this.#fullAt - this.#now()));
   }
 
-  /** Takes units out, debt or not; a negative number gives units back. */
+  /**
+   * Takes units out, debt or not; a negative number gives units back.
+   * @throws RangeError when that is no number: the bucket would never be one again, here and where it is shared
+   */
   charge(units: number): void {
+    if (!Number.isFinite(units)) throw new RangeError(`a bucket cannot be charged ${units} units`);
     this.#fullAt = Math.max(this.#fullAt, this.#now()) + units * unitMs(this.policy);
   }
 

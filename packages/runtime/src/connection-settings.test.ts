@@ -112,4 +112,33 @@ describe('settings of connections', () => {
   ])('refuse %s', (_, settings, mistake) => {
     expect(mistakesOf(settings).join('\n')).toContain(mistake);
   });
+
+  it.each([
+    ['redis://:50%off@localhost:6379', 'REDIS_URL: a % in user or password must be written as %25'],
+    ['redis://some%one:word@localhost:6379', 'REDIS_URL: a % in user or password must be written as %25'],
+  ])('name what a client of Redis could not read: %s', (given, mistake) => {
+    expect(mistakesOf({ REDIS_URL: given })).toEqual([mistake]);
+    expect(mistakesOf({ REDIS_URL: given.replace('%', '%25') })).toEqual([]);
+  });
+
+  it.each([
+    ['a slash in the password', 'redis://:secret/word@localhost:6379'],
+    ['a port that is none', 'redis://:secretword@localhost:99999'],
+    ['no address at all', 'secretword'],
+  ])('name an address that cannot be read, without a word of it: %s', (_, given) => {
+    for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])
+      expect(mistakesOf({ [name]: given })).toEqual([`${name}: Invalid URL`]);
+  });
+
+  it('have the logins of ClickHouse and the registry in settings of their own, not in the address', () => {
+    expect(
+      mistakesOf({
+        CLICKHOUSE_URL: 'http://writer:secretword@localhost:8123',
+        SCHEMA_REGISTRY_URL: 'https://someone@localhost:8081',
+      }),
+    ).toEqual([
+      'CLICKHOUSE_URL: user and password belong into CLICKHOUSE_USER and CLICKHOUSE_PASSWORD',
+      'SCHEMA_REGISTRY_URL: user and password belong into SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
+    ]);
+  });
 });

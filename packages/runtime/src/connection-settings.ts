@@ -31,10 +31,33 @@ const serverName = () =>
     .string()
     .refine((name) => isIP(name) === 0, 'expected a host name: an address of digits cannot be asked for in TLS')
     .optional();
+/** A rule of addresses. One that cannot be read has a rule of its own; a throw would show it, and its password. */
+const rule = (holds: (address: URL) => boolean) => (text: string) => {
+  const address = URL.parse(text);
+  return address === null || holds(address);
+};
 const url = (...schemes: string[]) =>
-  settings.url().refine((text) => schemes.includes(new URL(text).protocol.slice(0, -1)), {
-    error: `expected ${schemes.join('://… or ')}://…`,
-  });
+  settings.url().refine(
+    rule(({ protocol }) => schemes.includes(protocol.slice(0, -1))),
+    `expected ${schemes.join('://… or ')}://…`,
+  );
+
+/** True when clients can read user and password of the address, which they decode. */
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** An address over HTTP: `fetch` refuses one that holds a login. */
+const httpUrl = (user: string, password: string) =>
+  url('http', 'https').refine(
+    rule((address) => address.username === '' && address.password === ''),
+    `user and password belong into ${user} and ${password}`,
+  );
 
 /** Kafka: every client of a service, whichever library it is built on. */
 export const kafkaSettings = {
@@ -54,7 +77,7 @@ export const kafkaSettings = {
 
 /** Redis: `redis://[user]:password@host:port`, `rediss://…` with TLS. */
 export const redisSettings = {
-  REDIS_URL: url('redis', 'rediss'),
+  REDIS_URL: url('redis', 'rediss').refine(rule(isDecodable), 'a % in user or password must be written as %25'),
   REDIS_TLS_CA_FILE: certificateFile(),
   REDIS_TLS_CERT_FILE: certificateFile(),
   REDIS_TLS_KEY_FILE: keyFile(),
@@ -63,7 +86,7 @@ export const redisSettings = {
 
 /** ClickHouse over HTTP or HTTPS. */
 export const clickhouseSettings = {
-  CLICKHOUSE_URL: url('http', 'https'),
+  CLICKHOUSE_URL: httpUrl('CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD'),
   CLICKHOUSE_USER: settings.text(),
   CLICKHOUSE_PASSWORD: z.string().default(''),
   CLICKHOUSE_DATABASE: settings.text(),
@@ -75,7 +98,7 @@ export const clickhouseSettings = {
 
 /** The schema registry over HTTP or HTTPS, with basic authentication where it has a user. */
 export const registrySettings = {
-  SCHEMA_REGISTRY_URL: url('http', 'https'),
+  SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
   SCHEMA_REGISTRY_USERNAME: settings.text().optional(),
   SCHEMA_REGISTRY_PASSWORD: settings.text().optional(),
   SCHEMA_REGISTRY_TLS_CA_FILE: certificateFile(),

@@ -33,7 +33,7 @@ const RATE_LIMIT: readonly HeaderSpec[] = [
   {
     name: 'RateLimit-Policy',
     description:
-      'The limit that applies: `q` units in `w` seconds. A batch counts as many units as it has messages, or as it has KiB after decompression where those are more.',
+      'The limit that applies: `q` units in `w` seconds. A batch counts as many units as it has messages, or as it has KiB, as sent or after decompression, where those are more.',
     schema: { type: 'string', pattern: ';q=\\d+;w=\\d+' },
   },
   {

@@ -69,7 +69,9 @@ const FINITE_BYTES_MAX = 300;
  */
 export function explain(state: ScanState, message: number): readonly Fault[] {
   if (state.verdicts[message] === NO_OBJECT) {
-    const faults = faultsOfStranger(state.bytes[state.starts[message]!]!);
+    const { bytes, starts, ends } = state;
+    const textTo = (end: number) => bytes.toString('latin1', starts[message]!, end);
+    const faults = faultsOfStranger(textTo(starts[message]! + 1), () => Number(textTo(ends[message]!)));
     return isTooLarge(state, message) ? [...faults, FAULT.tooLarge] : faults;
   }
   const faults = new Explanation(state, message).faults();

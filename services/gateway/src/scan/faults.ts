@@ -131,8 +131,19 @@ const STRANGERS: Readonly<Record<string, readonly Fault[]>> = {
   f: ofStranger(true),
 };
 const NUMBER = ofStranger(1);
+/** Numbers that JSON can write and none can hold, such as 1e999. */
+const INFINITE = ofStranger(Number.POSITIVE_INFINITY);
+const MINUS_INFINITE = ofStranger(Number.NEGATIVE_INFINITY);
 
-/** What is wrong with an element that is no object, by the first byte of its JSON text. */
-export function faultsOfStranger(first: number): readonly Fault[] {
-  return STRANGERS[String.fromCharCode(first)] ?? NUMBER;
+/**
+ * What is wrong with an element that is no object.
+ * @param first the first character of its JSON text
+ * @param toNumber its value, asked of a number only
+ */
+export function faultsOfStranger(first: string, toNumber: () => number): readonly Fault[] {
+  const known = STRANGERS[first];
+  if (known !== undefined) return known;
+  const value = toNumber();
+  if (Number.isFinite(value)) return NUMBER;
+  return value > 0 ? INFINITE : MINUS_INFINITE;
 }

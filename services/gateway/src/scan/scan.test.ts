@@ -237,6 +237,11 @@ describe('the scan and the contract', () => {
     expect(counts.sound / counts.acceptable).toBeGreaterThan(0.9);
   });
 
+  it('say the same of an element that is a number, also of one that is none any more', () => {
+    for (const text of ['0', '-0', '7', '1e308', '1e309', '-1e309', '9'.repeat(309), `-${'9'.repeat(400)}`, '0e999'])
+      compare(Buffer.from(`{"messages":[${text},${JSON.stringify(PAGE)}]}`), WINDOW);
+  });
+
   it('read every number in every place of a timestamp alike', () => {
     const templates = ['2024-??-01T00:00:00Z', '2026-01-01T??:00:00Z', '2026-01-01T00:??:00Z', '2026-01-01T00:00:??Z'];
     for (const offset of ['+??:00', '-00:??', '+00:??']) templates.push(`2026-01-01T00:00:00.123${offset}`);

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
 import { createKey, type KeyStore } from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { until } from '@playline/testkit';
@@ -103,6 +103,33 @@ describe('429 under the limit of a key', () => {
     expect(left.map((units, index) => (left[index - 1] ?? 10_000) - units)).toEqual([
       1024, 1024, 1024, 1024, 1, 1024, 100,
     ]);
+  });
+
+  it('counts a body by its KiB as sent where decompression makes less of them', async () => {
+    const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
+    const text = JSON.stringify(batch(1));
+    const left: number[] = [];
+    for (const [coding, nothing, whole] of [
+      ['gzip', gzipSync(''), gzipSync(text)],
+      // A stored block without bytes: RFC 1951, 3.2.4.
+      ['deflate', Buffer.of(0, 0, 0, 0xff, 0xff), deflateRawSync(text)],
+    ] as const) {
+      const blocks = Buffer.alloc(100 * KIB - ((100 * KIB) % nothing.length), nothing);
+      const answer = await post(Buffer.concat([blocks, whole]), { 'content-encoding': coding });
+      expect(answer.status).toBe(200);
+      left.push(leftOf(answer));
+    }
+    // A second may give a unit back meanwhile.
+    expect(left[0]).toBeLessThan(10_000 - 95);
+    expect(left[1]).toBeLessThan(10_000 - 190);
+  });
+
+  it.each(['gzip', 'deflate', 'br', 'zstd'])('counts an empty body that is called %s as one', async (coding) => {
+    const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
+    const refused = await post('', { 'content-encoding': coding });
+    expect(refused.status).toBe(400);
+    expect(refused.headers.get('ratelimit')).toBe('"messages";r=9999;t=1');
+    expect((await post(batch(1))).status).toBe(200);
   });
 
   it('counts a usual message of 940 bytes as one, alone and in a batch, and takes a batch at all limits', async () => {

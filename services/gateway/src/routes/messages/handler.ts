@@ -79,13 +79,16 @@ interface Reception {
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
+    let received = 0;
     let bytes = 0;
-    const onBytes = (received: number) => {
-      bytes = received;
-      hold.grow(received);
+    const onBytes = (soFar: number) => {
+      received = soFar;
+      bytes = soFar;
+      hold.grow(soFar);
     };
+    // Blocks that decompress to nothing are received and read like any others.
     const onDecoded = (decoded: number) => {
-      bytes = decoded;
+      bytes = Math.max(received, decoded);
     };
     const use = (body: Buffer) => {
       hold.grow(body.length);
