@@ -11,7 +11,7 @@ export interface PartitionWorker {
   readonly done: number;
   /** `done`, or `next` when nothing waits for work: offsets without a record are never done, and nobody waits for them. */
   readonly settled: number;
-  /** Epoch milliseconds since when its block is being written; null when none is; absent where nothing writes blocks. */
+  /** Since when its block is being written, by `performance.now`; null when none is; absent where nothing writes blocks. */
   readonly writingSinceMs?: number | null;
   /** Epoch milliseconds of the first record of the block that is written next; null when none waits. */
   readonly oldestUnwrittenMs?: number | null;

@@ -39,6 +39,16 @@ describe('the command about offsets', () => {
     expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
   });
 
+  it('ends with 1 for a named group that has committed nothing, which a mistyped name looks like', async () => {
+    const { run } = openBench([intact]);
+    expect(await run('list', '--group', 'wirter')).toMatchObject({
+      code: 1,
+      text: expect.stringContaining('group wirter has committed nothing'),
+    });
+    // The usual groups of a new deployment may have nothing yet.
+    expect(await run('list')).toMatchObject({ code: 0 });
+  });
+
   it('decides where the logs part, and says so', async () => {
     const { run, decided } = openBench([intact, replaced]);
     const { code, text } = await run('accept', ...AT, '2');

@@ -26,8 +26,8 @@ accept  decides that reading goes on with the log as it is. Says what will be re
 
 For the group of the identity linker see its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.
 
-Exit code: 0 done or nothing in the way, 1 something stands in the way or was refused, 2 wrong words, 3 Kafka does not
-answer.`;
+Exit code: 0 done or nothing in the way, 1 something stands in the way, was refused, or a group that you named has
+committed nothing, 2 wrong words, 3 Kafka does not answer.`;
 
 const text = { type: 'string' } as const;
 const OPTIONS = {
@@ -95,9 +95,15 @@ async function list(offsets: GroupOffsets, values: Values, terminal: Terminal): 
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: obstacleOf(each) });
+  // A name that was mistyped must not look like a group in whose way nothing stands; a new deployment's groups may have
+  // committed nothing yet.
+  const absent = groups.filter((name) => !found.some(({ group }) => group === name));
+  for (const name of absent) terminal.progress(`group ${name} has committed nothing`);
   if (values.json === true) terminal.result(JSON.stringify({ partitions: found }));
   else for (const line of toLines(found)) terminal.result(line);
-  return found.some(({ obstacle }) => obstacle !== null) ? EXIT.failed : EXIT.ok;
+  const isNamed = textOf(values, 'group') !== undefined;
+  const isFree = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
+  return isFree ? EXIT.ok : EXIT.failed;
 }
 
 function toLines(found: readonly (GroupPartition & { group: string; obstacle: string | null })[]): string[] {
