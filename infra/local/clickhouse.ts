@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { answersOk } from './http-probe.ts';
@@ -33,42 +33,33 @@ export function engineLibrary(): string {
 const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** The accounts that have a password: those of users.xml. */
-function accountsOf(usersXml: string): string[] {
-  const [, users = ''] = /<users>([\s\S]*)<\/users>/.exec(usersXml.replace(/<!--[\s\S]*?-->/g, '')) ?? [];
-  return [...users.matchAll(/^ {4}<([a-z_]+)>$/gm)].map(([, name = '']) => name);
-}
-
-/** Matches the base64 of `account:` and whatever password follows; the last letter holds bits of both. */
-function patternOfBasic(account: string): string {
-  const whole = Buffer.from(`${account}:`);
-  const letters = (last: number) => Buffer.concat([whole, Buffer.from([last, last])]).toString('base64');
-  const length = Math.floor((whole.length * 8) / 6);
-  const [low = '', high = ''] = [letters(0x00)[length], letters(0xff)[length]];
-  const isShared = (whole.length * 8) % 6 !== 0;
-  return letters(0).slice(0, length) + (isShared ? `[${low}-${high}]` : '');
-}
+/** What a request says in base64 that means `default:` and any password, or `:`, which means the same account. */
+const SESSION_IN_BASE64 = '(ZGVmYXVsdD[o-r]|O[g-v])[A-Za-z0-9+/=]*';
 
 /**
  * Over HTTP, the account of the engine's own session would open to anybody on this machine, and to any page in a browser
  * here, since a plain POST needs no permission: it can close the listeners. So a request reaches the engine only when its
- * headers name one of the accounts that have a password. Whatever else comes is answered with 404.
+ * headers name an account, and not that one. The first rule that fits decides; what none fits is answered with 404.
  *
  * A parameter `user` in the URL comes before the header, and no rule sees it: who forges both gets as far as the quota.
  */
-function httpHandlers(accounts: readonly string[]): string {
-  const ways = [
-    `<X-ClickHouse-User>regex:${accounts.join('|')}</X-ClickHouse-User>`,
-    `<Authorization>regex:Basic (${accounts.map(patternOfBasic).join('|')})[A-Za-z0-9+/=]*</Authorization>`,
-  ];
-  const handler = '<handler><type>dynamic_query_handler</type><query_param_name>query</query_param_name></handler>';
-  const rules = ways.map((way) => `<rule><headers>${way}</headers>${handler}</rule>`).join('');
-  const ping =
-    '<rule><url>/ping</url><handler><type>static</type><response_content>Ok.&#10;</response_content></handler></rule>';
-  return `<http_handlers>${ping}${rules}</http_handlers>`;
+function httpHandlers(): string {
+  const rule = (what: string, handler: string) => `<rule>${what}<handler>${handler}</handler></rule>`;
+  const named = (header: string, pattern: string) => `<headers><${header}>regex:${pattern}</${header}></headers>`;
+  const fixed = (status: number, text: string) =>
+    `<type>static</type><status>${status}</status><response_content>${text}&#10;</response_content>`;
+  const refuse = fixed(403, 'this account is for the engine itself: name another one, with its password');
+  const query = '<type>dynamic_query_handler</type><query_param_name>query</query_param_name>';
+  return `<http_handlers>
+    ${rule('<url>/ping</url>', fixed(200, 'Ok.'))}
+    ${rule(named('Authorization', `Basic ${SESSION_IN_BASE64}`), refuse)}
+    ${rule(named('X-ClickHouse-User', 'default'), refuse)}
+    ${rule(named('Authorization', 'Basic [A-Za-z0-9+/=]+'), query)}
+    ${rule(named('X-ClickHouse-User', '.+'), query)}
+  </http_handlers>`;
 }
 
-function configuration(folder: string, accounts: readonly string[]): string {
+function configuration(folder: string): string {
   const systemTable = (name: string) =>
     `<${name}><database>system</database><table>${name}</table><flush_interval_milliseconds>1000</flush_interval_milliseconds></${name}>`;
   return `<clickhouse>
@@ -80,7 +71,7 @@ function configuration(folder: string, accounts: readonly string[]): string {
   <!-- A stop waits this long for idle clients. -->
   <keep_alive_timeout>3</keep_alive_timeout>
   <timezone>UTC</timezone>
-  ${httpHandlers(accounts)}
+  ${httpHandlers()}
   ${systemTable('query_log')}${systemTable('part_log')}
 </clickhouse>
 `;
@@ -109,9 +100,8 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
   const folder = join(places.state, 'data', 'clickhouse');
   const etc = join(folder, 'etc');
   mkdirSync(join(etc, 'users.d'), { recursive: true });
-  const users = readFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), 'utf8');
-  writePrivateFile(join(etc, 'config.xml'), configuration(folder, accountsOf(users)));
-  writePrivateFile(join(etc, 'users.xml'), users);
+  writePrivateFile(join(etc, 'config.xml'), configuration(folder));
+  copyFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), join(etc, 'users.xml'));
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');
   const flags = {

@@ -90,7 +90,18 @@ describe('a pipeline whose stores want TLS and a login', () => {
     expect(await operate(['verify', '--json'])).toContain('"');
     const { gateway = '', keys } = stack.file();
     const target = ['--gateway', gateway, '--key', keys?.production.publishable ?? ''];
-    const game = ['--messages', '200', '--players', '5', '--rate', '0', '--json'];
+    const game = [
+      '--messages',
+      '200',
+      '--players',
+      '5',
+      '--rate',
+      '0',
+      '--json',
+      '--environment',
+      'production',
+      '--yes',
+    ];
     expect(JSON.parse(await operate(['simulate', ...target, ...game]))).toMatchObject({ ok: true, differences: [] });
   });
 
