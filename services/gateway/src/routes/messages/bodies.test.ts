@@ -66,7 +66,8 @@ describe('a body', () => {
   });
 
   it('of white space and one message holds the memory of that message while it waits, which is what is counted', async () => {
-    const { post, producer, metrics } = await openGateway();
+    // Each is charged for its mebibyte.
+    const { post, producer, metrics } = await openGateway({ RATE_LIMIT_BURST: 100_000 });
     const body = gzipSync(JSON.stringify({ messages: [message()] }).padEnd(LIMIT));
     producer.mode = 'hold';
     const answers = Array.from({ length: 12 }, () => post(body, { 'content-encoding': 'gzip' }));
