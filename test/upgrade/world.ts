@@ -47,7 +47,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
     LOG_LEVEL: 'warn',
     REDIS_URL: redis.url,
     IDENTITY_PEPPER: '05'.repeat(32),
-    BLOCK_AGE_MAX_MS: '50',
+    BLOCK_AGE_MAX_MS: '250',
     // As many as there are: the next release changes nothing but schemas.
     TOPIC_PARTITIONS: '2',
   };
