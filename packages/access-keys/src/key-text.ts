@@ -12,7 +12,7 @@ export interface KeyText {
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** 178 bits: decided points, section G. */
+/** 178 bits, so that no key can be guessed. */
 const RANDOM_CHARACTERS = 30;
 /** 62^6 > 2^32: room for any CRC32. */
 const CHECKSUM_CHARACTERS = 6;

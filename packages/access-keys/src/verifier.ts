@@ -30,11 +30,11 @@ export class KeyStoreFault extends Error {
 
 /** From this age on an answer is looked up again without making anybody wait. */
 const REFRESH_AFTER_MS = 250;
-/** Older answers wait for the look-up. With the look-up's bound the old key ends everywhere within 750 ms < 1 s (section G). */
+/** Older answers wait for the look-up. With the look-up's bound the old key ends in 750 ms. */
 const TRUST_MAX_MS = 500;
 /** After a failed look-up cached answers stand this long: 500 + 250 + 200 ms keeps one slow look-up within the second. */
 const OUTAGE_PAUSE_MS = 200;
-/** Section G: while the store is unreachable a cached key stays good this long. */
+/** While the store is unreachable a cached key stays good this long: an outage of it must not stop ingest. */
 const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 /** See TRUST_MAX_MS; a healthy look-up takes a millisecond. */
 const LOOK_UP_MAX_MS = 250;

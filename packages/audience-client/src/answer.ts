@@ -1,6 +1,6 @@
 import type { MessageRejection } from './message.ts';
 
-/** What an answer means for the batch: specification 1, "Responses", and decided points A, "Broker cannot take …". */
+/** What an answer means for the batch: a 2xx and any 4xx but 429 are final, after anything else it goes again. */
 export type Answer =
   /** Stored, but for the rejections. Never sent again. */
   | { kind: 'taken'; rejections: MessageRejection[] }

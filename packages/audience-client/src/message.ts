@@ -59,9 +59,9 @@ export interface MessageRejection {
 export const BATCH_MESSAGES_MAX = 100;
 /** Browsers let 64 KiB of keepalive bodies be under way at once; the rest is for whatever else the page sends. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
-/** A larger message is rejected: decided points A, "Body limits". */
+/** The service rejects a larger message. */
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
-/** Older messages are rejected: decided points A, "Time window". */
+/** The service rejects older messages. */
 export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
 /** Characters of eventName and of each id: specification 1, table "Limits". */
 export const ID_CHARACTERS_MAX = 256;

@@ -1,7 +1,7 @@
 import { ID_CHARACTERS_MAX, IDENTITY_TYPES, type Message, type MessageType } from './message.ts';
 import type { AudienceClientOptions } from './options.ts';
 
-/** What a message of this type cannot be without: decided points A, "Required per type". */
+/** What the service requires of a message of this type, besides what every message needs. */
 const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } = {
   track: ['eventName'],
   identify: ['userId'],

@@ -1,7 +1,7 @@
 /** 16,384 buckets, as the identity graph has: a bucket stays a listpack up to some millions of consents. */
 const BUCKET_BITS = 14;
 
-/** Names of what the store reads and writes: design page "Identity", table "Redis layout". */
+/** Names of what the store reads and writes. */
 export function createLayout(namespace: string, topic: string) {
   const nameIn = (family: string, environmentId: string, key: Buffer) =>
     `${namespace}${family}:{${environmentId}}:${key.readUInt16BE(0) >> (16 - BUCKET_BITS)}`;
