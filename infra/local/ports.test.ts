@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Places } from './places.ts';
-import { claimPorts, freePorts, isPortFree, portVariableOf } from './ports.ts';
+import { claimPorts, FIRST_DRAWN_PORT, freePorts, isPortFree, portVariableOf } from './ports.ts';
 import { testPlaces } from './test/places.ts';
 
 const NAMES = ['kafka', 'redis', 'event-writer-admin'];
@@ -61,4 +61,10 @@ test('free ports are different and free', async () => {
 
 test('free ports are none that a stack or an outgoing connection takes before they are listened on', async () => {
   for (const port of await freePorts(20)) expect(port).toBeLessThan(20_000);
+});
+
+test('no free port is one that fetch refuses, listened on or not', async () => {
+  const refusal = (port: number) => fetch(`http://127.0.0.1:${port}`).catch(({ cause }) => cause.message);
+  expect(await refusal(10_080)).toBe('bad port');
+  expect(FIRST_DRAWN_PORT).toBeGreaterThan(10_080);
 });

@@ -24,5 +24,11 @@ export async function until<T>(
     }
     await delay(25);
   } while (performance.now() < end);
-  throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${fault})`}`);
+  throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toWords(fault)})`}`);
+}
+
+/** `fetch` and others put the reason into the cause: without it a refused connection and a bad port read alike. */
+function toWords(fault: unknown): string {
+  const cause = fault instanceof Error ? fault.cause : undefined;
+  return cause === undefined ? String(fault) : `${fault}: ${toWords(cause)}`;
 }

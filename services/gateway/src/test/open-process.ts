@@ -96,7 +96,8 @@ export async function openProcess(
     });
   child.stderr?.pipe(process.stderr, { end: false });
   const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
-  await until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
+  const alive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
+  await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`ended with ${code}: ${output}`)))]);
   await until('it listens', async () => (await fetch(url)).status === 404);
   const post = (key: string, body: unknown) =>
     fetch(url + MESSAGES, {
