@@ -45,6 +45,8 @@ export interface MemoryLog {
   truncate(topic: string, partition: number, end: number): void;
   /** Loses everything before an offset, as retention does. */
   expire(topic: string, partition: number, start: number): void;
+  /** Deletes a topic, and what groups have committed of it, and makes it anew: its offsets begin again. */
+  remake(topic: string): void;
   /** Decides, as an operator does, where a group goes on with a log that was replaced. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
   /** The group's committed offset; 0 when it has committed none. */
@@ -64,6 +66,13 @@ function decide(
   const { offset: committed, metadata } = offsets.get(name) ?? { offset: 0, metadata: '' };
   const answers = { committed, mark: parseRead(committed, metadata).mark };
   decisions.set(name, { from, answers, decidedAtMs: Date.now(), replaced: [] });
+}
+
+/** As brokers do, which delete commits with their topic. */
+function remake(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
+  const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
+  for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
+  log.remake(topic);
 }
 
 export function createMemoryLog({ partitions }: { partitions?: number } = {}): MemoryLog {
@@ -108,6 +117,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     },
     truncate: (topic, partition, end) => log.truncate(topic, partition, end),
     expire: (topic, partition, start) => log.expire(topic, partition, start),
+    remake: (topic) => remake(topic, log, groups),
     decide: ({ groupId, ...at }) => decide(at, offsetsOf(groupId), decisionsOf(groupId)),
     records: (topic) => log.partitionsOf(topic).flat(),
     committed: (topic, partition, groupId) => offsetsOf(groupId).get(`${topic}/${partition}`)?.offset ?? 0,

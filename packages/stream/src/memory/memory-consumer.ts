@@ -3,7 +3,7 @@ import type { Logger } from '@playline/runtime';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../partitions/guarded-partition.ts';
 import { parseRead } from '../partitions/intent.ts';
 import { judgeLog } from '../partitions/log-finding.ts';
-import { Fenced, type LogPartition } from '../partitions/log-partition.ts';
+import { Fenced, LogGone, type LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
 import type { PartitionWorker } from '../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../partitions/stream-metrics.ts';
@@ -29,6 +29,8 @@ interface Place {
   position: number;
   paused: boolean;
   over: boolean;
+  /** The topic that was examined: no other is read. */
+  topicId: number;
 }
 
 export interface MemoryConsumerOptions {
@@ -68,7 +70,7 @@ export class MemoryConsumer implements Consumer {
   }
 
   #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
-    const place: Place = { position: 0, paused: false, over: false };
+    const place: Place = { position: 0, paused: false, over: false, topicId: 0 };
     const examine = () => this.#examine(options, { topic, partition, place });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
@@ -86,6 +88,8 @@ export class MemoryConsumer implements Consumer {
     const name = `${topic}/${partition}`;
     const stands = offsets.get(name);
     const [start, end] = [topics.startOf(topic, partition), topics.partitionsOf(topic)[partition]!.length];
+    const topicId = topics.idOf(topic);
+    place.topicId = topicId;
     const [committed, metadata] = [stands?.offset ?? start, stands?.metadata ?? null];
     const log: LogPartition = {
       ...{ topic, partition, committed, metadata, start },
@@ -94,7 +98,10 @@ export class MemoryConsumer implements Consumer {
         if (place.over) throw new Fenced('closed');
         offsets.set(name, { offset, metadata });
       },
-      batchAt: async (offset) => topics.batchAt(topic, partition, offset),
+      batchAt: async (offset) => {
+        if (topics.idOf(topic) !== topicId) throw new LogGone({ topic, partition });
+        return topics.batchAt(topic, partition, offset);
+      },
       seek: (offset) => {
         place.position = offset;
       },
@@ -130,8 +137,9 @@ export class MemoryConsumer implements Consumer {
   #deliverTo({ topic, partition, guarded, place }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
     if (place.paused || place.over || guarded.isClosed) return false;
-    if (place.position > records.length) guarded.outOfRange();
-    if (place.position >= records.length) return false;
+    const isGone = this.#topics.idOf(topic) !== place.topicId;
+    if (isGone || place.position > records.length) guarded.outOfRange();
+    if (isGone || place.position >= records.length) return false;
     const { worker } = guarded;
     const start = this.#topics.startOf(topic, partition);
     if (place.position < start) {

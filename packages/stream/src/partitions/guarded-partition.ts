@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseRead, toMetadata } from './intent.ts';
 import type { Finding } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
-import { Fenced, type LogPartition } from './log-partition.ts';
+import { Fenced, LogGone, type LogPartition } from './log-partition.ts';
 import { isAnswer, type OffsetDecision } from './offset-decision.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { StandingPartition, toRefusal } from './standing-partition.ts';
@@ -84,7 +84,7 @@ export class GuardedPartition {
     return false;
   }
 
-  /** The broker has nothing at the offset that was asked for. */
+  /** The broker has nothing at the offset that was asked for, or not the topic that was examined. */
   outOfRange(): void {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
@@ -120,9 +120,22 @@ export class GuardedPartition {
     }
     log.resume();
     log.seek(committed);
-    const worker = openWorker(log);
+    const worker = openWorker(this.#watch(log));
     this.#unprovable = finding.kind === 'intact' ? null : worker.lastRead;
     return worker;
+  }
+
+  /** The log as its worker sees it: when the worker finds it gone, it is examined as when a fetch does. */
+  #watch(log: LogPartition): LogPartition {
+    const batchAt = async (offset: number) => {
+      try {
+        return await log.batchAt(offset);
+      } catch (fault) {
+        if (fault instanceof LogGone) this.outOfRange();
+        throw fault;
+      }
+    };
+    return { ...log, batchAt };
   }
 
   /** Keeps the partition from being read while `work` finds out. */
@@ -150,7 +163,10 @@ export class GuardedPartition {
 
   /** Another leader, or another log? The batch that was read last tells. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
-    const found = await this.#log.batchAt(last.base);
+    const found = await this.#log.batchAt(last.base).catch((fault) => {
+      if (fault instanceof LogGone) return null;
+      throw fault;
+    });
     if (this.#over.signal.aborted) return;
     if (found === null || !isSameMark(found, last)) return await this.#reopen();
     this.#provenEpoch = epoch;
@@ -196,6 +212,7 @@ export class GuardedPartition {
         }
       } catch (fault) {
         if (fault instanceof Fenced) return;
+        if (fault instanceof LogGone) return this.outOfRange();
       }
       await delay(DECISION_LOOK_MS, undefined, { signal: standing.signal }).catch(() => {});
     }
