@@ -74,7 +74,7 @@ export interface BlockName {
    */
   readonly triedBefore?: boolean;
   /**
-   * Time of the block's first record. A topic that is made anew has the same offsets again, but not at the same time:
+   * Time of the block's first record, as it was when the block was named. A topic that is made anew has the same offsets again, but not at the same time:
    * with it in the token, a store does not take the new rows for those it has.
    */
   readonly firstTimestampMs?: number;

@@ -75,7 +75,7 @@ function openPartition(options: {
 
 const done = (worker: BlockPartition, offset: number) => until(`offset ${offset}`, () => worker.done === offset);
 const named = (end: number, transformVersion = 1, namedAtMs = Date.now()) =>
-  toMetadata({ ...NO_NOTE, intent: { end, namedAtMs, transformVersion, mark: null } });
+  toMetadata({ ...NO_NOTE, intent: { end, namedAtMs, transformVersion, mark: null, firstTimestampMs: null } });
 
 describe('a block partition', () => {
   const opened: BlockPartition[] = [];
