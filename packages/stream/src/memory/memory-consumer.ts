@@ -5,7 +5,7 @@ import { parseRead } from '../partitions/intent.ts';
 import { judgeLog } from '../partitions/log-finding.ts';
 import { Fenced, LogGone, type LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
-import type { PartitionWorker } from '../partitions/partition-worker.ts';
+import { hindrancesOf, type PartitionWorker } from '../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../partitions/stream-metrics.ts';
 import type { Consumer } from '../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
@@ -38,6 +38,8 @@ export interface MemoryConsumerOptions {
   readonly groupId: string;
   readonly topics: readonly string[];
   readonly committed: CommittedOffsets;
+  /** What commits are refused with; null while they are taken. */
+  commitFault(): Error | null;
   /** What was decided, by `topic/partition`. */
   readonly decisions: ReadonlyMap<string, OffsetDecision>;
   readonly whenExpired: WhenExpired;
@@ -82,7 +84,7 @@ export class MemoryConsumer implements Consumer {
   }
 
   #examine(
-    { committed: offsets, log: topics }: MemoryConsumerOptions,
+    { committed: offsets, log: topics, commitFault }: MemoryConsumerOptions,
     { topic, partition, place }: { topic: string; partition: number; place: Place },
   ): ExaminedPartition {
     const name = `${topic}/${partition}`;
@@ -96,6 +98,8 @@ export class MemoryConsumer implements Consumer {
       commit: async (offset, metadata) => {
         await turn();
         if (place.over) throw new Fenced('closed');
+        const fault = commitFault();
+        if (fault !== null) throw fault;
         offsets.set(name, { offset, metadata });
       },
       batchAt: async (offset) => {
@@ -157,7 +161,11 @@ export class MemoryConsumer implements Consumer {
   }
 
   ready(): boolean {
-    return !this.#closed && this.#assignments.every(({ guarded }) => guarded.worker.healthy);
+    return !this.#closed && this.hindrances().size === 0;
+  }
+
+  hindrances(): ReadonlyMap<string, string> {
+    return hindrancesOf(this.#assignments.map(({ guarded }) => guarded));
   }
 
   lag(): ReadonlyMap<string, number> {

@@ -5,7 +5,7 @@ import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts
 import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
-import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
+import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
@@ -53,7 +53,7 @@ export class RecordPartition implements PartitionWorker {
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
     const { log, handler, metrics, logger } = options;
-    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -89,6 +89,10 @@ export class RecordPartition implements PartitionWorker {
 
   get healthy(): boolean {
     return this.#healthy;
+  }
+
+  get hindrance(): string | null {
+    return this.#tenure.hindrance.sentence;
   }
 
   get #batchRecordsMax(): number {

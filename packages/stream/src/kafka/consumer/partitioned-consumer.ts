@@ -9,7 +9,7 @@ import {
 } from 'kafkajs';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
 import type { LogPartition } from '../../partitions/log-partition.ts';
-import type { PartitionWorker } from '../../partitions/partition-worker.ts';
+import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
 import { toKafkajsSecurity } from '../security.ts';
@@ -87,7 +87,11 @@ export class PartitionedConsumer implements Consumer {
 
   ready(): boolean {
     if (!this.#member || performance.now() - this.#lastHeardAt > this.#options.sessionTimeoutMs) return false;
-    return [...this.#assignments.values()].every(({ guarded }) => guarded.worker.healthy);
+    return this.hindrances().size === 0;
+  }
+
+  hindrances(): ReadonlyMap<string, string> {
+    return hindrancesOf([...this.#assignments.values()].map(({ guarded }) => guarded));
   }
 
   lag(): ReadonlyMap<string, number> {
