@@ -51,7 +51,6 @@ export interface MemoryConsumerOptions {
 /** The only member of its group: every partition of its topics is its own until it closes. */
 export class MemoryConsumer implements Consumer {
   readonly #topics: MemoryTopics;
-  readonly #metrics: StreamMetrics;
   readonly #assignments: Assignment[] = [];
   readonly #unlisten: () => void;
   #scheduled = false;
@@ -59,7 +58,6 @@ export class MemoryConsumer implements Consumer {
 
   constructor(options: MemoryConsumerOptions) {
     this.#topics = options.log;
-    this.#metrics = options.metrics;
     for (const topic of options.topics)
       for (const partition of options.log.partitionsOf(topic).keys()) this.#assign(options, topic, partition);
     const unlisten = options.log.onAppend(() => this.#schedule());
@@ -78,6 +76,7 @@ export class MemoryConsumer implements Consumer {
     const guarded = new GuardedPartition(examine(), {
       ...{ groupId, whenExpired, openWorker, logger, metrics, drainBudgetMs: DRAIN_MS },
       examine: async () => examine(),
+      refresh: async () => {},
       readDecision: async () => options.decisions.get(`${topic}/${partition}`) ?? null,
     });
     this.#assignments.push({ topic, partition, guarded, place });
@@ -107,7 +106,7 @@ export class MemoryConsumer implements Consumer {
         return topics.batchAt(topic, partition, offset);
       },
       seek: (offset) => {
-        place.position = offset;
+        place.position = Math.max(offset, start);
       },
       pause: () => {
         place.paused = true;
@@ -142,15 +141,11 @@ export class MemoryConsumer implements Consumer {
     const records = this.#topics.partitionsOf(topic)[partition]!;
     if (place.paused || place.over || guarded.isClosed) return false;
     const isGone = this.#topics.idOf(topic) !== place.topicId;
-    if (isGone || place.position > records.length) guarded.outOfRange();
-    if (isGone || place.position >= records.length) return false;
+    const isOutside = place.position > records.length || place.position < this.#topics.startOf(topic, partition);
+    if (isGone || isOutside) guarded.outOfRange();
+    if (isGone || isOutside || place.position === records.length) return false;
+    if (!guarded.takesFrom(place.position)) return true;
     const { worker } = guarded;
-    const start = this.#topics.startOf(topic, partition);
-    if (place.position < start) {
-      this.#metrics.skipped(topic, start - place.position);
-      worker.accept([], start);
-      place.position = start;
-    }
     const end = Math.min(records.length, place.position + RECORDS_PER_DELIVERY);
     const taken = records.slice(place.position, end);
     const batches = taken.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);

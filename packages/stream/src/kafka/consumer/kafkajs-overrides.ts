@@ -63,6 +63,8 @@ export interface ConsumerGroup {
 export interface FetchedBatch {
   readonly topic: string;
   readonly partition: number;
+  /** Where it was asked from. */
+  readonly fetchedOffset: string;
   readonly rawMessages: FetchedRecords;
 }
 
