@@ -105,6 +105,7 @@ export class MemoryConsumer implements Consumer {
         if (topics.idOf(topic) !== topicId) throw new LogGone({ topic, partition });
         return topics.batchAt(topic, partition, offset);
       },
+      firstOffset: async () => topics.startOf(topic, partition),
       seek: (offset) => {
         place.position = Math.max(offset, start);
       },

@@ -56,6 +56,7 @@ function openPartition(options: {
     },
     start: 0,
     batchAt: async () => null,
+    firstOffset: async () => 0,
     seek: (offset) => void steps.push(`seek ${offset}`),
     pause: () => void steps.push('pause'),
     resume: () => void steps.push('resume'),

@@ -28,6 +28,7 @@ function openBench() {
       ...{ ...AT, committed: committed.offset, metadata: committed.metadata, start },
       commit: async (offset, metadata) => void Object.assign(committed, { offset, metadata }),
       batchAt: async () => null,
+      firstOffset: async () => 0,
       seek: (offset) => void state.seeks.push(offset),
       pause() {},
       resume() {},

@@ -40,6 +40,8 @@ export interface LogPartition {
    * @throws LogGone when its topic is; any other fault while no broker tells
    */
   batchAt(offset: number): Promise<LogMark | null>;
+  /** The first offset that the log has now. @throws Error while no broker tells */
+  firstOffset(): Promise<number>;
   /** Reads on from this offset, or from the first that the log still has. */
   seek(offset: number): void;
   /** Stops and goes on fetching this partition; the others are not touched. */

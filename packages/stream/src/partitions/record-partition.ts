@@ -22,7 +22,8 @@ async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> 
   if (mark.base < log.start) return null;
   try {
     const found = await log.batchAt(mark.base);
-    if (found === null) return false;
+    // Retention goes on behind an assignment: what it took meanwhile was not lost.
+    if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
     return found.base > mark.base ? null : isSameMark(found, mark);
   } catch (cause) {
     throw new RetryableFault('the log was not asked for a batch that was read', { cause });

@@ -16,6 +16,7 @@ function openTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoch:
       if (fault !== undefined) throw typeof fault === 'function' ? fault() : fault;
     },
     batchAt: async () => null,
+    firstOffset: async () => 0,
     ...{ seek: () => {}, pause: () => {}, resume: () => {} },
   };
   const tenure = createTenure({ log, epoch, logger: undefined, metrics: createStreamMetrics(undefined) });

@@ -42,6 +42,11 @@ function createLogPartition(
       }
     },
     batchAt: (offset) => view.batchAt({ topic, partition, offset, topicId }),
+    async firstOffset() {
+      const found = (await view.offsets({ topic, partitions: [partition], first: true })).get(partition);
+      if (found === undefined) throw new Error(`no broker tells where ${topic}/${partition} begins`);
+      return found;
+    },
     seek(offset) {
       const from = Math.max(offset, start);
       offsets.resolveOffset({ topic, partition, offset: String(from - 1) });
