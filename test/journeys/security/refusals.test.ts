@@ -247,7 +247,7 @@ describe('a wrong password', () => {
 
   it('of ClickHouse is told of in one sentence, and forgotten once it is put right', async () => {
     const wrong = `wrong-${randomUUID()}`;
-    const users = join(folder, 'data', 'clickhouse', 'etc', 'users.d', 'tenant.xml');
+    const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
     const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
     await expectRefusal({
       store: 'ClickHouse',
