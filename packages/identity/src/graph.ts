@@ -105,6 +105,8 @@ export interface IdentityGraph {
   digest(environmentId: string): Promise<string>;
 
   ready(): Promise<boolean>;
+  /** Whether the store takes writes: false also while it does not answer. Never throws, and tells within a second. */
+  takesWrites(): Promise<boolean>;
   close(): Promise<void>;
 }
 
