@@ -54,9 +54,9 @@ describe('context', () => {
     expectAccepted(await client.send(withContext({ [field]: '' }), withContext({ [field]: null })), 2);
   });
 
-  it('a lone surrogate: INVALID_FORMAT', async () => {
+  it('a lone surrogate is accepted', async () => {
     const body = JSON.stringify({ messages: [withContext({ pageTitle: 'LONE' })] }).replace('LONE', '\\udc00');
-    expectRejected(await client.post(body), 'INVALID_FORMAT context.pageTitle');
+    expectAccepted(await client.post(body), 1);
   });
 
   it('screenDensity is a number', async () => {

@@ -70,6 +70,34 @@ describe('a blank optional id', () => {
   });
 });
 
+/** A track with texts in their places that no object of JavaScript gives as it stands. */
+async function keepAs(fields: Record<string, unknown>, texts: Record<string, string>) {
+  const sent = track(fields);
+  let body = JSON.stringify({ messages: [sent] });
+  for (const [place, text] of Object.entries(texts)) body = body.replace(place, text);
+  expectAccepted(await client.post(body), 1);
+  const [kept] = await messagesOnLog(client.topicPrefix, [sent.messageId]);
+  return kept?.record;
+}
+
+describe('what is stored of text and free-form objects', () => {
+  it('a lone surrogate as U+FFFD, in text and in free-form objects', async () => {
+    const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
+    const kept = await keepAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
+    expect(kept).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
+    expect(kept?.traits).toBe('{"a":"\\ud83c\\udf00"}');
+  });
+
+  it('an integer beyond 64 bits and a number beyond a double as strings of the same characters', async () => {
+    const fields = { properties: { a: 'BIG' }, traits: { a: 'HUGE' } };
+    const kept = await keepAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
+    expect(kept).toMatchObject({
+      properties: '{"a":"20000000000000000000"}',
+      traits: '{"a":["-1e400",18446744073709551615]}',
+    });
+  });
+});
+
 describe('test: true', () => {
   it.each(['track', 'page', 'screen', 'identify', 'alias'])('of a %s goes unchanged to its record', async (type) => {
     const flags = [true, false, undefined];

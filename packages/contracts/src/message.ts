@@ -53,25 +53,39 @@ const notBlank: TextRule = {
   ends: true,
 };
 
-/** A string of the contract: well-formed Unicode of at most `max` code points. */
+/**
+ * A string of the contract: at most `max` code points. Half a surrogate pair counts as one and is stored as U+FFFD:
+ * clients cut strings at a number of UTF-16 units, and would lose the message for it.
+ */
 const text = (max: number) =>
   z
     .string()
-    .superRefine(keepAll(wellFormed, atMost(max)))
+    .superRefine(keepAll(atMost(max)))
     .meta({ maxLength: max });
 const requiredText = (max: number) =>
   z
     .string()
-    .superRefine(keepAll(wellFormed, atMost(max), notBlank))
+    .superRefine(keepAll(atMost(max), notBlank))
     .meta({ maxLength: max });
 
 /** `null` in an optional field is absent: decided points A. */
-const id = () => text(ID_CODE_POINTS_MAX).nullish();
+const name = () => text(ID_CODE_POINTS_MAX).nullish();
+/** Well-formed Unicode: two ids that differ only in half a character must not become one person. */
+const personId = () =>
+  z
+    .string()
+    .superRefine(keepAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
+    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode: no half of a surrogate pair.' })
+    .nullish();
+/** Ids that link events to a person. */
+export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
 const isFreeForm = (value: unknown): value is FreeForm =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+const FREE_FORM_WORDS =
+  'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
 /**
  * Any JSON object, kept as it is: a record or a loose object would copy it key by key, half a second for 100,000 keys,
  * and lose a key `__proto__`. A custom type would do too, but has no JSON schema.
@@ -79,7 +93,7 @@ const isFreeForm = (value: unknown): value is FreeForm =>
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
     .refine(isFreeForm, rule('INVALID_FORMAT', 'is not an object'))
-    .meta({ type: 'object' })
+    .meta({ type: 'object', description: FREE_FORM_WORDS })
     .nullish();
 
 /** RFC 9562 text, any version, any case: decided points A, "messageId". */
@@ -115,18 +129,18 @@ const messageShape = z.object({
   type: z.enum(MESSAGE_TYPES),
   messageId: z.string().superRefine(keepAll(notBlank, uuid)).meta({ format: 'uuid' }),
   eventTimestamp: z.string().superRefine(keepAll(notBlank, timestamp)).meta({ format: 'date-time' }),
-  anonymousId: id(),
-  deviceId: id(),
-  sessionId: id(),
+  anonymousId: personId(),
+  deviceId: name(),
+  sessionId: name(),
   context: eventContextSchema.nullish(),
-  eventName: id(),
+  eventName: name(),
   properties: freeForm(),
-  userId: id(),
+  userId: personId(),
   identityType: identityType(),
   traits: freeForm(),
-  fromId: id(),
+  fromId: personId(),
   fromType: identityType(),
-  toId: id(),
+  toId: personId(),
   toType: identityType(),
   surface: z.enum(SURFACES).nullish(),
   consentLevel: z.enum(CONSENT_STATUSES).nullish(),
