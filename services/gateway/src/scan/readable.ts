@@ -7,11 +7,15 @@ const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
 /** Below ten to this power every number is one that a double holds; from the next on none is. */
 const DOUBLE_POWER_MAX = 308;
-/** More digits than any exponent that matters; what is longer is asked of `Number`. */
-const EXPONENT_DIGITS_MAX = 6;
+/** The first digits of the largest double: with less a number of that power is below it, with more beyond. */
+const DOUBLE_MAX = Buffer.from('1797693134862315');
+/** Beyond the digits that a message can hold: no mantissa makes up for such an exponent. */
+const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
 const POINT = 0x2e;
 const PLUS = 0x2b;
+/** A loop copies fewer bytes than this sooner than a call does. */
+const LOOP_BYTES_MAX = 64;
 /** Bytes of `\uXXXX`. */
 const ESCAPE_BYTES = 6;
 
@@ -89,7 +93,7 @@ class Rewriter {
       else if (isPair(bytes, i)) i += 2 * ESCAPE_BYTES;
       else {
         this.#copy(i);
-        this.#to += REPLACEMENT.copy(bytes, this.#to);
+        for (const byte of REPLACEMENT) bytes[this.#to++] = byte;
         i += ESCAPE_BYTES;
         this.#from = i;
       }
@@ -110,9 +114,12 @@ class Rewriter {
   }
 
   #copy(end: number): void {
-    this.#bytes.copyWithin(this.#to, this.#from, end);
-    this.#to += end - this.#from;
-    this.#from = end;
+    const bytes = this.#bytes;
+    if (end - this.#from > LOOP_BYTES_MAX) {
+      bytes.copyWithin(this.#to, this.#from, end);
+      this.#to += end - this.#from;
+      this.#from = end;
+    } else while (this.#from < end) bytes[this.#to++] = bytes[this.#from++]!;
   }
 }
 
@@ -131,27 +138,49 @@ function isPair(bytes: Uint8Array, at: number): boolean {
   return isSurrogate(bytes, next) && HEX_VALUES[bytes[next + 3]!]! >= 0xc;
 }
 
-/** True for a number of JSON that ClickHouse can hold. */
+/** True for a number of JSON that ClickHouse can hold. Digit by digit: a text of each would cost as much as ten scans. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
-  const first = isNegative ? start + 1 : start;
+  let first = isNegative ? start + 1 : start;
+  while (bytes[first] === DIGIT_0) first++;
   let i = first;
   while (isDigit(bytes[i]!)) i++;
   const digits = i - first;
   if (i === end) {
     const limit = isNegative ? INTEGER_MIN : INTEGER_MAX;
-    return digits < limit.length || (digits === limit.length && bytes.compare(limit, 0, limit.length, first, end) <= 0);
+    return digits < limit.length || (digits === limit.length && compareDigits(bytes, first, limit) <= 0);
   }
-  if (bytes[i] === POINT)
-    do i++;
-    while (isDigit(bytes[i]!));
-  if (end - i > EXPONENT_DIGITS_MAX) return isDouble(bytes, start, end);
-  const exponent = i === end ? 0 : Number(bytes.toString('latin1', i + 1, end));
-  if (digits + exponent <= DOUBLE_POWER_MAX) return true;
-  if (bytes[first] !== DIGIT_0 && digits + exponent > DOUBLE_POWER_MAX + 1) return false;
-  return isDouble(bytes, start, end);
+  let power = digits;
+  if (bytes[i] === POINT) {
+    i++;
+    if (digits === 0) {
+      first = i;
+      while (bytes[first] === DIGIT_0) first++;
+      power = i - first;
+    }
+    while (isDigit(bytes[i]!)) i++;
+  }
+  if (!isDigit(bytes[first]!)) return true;
+  if (i < end) power += exponentOf(bytes, i + 1, end);
+  if (power !== DOUBLE_POWER_MAX + 1) return power <= DOUBLE_POWER_MAX;
+  const side = compareDigits(bytes, first, DOUBLE_MAX);
+  return side === 0 ? Number.isFinite(Number(bytes.toString('latin1', start, end))) : side < 0;
 }
 
-function isDouble(bytes: Buffer, start: number, end: number): boolean {
-  return Number.isFinite(Number(bytes.toString('latin1', start, end)));
+function exponentOf(bytes: Uint8Array, start: number, end: number): number {
+  let exponent = 0;
+  for (let i = start; i < end && exponent < EXPONENT_MAX; i++)
+    if (isDigit(bytes[i]!)) exponent = exponent * 10 + bytes[i]! - DIGIT_0;
+  return bytes[start] === MINUS ? -exponent : exponent;
+}
+
+/** Compares as many digits as the limit has, a point passed over, with it. */
+function compareDigits(bytes: Uint8Array, start: number, limit: Uint8Array): number {
+  let i = start;
+  for (const digit of limit) {
+    if (bytes[i] === POINT) i++;
+    const own = isDigit(bytes[i]!) ? bytes[i++]! : DIGIT_0;
+    if (own !== digit) return own - digit;
+  }
+  return 0;
 }

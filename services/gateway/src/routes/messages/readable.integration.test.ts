@@ -21,10 +21,13 @@ const FOUND = '"here"\there';
 const withProbe = (members: string) => `{"probe":"here"${members === '' ? '' : `,${members}`}}`;
 
 /** The batch as text, since no object of JavaScript holds such numbers. */
-const bodyOf = (texts: readonly string[]) =>
-  `{"messages":[${texts
-    .map((text) => JSON.stringify(message()).replace(/}$/, `,"properties":${text},"traits":${text}}`))
-    .join()}]}`;
+const bodyOf = (texts: readonly string[]) => {
+  const messages = texts.map((text) => {
+    const head = JSON.stringify(message()).slice(0, -1);
+    return `${head},"properties":${text},"traits":${text}}`;
+  });
+  return `{"messages":[${messages.join()}]}`;
+};
 
 const digits = (max: number) => fc.bigInt({ min: 0n, max: 10n ** BigInt(max) }).map(String);
 const sign = fc.constantFrom('', '-');
@@ -64,7 +67,7 @@ it('stores nothing in properties and traits that ClickHouse cannot read', async 
       expect(stored).toHaveLength(2 * texts.length);
       expect(await readWithClickHouse(stored)).toEqual(stored.map(() => FOUND));
     }),
-    { numRuns: 40 },
+    { numRuns: 20 },
   );
 });
 

@@ -1,0 +1,75 @@
+import { FIELD, textOf } from '@playline/events';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createScanner } from './batch.ts';
+import { toReadableJson } from './document.ts';
+import { judgeScanned } from './judge.ts';
+
+const NOW = Date.parse('2026-11-22T05:00:00Z');
+const scanner = createScanner();
+
+/** Properties of a message as they are stored. */
+function storedOf(properties: string): string {
+  const head = '"type":"page","messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"';
+  const body = `{"messages":[{${head},"eventTimestamp":"2026-11-22T05:00:00Z","properties":${properties}}]}`;
+  expect(scanner.scan(Buffer.from(body), { fromMs: NOW, toMs: NOW })).toBe(1);
+  expect(judgeScanned(scanner.state).rejected).toEqual([]);
+  return textOf(scanner.state.batch, 0, FIELD.properties);
+}
+
+const digits = (maxLength: number) => fc.stringMatching(/^\d*$/, { maxLength });
+const integer = fc.oneof(
+  fc.constant('0'),
+  fc.tuple(fc.integer({ min: 1, max: 9 }), fc.oneof(digits(3), digits(22), digits(320))).map((parts) => parts.join('')),
+  fc.constantFrom('18446744073709551615', '18446744073709551616', '9223372036854775808', '9223372036854775809'),
+);
+const fraction = fc.tuple(
+  fc.constantFrom('.', '.000', '.7976931348623157', '.7976931348623158'),
+  digits(20),
+  fc.nat(9),
+);
+const exponent = fc.tuple(
+  fc.constantFrom('e', 'E+', 'e-', 'e00'),
+  fc.oneof(fc.integer({ min: 280, max: 330 }), fc.nat()),
+);
+const number = fc
+  .tuple(
+    fc.constantFrom('', '-'),
+    integer,
+    fc.option(
+      fraction.map((parts) => parts.join('')),
+      { nil: '' },
+    ),
+    fc.option(
+      exponent.map((parts) => parts.join('')),
+      { nil: '' },
+    ),
+  )
+  .map((parts) => parts.join(''));
+const escapes = fc
+  .array(
+    fc.constantFrom(
+      '\\ud83c',
+      '\\uDF00',
+      '\\udbff',
+      '\\udc00',
+      '\\ud7ff',
+      '\\ue000',
+      '\\\\',
+      '\\"',
+      'u',
+      'd800',
+      '1e999',
+    ),
+  )
+  .map((parts) => `"${parts.join('')}"`);
+
+it('stores of every number and every escape what a reading of the text by regular expressions would', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(number, escapes), { maxLength: 20 }), (values) => {
+      const text = `{"a" : [${values.join(' , ')}]}`;
+      expect(storedOf(text)).toBe(toReadableJson(text));
+    }),
+    { numRuns: 2000 },
+  );
+});
