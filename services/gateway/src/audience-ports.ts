@@ -1,4 +1,4 @@
-import { createKeyVerifier, type KeyStore, type KeyVerifier } from '@playline/access-keys';
+import { createKeyVerifier, type KeyVerifier, type KeyVerifierOptions } from '@playline/access-keys';
 import type { ConsentStore } from '@playline/consent';
 import { consentCodec, erasureRequestCodec, TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
@@ -13,7 +13,7 @@ import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 export interface AudiencePorts {
   consents: Pick<ConsentStore, 'apply' | 'read'>;
   holds: Pick<ErasureHolds, 'place' | 'confirm' | 'release'>;
-  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch'>;
+  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch' | 'ready' | 'takesWrites'>;
   /** Verifies secret keys. */
   verifySecret: KeyVerifier;
   /** Ids of the schemas of consents and erasures; null while the registry has not told them. */
@@ -34,11 +34,11 @@ export interface OpenAudiencePortsParts {
   open: {
     openRedisConsentStore: OpenStore<ConsentStore, { topic: string }>;
     openRedisErasureHolds: OpenStore<ErasureHolds>;
-    openRedisIdentityGraph: OpenStore<IdentityGraph>;
+    openRedisIdentityGraph: OpenStore<IdentityGraph, { onUnusable: (fault: Error) => void }>;
   };
   redis: RedisAddress;
   /** Records of the secret keys. */
-  store: Pick<KeyStore, 'find'>;
+  store: KeyVerifierOptions['store'];
   /** What keeps the consents level with their log. */
   level: LevelParts;
   config: Pick<Config, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
@@ -59,7 +59,7 @@ export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<
   const [store, holds, identities] = await Promise.all([
     parts.open.openRedisConsentStore({ ...at, topic: config.TOPIC_PREFIX + TOPICS.consents.name }),
     parts.open.openRedisErasureHolds(at),
-    parts.open.openRedisIdentityGraph(at),
+    parts.open.openRedisIdentityGraph({ ...at, onUnusable: parts.redis.onFault }),
   ]);
   const consents = openLevelConsents(store, parts.level);
   const written = {

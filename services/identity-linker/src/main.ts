@@ -23,6 +23,7 @@ await runService(logger, async (use) => {
     openRedisIdentityGraph({
       ...toRedis(config),
       linkTopic,
+      onUnusable: faults.of('Redis'),
       limits: { ...DEFAULT_LIMITS, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
         logger.warn({ error }, 'the identity graph does not answer');

@@ -19,7 +19,7 @@ import {
   type StreamRecord,
   toDeadLetter,
 } from '@playline/stream';
-import { createLinkerMetrics } from './linker-metrics.ts';
+import { createLinkerMetrics, watchRedis } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
 import { createDecodeFact } from './steps/decode-fact.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
@@ -172,6 +172,7 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   let closed = false;
   let reopening: Promise<void> | null = null;
   const handler = createBatchHandler(parts);
+  watchRedis(parts.metrics, parts.graph);
   const rewinds = parts.metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
   const reopen = async () => {
     rewinds.inc();
