@@ -59,11 +59,11 @@ function httpHandlers(): string {
   </http_handlers>`;
 }
 
-function configuration(folder: string): string {
+function configuration(etc: string): string {
   const systemTable = (name: string) =>
     `<${name}><database>system</database><table>${name}</table><flush_interval_milliseconds>1000</flush_interval_milliseconds></${name}>`;
   return `<clickhouse>
-  <users_config>${xml(join(folder, 'etc', 'users.xml'))}</users_config>
+  <users_config>${xml(join(etc, 'users.xml'))}</users_config>
   <!-- clickhouse-local reads the level from here; without a <logger> it writes to the process's own log. -->
   <log-level>error</log-level>
   <max_server_memory_usage>${MEMORY_MAX_BYTES}</max_server_memory_usage>
@@ -98,9 +98,9 @@ const SESSION_ACCOUNT = `<clickhouse>
 /** ClickHouse on loopback: the engine of the npm package with its real HTTP listener, and production's accounts. */
 export function clickhouseSpec(places: Places, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(places.state, 'data', 'clickhouse');
-  const etc = join(folder, 'etc');
+  const etc = join(places.state, 'etc', 'clickhouse');
   mkdirSync(join(etc, 'users.d'), { recursive: true });
-  writePrivateFile(join(etc, 'config.xml'), configuration(folder));
+  writePrivateFile(join(etc, 'config.xml'), configuration(etc));
   copyFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), join(etc, 'users.xml'));
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');

@@ -30,6 +30,12 @@ const COMMANDS = {
     destroys: 'This removes all events, identities, keys and secrets of the stack in this checkout.',
   },
   doctor: { does: 'says what of the machine keeps the stack from running, and how to mend it', options: NOTHING },
+  status: {
+    does: 'asks each process whether it serves: state, age, restarts, lag, why not, last error',
+    usage: '[--json]',
+    more: '  --json   one line for scripts\n\nExit code 1 when one does not serve, 3 when no stack runs.',
+    options: { json: { type: 'boolean' } },
+  },
   logs: {
     does: 'shows the last lines of each process; at a terminal also what follows',
     usage: '[name …]',

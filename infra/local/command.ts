@@ -15,10 +15,20 @@ export function withoutAddresses(text: string): string {
   return text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 }
 
+/** A program ended with something else than 0; null when a signal ended it. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly exitCode: number | null;
+  constructor(message: string, exitCode: number | null) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
 /**
  * Runs a program to its end, its output in a log.
  * @returns what it wrote to standard output
- * @throws Error with the last lines of its output when it does not end with 0
+ * @throws CommandError with the last lines of its output when it does not end with 0
  */
 export function runCommand(program: string, args: readonly string[], options: CommandOptions): Promise<string> {
   const log = openLog(options.logFile);
@@ -38,7 +48,8 @@ export function runCommand(program: string, args: readonly string[], options: Co
       if (code === 0) return done(text);
       const lines = [text.trimEnd().split('\n').slice(-15).join('\n'), tailOf(options.logFile, logStart)];
       const shown = withoutAddresses(lines.filter((part) => part !== '').join('\n'));
-      fail(new Error(`${program} ended with ${signal ?? `exit code ${code}`}:\n${shown.replace(/^/gm, '    ')}`));
+      const how = signal ?? `exit code ${code}`;
+      fail(new CommandError(`${program} ended with ${how}:\n${shown.replace(/^/gm, '    ')}`, code));
     });
   });
 }

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
-import { runCommand } from './command.ts';
+import { Redis } from 'ioredis';
+import { CommandError, runCommand } from './command.ts';
+import { EXIT } from './command-table.mjs';
 import { logFileOf, type Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import type { KeyPair } from './stack-file.ts';
@@ -18,7 +20,7 @@ async function runMain(
   try {
     return await runCommand(process.execPath, [join(places.checkout, main), ...args], options);
   } catch (error) {
-    throw new Error(`${[main, ...args].join(' ')} failed: ${(error as Error).message}`);
+    throw new Error(`${[main, ...args].join(' ')} failed: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -34,6 +36,8 @@ export async function deployClickHouse(places: Places, env: Env): Promise<void> 
 
 const ENVIRONMENTS = ['production', 'development'] as const;
 const KINDS = ['publishable', 'secret'] as const;
+/** As gateway and operator have it where nobody sets ACCESS_KEY_PREFIX. */
+const DEFAULT_KEY_PREFIX = 'svcapik';
 const NO_KEYS: KeyPair = { publishable: '', secret: '' };
 export type DemoKeys = Record<(typeof ENVIRONMENTS)[number], KeyPair>;
 
@@ -54,24 +58,76 @@ export function readDemoKeys(places: Places): DemoKeys | null {
   return readJsonFile(demoKeysPath(places)) as DemoKeys | null;
 }
 
+/** Which topics the data is about: the keys of one log are nobody's in another. */
+const topicsPath = (places: Places) => join(places.state, 'topics.json');
+
+/** @throws Error when the data of this stack belongs to topics of another TOPIC_PREFIX */
+export function assertSameTopics(places: Places, env: Env): void {
+  const made = readJsonFile(topicsPath(places)) as { prefix: string } | null;
+  const prefix = env.TOPIC_PREFIX ?? '';
+  if (readDemoKeys(places) === null || (made?.prefix ?? '') === prefix) return;
+  throw new Error(
+    `the data of this stack was made with TOPIC_PREFIX '${made?.prefix ?? ''}', and now it is '${prefix}': set it back, or begin anew with \`npm run reset\``,
+  );
+}
+
+/** Whether a kept key is of no use: it was revoked, or is of another prefix than keys have now. */
+function isSpent(key: string, prefix: string): boolean {
+  return !['', '_test'].some((mark) => new RegExp(`^[ps]k_${prefix}${mark}-`).test(key));
+}
+
 /**
- * The demo project's four keys: made once, kept in `keys.json` (mode 0600) beside the data that knows them. A key that
- * was revoked since is made anew, for what tries the stack out needs all four. Needs Redis, and the topics.
+ * The demo project's four keys: made once, kept in `keys.json` (mode 0600) beside the data that knows them. One that was
+ * revoked since, or that the present settings do not know, is made anew, for what tries the stack out needs all four.
+ * Needs Redis, and the topics.
  */
 export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> {
+  const settings: Env = { ...process.env, ...env };
   const kept = readDemoKeys(places);
   const keys: DemoKeys = kept ?? { production: { ...NO_KEYS }, development: { ...NO_KEYS } };
   const pairs = ENVIRONMENTS.flatMap((environment) => KINDS.map((kind) => ({ environment, kind })));
-  const wanted = pairs.filter(({ environment, kind }) => keys[environment][kind] === '');
+  const prefix = settings.ACCESS_KEY_PREFIX ?? DEFAULT_KEY_PREFIX;
+  const wanted = pairs.filter(({ environment, kind }) => isSpent(keys[environment][kind], prefix));
   if (wanted.length === 0) return keys;
   const minted = wanted.map(async ({ environment, kind }) => {
     keys[environment][kind] = await mintKey(places, { environment, kind, env });
   });
-  // Once, with the first keys: an identity graph that is empty later has been lost, and must be rebuilt, not declared new.
-  // The log tells whether it is new; the tables, which hold nothing else, may not be there yet.
-  const asked = { ...env, CLICKHOUSE_URL: undefined };
-  const identity = { main: 'services/operator/src/main.ts', args: ['identity', 'init'], env: asked, log: 'operator' };
-  await Promise.all([...minted, ...(kept === null ? [runMain(places, identity)] : [])]);
+  await Promise.all(minted);
+  writePrivateFile(topicsPath(places), `${JSON.stringify({ prefix: settings.TOPIC_PREFIX ?? '' })}\n`);
   writePrivateFile(demoKeysPath(places), `${JSON.stringify(keys, null, 2)}\n`);
   return keys;
+}
+
+/** Nothing is applied, and no consent is read, without it: infra/redis/README.md. */
+const EPOCH = 'identity:epoch';
+
+async function hasEpoch(url: string): Promise<boolean> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 });
+  client.on('error', () => {}); // the command's own failure says it
+  try {
+    await client.connect();
+    return (await client.exists(EPOCH)) === 1;
+  } finally {
+    client.disconnect();
+  }
+}
+
+/**
+ * Sees to it that the identity graph has begun, where none ever did. Needs Redis, the topics and the tables.
+ * @returns 'lost' when log or tables hold what this Redis no longer does: it must be rebuilt, not declared new
+ */
+export async function openIdentities(
+  places: Places,
+  { env, redis }: { env: Env; redis: { url: string } },
+): Promise<'there' | 'lost'> {
+  if (await hasEpoch(redis.url)) return 'there';
+  const init = { main: 'services/operator/src/main.ts', args: ['identity', 'init'], env, log: 'operator' };
+  try {
+    await runMain(places, init);
+    return 'there';
+  } catch (error) {
+    const { cause } = error as Error;
+    if (cause instanceof CommandError && cause.exitCode === EXIT.failed) return 'lost';
+    throw error;
+  }
 }

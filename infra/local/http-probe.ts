@@ -5,5 +5,36 @@ const ANSWER_MS = 2000;
 export async function answersOk(url: string): Promise<boolean> {
   const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) });
   await response.body?.cancel();
-  return response.ok;
+  if (!response.ok) throw new Error(`it answers with status ${response.status}`);
+  return true;
+}
+
+/** What a service says at `/readyz`. */
+interface Readiness {
+  notReady?: string[];
+  degraded?: string[];
+  reasons?: Record<string, string>;
+}
+
+async function askReadiness(admin: string): Promise<{ isReady: boolean; readiness: Readiness }> {
+  const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) };
+  const response = await fetch(`${admin}/readyz`, options);
+  return { isReady: response.ok, readiness: (await response.json()) as Readiness };
+}
+
+const toSentence = (names: readonly string[] = [], { reasons = {} }: Readiness) =>
+  [names.join(', '), ...Object.values(reasons)].join('; ');
+
+/** @throws Error naming what a service misses, and why */
+export async function assertReady(admin: string): Promise<boolean> {
+  const { isReady, readiness } = await askReadiness(admin);
+  if (isReady) return true;
+  throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
+}
+
+/** What a service that is ready cannot do, and why; null when it can do all. @throws Error as `assertReady` does */
+export async function askDegraded(admin: string): Promise<string | null> {
+  const { isReady, readiness } = await askReadiness(admin);
+  if (!isReady) throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
+  return readiness.degraded === undefined ? null : toSentence(readiness.degraded, readiness);
 }

@@ -9,5 +9,6 @@ export { claimPorts, freePorts } from './ports.ts';
 export { proveRoundTrip } from './proof.ts';
 export { createStackFetch, securitySettings } from './security.ts';
 export { nodeOptionsOf, SERVICES, type ServiceEntry, type ServiceName } from './services.ts';
-export { type Stack, type StackOptions, startStack } from './stack.ts';
+export { startStack } from './stack.ts';
 export { type KeyPair, readStackFile, type StackFile } from './stack-file.ts';
+export type { Stack, StackOptions } from './stack-options.ts';

@@ -244,9 +244,10 @@ export async function kafkaSpec(
     cpSync(await formattedFolder(places, java, classPath), dataFolder, { recursive: true });
     if (member.id > 1) claimFolder(dataFolder, member);
   }
-  const settings = join(folder, 'server.properties');
+  const etc = join(places.state, 'etc');
+  const settings = join(etc, `${name}.properties`);
   const names = [SECURED_LISTENER, ...(ports.front ? ['FRONT'] : [])];
-  const secured = security === null ? {} : securedListenerSettings(names, { folder, security });
+  const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
   // Brokers that end together would write the archive over each other.
   const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.of === 1 });

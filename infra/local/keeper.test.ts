@@ -1,8 +1,17 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '@playline/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Death, type Keeper, keepRunning, type ProcessSpec, restartDelayMs } from './keeper.ts';
+import type { Condition } from './condition.ts';
+import {
+  type Death,
+  type Keeper,
+  keepRunning,
+  NotReadyError,
+  type ProcessSpec,
+  restartDelayMs,
+  type Silence,
+} from './keeper.ts';
 import { logFileOf } from './places.ts';
 import { markOf } from './process-mark.ts';
 import { testPlaces } from './test/places.ts';
@@ -13,6 +22,8 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}) {
   const pids: (number | null)[] = [];
   const deaths: Death[] = [];
   const recoveries: string[] = [];
+  const silences: Silence[] = [];
+  const conditions: Condition[] = [];
   const spec: ProcessSpec = {
     name: 'tiny',
     program: process.execPath,
@@ -30,9 +41,11 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}) {
     onPid: (_, pid) => pids.push(pid),
     onDeath: (death) => deaths.push(death),
     onRecovery: (name) => recoveries.push(name),
+    onSilence: (silence) => silences.push(silence),
+    onCondition: (condition) => conditions.push(condition),
   });
   onTestFinished(() => keeper.stop());
-  return { keeper, pids, deaths, recoveries };
+  return { keeper, pids, deaths, recoveries, silences, conditions };
 }
 
 const FOREVER = 'setInterval(() => {}, 1000)';
@@ -165,4 +178,54 @@ test('a log that grew too large is set aside when its process starts', async () 
   const { keeper } = keep(FOREVER, { logFile });
   await keeper.whenReady();
   expect(existsSync(`${logFile}.1`)).toBe(true);
+});
+
+test('a process that lives and does not serve is told of once, with the reason, left alone, and told of again once it serves', async () => {
+  let reason: string | null = null;
+  const isReady = async () => {
+    if (reason !== null) throw new Error(reason);
+    return true;
+  };
+  const { keeper, pids, deaths, recoveries, silences, conditions } = keep(FOREVER, {
+    isReady,
+    watch: { silenceMaxMs: 50, calmPollMs: 10 },
+  });
+  await keeper.whenReady();
+  reason = 'not ready: broker';
+  await until('it is told of', () => silences.length === 1);
+  expect(silences).toEqual([{ name: 'tiny', pid: pids[0], reason }]);
+  expect(conditions.at(-1)).toMatchObject({ state: 'not serving', reason, lastError: { what: reason } });
+  reason = 'not ready: broker, schemas';
+  await until('the new reason is known', () => conditions.at(-1)?.reason === reason);
+  reason = null;
+  await until('it is ready again', () => recoveries.length === 1);
+  expect(silences).toHaveLength(1);
+  expect(deaths).toEqual([]);
+  expect(pids).toHaveLength(1);
+  expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0 });
+});
+
+test('a process that was not ready in time is watched on: it is told of when it serves, and started again when it ends', async () => {
+  let isReady = false;
+  const { keeper, pids, recoveries, conditions } = keep(FOREVER, { isReady: async () => isReady, readyDeadlineMs: 50 });
+  await expect(keeper.whenReady()).rejects.toThrow(NotReadyError);
+  expect(conditions.at(-1)?.state).toBe('not serving');
+  isReady = true;
+  await until('it is ready', () => recoveries.length === 1);
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  await until('it is ready again', () => recoveries.length === 2);
+  expect(conditions.at(-1)).toMatchObject({
+    state: 'serving',
+    restarts: 1,
+    lastError: { what: expect.stringContaining('signal SIGKILL') },
+  });
+});
+
+test('a folder that was emptied under a process does not keep it from being started again', async () => {
+  const folder = join(testPlaces().state, 'data');
+  const { keeper, pids, recoveries } = keep(FOREVER, { folder });
+  await keeper.whenReady();
+  rmSync(folder, { recursive: true });
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  await until('it is ready again', () => recoveries.length === 1);
 });

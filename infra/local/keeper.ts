@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, fstatSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+import { closeSync, fstatSync, mkdirSync } from 'node:fs';
+import type { Condition } from './condition.ts';
 import { openLog, tailOf } from './logs.ts';
+import { watchReadiness } from './readiness-watch.ts';
 
 /** How one process of the stack is started, known to serve, and stopped. */
 export interface ProcessSpec {
@@ -9,12 +10,15 @@ export interface ProcessSpec {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Record<string, string | undefined>;
+  /** Made when it is absent: who empties the data must not keep a process from starting. */
   readonly folder: string;
   /** Standard output and errors, appended. */
   readonly logFile: string;
-  /** True once it does its work, not merely lives. A throw counts as false. */
+  /** True while it does its work, not merely lives. A throw counts as false, and its message says why. */
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
+  /** For tests; a minute, and looked at every five seconds, unless they say otherwise. */
+  readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
   /** 'end-of-input' for the one process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
   /** SIGKILL after this. */
@@ -36,14 +40,38 @@ export interface KeeperEvents {
   /** A new process id, or null while there is no process. Called before anything else can happen to the process. */
   onPid(name: string, pid: number | null): void;
   onDeath(death: Death): void;
-  /** Ready again after a death. */
+  /** Ready again after a death, after a silence that was told, or for the first time after its deadline. */
   onRecovery(name: string): void;
+  /** It lives and has not served for a minute: told once, until it serves again. */
+  onSilence?(silence: Silence): void;
+  /** What is known of the process has changed. */
+  onCondition?(condition: Condition): void;
+}
+
+export interface Silence {
+  name: string;
+  pid: number;
+  reason: string;
+}
+
+/** It lives, and was not ready within its deadline. */
+export class NotReadyError extends Error {
+  override readonly name = 'NotReadyError';
+  /** Why, as its probe said last. */
+  readonly reason: string;
+  constructor(message: string, reason: string) {
+    super(message);
+    this.reason = reason;
+  }
 }
 
 /** Keeps one process alive. */
 export interface Keeper {
   readonly name: string;
-  /** @throws Error with the last lines of its log when it exits or its deadline passes before it is ready the first time */
+  /**
+   * @throws Error with the last lines of its log when it exits before it is ready the first time; NotReadyError when its
+   * deadline passes before that. It is watched, and started again, all the same then
+   */
   whenReady(): Promise<void>;
   /** Ends the process for good; resolves when it has ended. */
   stop(): Promise<void>;
@@ -55,8 +83,6 @@ const FIRST_RESTART_MS = 150;
 const RESTART_MAX_MS = 5_000;
 /** Ready for this long, a process has recovered: its next death is a first one again. */
 const HEALTHY_MS = 5_000;
-const READY_POLL_MS = 50;
-
 /** Time to wait before the restart after the `deaths`-th death in a row (from 1). */
 export function restartDelayMs(deaths: number): number {
   return Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
@@ -71,13 +97,18 @@ class KeptProcess implements Keeper {
   private exited: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
   private deaths = 0;
-  private wasReady = false;
+  private restarts = 0;
+  /** It was ready, or it was given up waiting for that: from then on it is started again whenever it ends. */
+  private isStarted = false;
   private isStopping = false;
+  private condition: Condition;
 
   constructor(spec: ProcessSpec, events: KeeperEvents) {
     this.name = spec.name;
     this.spec = spec;
     this.events = events;
+    const [pid, sinceAt] = [null, new Date().toISOString()];
+    this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, reason: null, lastError: null };
     // Whoever starts a stack may learn of an earlier failure first and never ask this one.
     this.firstReady.promise.catch(() => {});
     this.start();
@@ -87,8 +118,22 @@ class KeptProcess implements Keeper {
     return this.firstReady.promise;
   }
 
+  private note(changes: Partial<Condition>): void {
+    const noted = { ...this.condition, ...changes };
+    if (JSON.stringify(noted) === JSON.stringify(this.condition)) return;
+    this.condition = noted;
+    this.events.onCondition?.(noted);
+  }
+
+  private noteFault(state: Condition['state'], what: string): void {
+    if (this.condition.state === state && this.condition.reason === what) return;
+    const at = new Date().toISOString();
+    this.note({ state, reason: what, ...(state === 'starting' ? {} : { lastError: { at, what } }) });
+  }
+
   private start(): void {
     const { spec } = this;
+    mkdirSync(spec.folder, { recursive: true });
     const log = openLog(spec.logFile);
     const logStart = fstatSync(log).size;
     const child = spawn(spec.program, spec.args, {
@@ -101,6 +146,8 @@ class KeptProcess implements Keeper {
     closeSync(log);
     this.child = child;
     if (child.pid !== undefined) this.events.onPid(this.name, child.pid);
+    const { restarts } = this;
+    this.note({ state: 'starting', pid: child.pid ?? null, sinceAt: new Date().toISOString(), restarts, reason: null });
     child.stdin?.on('error', () => {}); // it may end before its input does
     this.exited = new Promise((done) => {
       let isOver = false;
@@ -115,50 +162,75 @@ class KeptProcess implements Keeper {
       child.once('error', (error) => end(`it could not be started: ${error.message}`));
       child.once('exit', (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
     });
-    void this.watchReadiness(child, performance.now() + spec.readyDeadlineMs);
+    this.watch(child);
   }
 
   private onExit(how: string, logStart: number): void {
     clearTimeout(this.timer);
     this.deaths += 1;
     const lastLines = tailOf(this.spec.logFile, logStart);
-    if (!this.wasReady) {
+    this.note({ pid: null, sinceAt: new Date().toISOString() });
+    this.noteFault('ended', `${how}: ${lastLines.split('\n').at(-1) || 'it wrote nothing'}`);
+    if (!this.isStarted) {
       // A process that never served will not serve by being started again; the start as a whole has failed.
       this.firstReady.reject(new Error(`${this.name} ended before it was ready (${how})${quoted(lastLines)}`));
       return;
     }
     const restartInMs = restartDelayMs(this.deaths);
-    this.timer = setTimeout(() => this.start(), restartInMs);
+    this.timer = setTimeout(() => {
+      this.restarts += 1;
+      this.start();
+    }, restartInMs);
     this.events.onDeath({ name: this.name, how, lastLines, restartInMs });
   }
 
-  /** A process that lives but does not answer is left alone: it may be slow, or stopped by somebody on purpose. */
-  private async watchReadiness(child: ChildProcess, deadline: number): Promise<void> {
-    while (this.child === child && !this.isStopping) {
-      if (await this.spec.isReady().catch(() => false)) {
-        if (this.child !== child || this.isStopping) return;
-        if (this.wasReady) this.events.onRecovery(this.name);
-        this.wasReady = true;
-        this.firstReady.resolve();
-        this.timer = setTimeout(() => {
-          this.deaths = 0;
-        }, HEALTHY_MS).unref();
-        return;
-      }
-      if (!this.wasReady && performance.now() > deadline) {
-        const lastLines = quoted(tailOf(this.spec.logFile));
-        this.firstReady.reject(
-          new Error(`${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s${lastLines}`),
-        );
-        return;
-      }
-      await delay(READY_POLL_MS);
-    }
+  private watch(child: ChildProcess): void {
+    const { spec, events, name } = this;
+    const deadline = performance.now() + spec.readyDeadlineMs;
+    let isRecovery = this.isStarted;
+    let isBeginning = true;
+    void watchReadiness(
+      {
+        isReady: () => spec.isReady(),
+        isCurrent: () => this.child === child && !this.isStopping,
+        onReady: () => {
+          this.note({ state: 'serving', reason: null });
+          if (isRecovery) events.onRecovery(name);
+          [isRecovery, isBeginning, this.isStarted] = [false, false, true];
+          this.firstReady.resolve();
+          clearTimeout(this.timer);
+          this.timer = setTimeout(() => {
+            this.deaths = 0;
+          }, HEALTHY_MS).unref();
+        },
+        onFault: (reason) => {
+          if (!this.isStarted && performance.now() > deadline) {
+            // Told as not ready now, so it is told too when it is.
+            [isRecovery, isBeginning, this.isStarted] = [true, false, true];
+            this.firstReady.reject(this.notReady(reason));
+          }
+          this.noteFault(isBeginning ? 'starting' : 'not serving', reason);
+        },
+        onSilence: (reason) => {
+          [isRecovery, isBeginning] = [true, false];
+          this.noteFault('not serving', reason);
+          events.onSilence?.({ name, pid: child.pid ?? 0, reason });
+        },
+      },
+      spec.watch,
+    );
+  }
+
+  private notReady(reason: string): NotReadyError {
+    const lastLines = quoted(tailOf(this.spec.logFile));
+    const words = `${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s${lastLines}`;
+    return new NotReadyError(words, reason);
   }
 
   async stop(): Promise<void> {
     this.isStopping = true;
     clearTimeout(this.timer);
+    this.note({ state: 'stopped', reason: null });
     this.firstReady.reject(new Error(`${this.name} was stopped`));
     const { child } = this;
     if (child === null) return;

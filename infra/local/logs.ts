@@ -14,8 +14,35 @@ export function openLog(path: string): number {
   return openSync(path, 'a', 0o600);
 }
 
+/** One line of a screen, more or less. */
+const WORDS_MAX = 200;
+/** Some hundred lines: what lies further back is told nobody any more. */
+const ERROR_BYTES = 64 * 1024;
+
+/** Of a line that is JSON with a level and an ISO time, as the services write it: an error. Null for any other. */
+function parseErrorLine(line: string): { at: string; what: string } | null {
+  try {
+    const { level, time, msg, error } = JSON.parse(line);
+    if (level !== 'error' && level !== 'fatal') return null;
+    return { at: String(time), what: [msg, error?.message].filter(Boolean).join(': ').slice(0, WORDS_MAX) };
+  } catch {
+    return null;
+  }
+}
+
+/** The last error that a service wrote to its log since an instant (ISO 8601); null without one. */
+export function lastErrorOf(path: string, sinceAt: string): { at: string; what: string } | null {
+  const lines = endOf(path, { from: 0, bytesMax: ERROR_BYTES }).split('\n');
+  const found = lines.map(parseErrorLine).findLast((error) => error !== null) ?? null;
+  return found !== null && found.at >= sinceAt ? found : null;
+}
+
 /** The last lines of a log that were written at or after byte `from`; '' when there are none. */
 export function tailOf(path: string, from = 0): string {
+  return endOf(path, { from, bytesMax: TAIL_BYTES }).trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
+}
+
+function endOf(path: string, { from, bytesMax }: { from: number; bytesMax: number }): string {
   let file: number;
   try {
     file = openSync(path, 'r');
@@ -24,10 +51,10 @@ export function tailOf(path: string, from = 0): string {
   }
   try {
     const size = fstatSync(file).size;
-    const start = Math.max(from, size - TAIL_BYTES);
+    const start = Math.max(from, size - bytesMax);
     const bytes = Buffer.alloc(Math.max(0, size - start));
     readSync(file, bytes, 0, bytes.length, start);
-    return bytes.toString('utf8').trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
+    return bytes.toString('utf8');
   } finally {
     closeSync(file);
   }

@@ -4,6 +4,7 @@ import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
 import { exec, measure, operate } from './commands/run.ts';
 import { start } from './commands/start.ts';
+import { status } from './commands/status.ts';
 import { test } from './commands/test.ts';
 import { superviseDetached, up } from './commands/up.ts';
 import { type Places, placesOf } from './places.ts';
@@ -16,6 +17,7 @@ const COMMANDS: Record<string, Command> = {
   down,
   reset,
   doctor,
+  status,
   logs,
   test,
   simulate: operate('simulate'),

@@ -12,8 +12,14 @@ export interface Places {
 
 export const CHECKOUT = resolve(import.meta.dirname, '..', '..');
 
-/** @param state the stack's folder; `.playline` of the checkout for the stack that people start */
-export function placesOf(state = join(CHECKOUT, '.playline')): Places {
+/**
+ * `.playline` of the checkout for the stack that people start, or of the folder that PLAYLINE_ROOT names: for data that
+ * shall lie on another disk.
+ */
+const stateOfPeople = () => join(process.env.PLAYLINE_ROOT || CHECKOUT, '.playline');
+
+/** @param state the stack's folder */
+export function placesOf(state = stateOfPeople()): Places {
   return { checkout: CHECKOUT, provisions: join(CHECKOUT, '.playline'), state: resolve(state) };
 }
 

@@ -33,6 +33,22 @@ export function markOf(pid: number): string | null {
   }
 }
 
+/** Of Linux on every processor that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** For how long a process has lived, in seconds by the system's own clock; null where it does not say. */
+export function ageOf(pid: number): number | null {
+  try {
+    if (process.platform !== 'linux') return null;
+    const [, startTicks] = (linuxMark(pid) ?? '').split('/');
+    if (startTicks === undefined) return null;
+    const [upSeconds = ''] = readFileSync('/proc/uptime', 'utf8').split(' ');
+    return Math.max(0, Number(upSeconds) - Number(startTicks) / TICKS_PER_SECOND);
+  } catch {
+    return null;
+  }
+}
+
 /** True while exactly the recorded process lives. */
 export function isAlive(record: ProcessRecord): boolean {
   return markOf(record.pid) === record.mark;

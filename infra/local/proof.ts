@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { StackFile } from './stack-file.ts';
+import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Time for one message to cross Kafka into ClickHouse, the joining of all consumer groups included. */
 const CROSSING_MAX_MS = 60_000;
@@ -19,7 +19,7 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      'x-service-publishable-key': file.keys?.development.publishable ?? '',
+      [publishableKeyHeaderOf(file)]: file.keys?.development.publishable ?? '',
     },
     body: JSON.stringify({ messages: [message] }),
     signal: AbortSignal.timeout(10_000),

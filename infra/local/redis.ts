@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findProgram } from './command.ts';
@@ -19,19 +19,44 @@ export function redisAddress(
   return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
+/** A Redis that is stopped accepts connections, and says nothing. */
+const ANSWER_MS = 2_000;
+
+/** @throws Error in Redis' own words when it does not let the login in, or is loading */
 async function answersPing(url: string, ca: string | null): Promise<boolean> {
+  // While it loads its file it answers, but with an error.
+  return ask(url, ca, async (client) => (await client.ping()) === 'PONG');
+}
+
+/** A script that may write, and writes nothing: refused just when writes are, whatever they are refused for. */
+const MAY_WRITE = '#!lua\nreturn 1';
+
+/** What a Redis that answers cannot do, in its own words; null when it takes writes. @throws Error when it does not answer */
+export async function askRedis(url: string, ca: string | null): Promise<string | null> {
+  return ask(url, ca, async (client) => {
+    await client.ping();
+    try {
+      await client.eval(MAY_WRITE, 0);
+      return null;
+    } catch (error) {
+      return `it takes no writes: ${(error as Error).message}`;
+    }
+  });
+}
+
+async function ask<T>(url: string, ca: string | null, question: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url, {
     ...(ca === null ? {} : { tls: { ca } }),
     lazyConnect: true,
     retryStrategy: () => null,
     connectTimeout: 1000,
+    commandTimeout: ANSWER_MS,
     maxRetriesPerRequest: 0,
   });
   client.on('error', () => {}); // the command's own failure says it
   try {
     await client.connect();
-    // While it loads its file it answers, but with an error.
-    return (await client.ping()) === 'PONG';
+    return await question(client);
   } finally {
     client.disconnect();
   }
@@ -61,7 +86,7 @@ export function redisSpec(
   const program = findProgram('redis-server');
   if (program === null) throw new Error('redis-server is not installed');
   const folder = join(places.state, 'data', 'redis');
-  const settings = join(folder, 'redis.conf');
+  const settings = join(places.state, 'etc', 'redis.conf');
   // In a file and not on the command line, where every user of the machine could read the password.
   const lines = [
     `include ${quote(join(places.checkout, 'infra', 'redis', 'redis.conf'))}`,
@@ -73,6 +98,8 @@ export function redisSpec(
     'daemonize no',
   ];
   writePrivateFile(settings, `${lines.join('\n')}\n`);
+  // Where it lay in stacks that were made before it had a place of its own.
+  rmSync(join(folder, 'redis.conf'), { force: true });
   return {
     name: 'redis',
     program,

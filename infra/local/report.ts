@@ -1,6 +1,6 @@
-import type { Death } from './keeper.ts';
+import type { Death, Silence } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
-import type { StackFile } from './stack-file.ts';
+import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Prints progress with the seconds since the first line. */
 export function createProgress(write: (line: string) => void): (line: string) => void {
@@ -12,6 +12,15 @@ export function deathReport(death: Death): string {
   const lines = death.lastLines === '' ? '    (it wrote nothing)' : death.lastLines.replace(/^/gm, '    ');
   return `${death.name} ended (${death.how}); it is started again in ${death.restartInMs} ms. Its last lines:\n${lines}`;
 }
+
+/** A process that is left alone although it serves nobody: it may be waiting, or stopped on purpose. */
+export function silenceReport({ name, pid, reason }: Silence): string {
+  return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; \`kill -9 ${pid}\` has it started anew.`;
+}
+
+/** What a start says of a Redis whose data is gone. */
+export const REDIS_IS_EMPTY =
+  'Redis has lost what it held: events are taken and stored, identities, consents and erasures wait until you run `npm run rebuild`.';
 
 function table(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length));
@@ -40,7 +49,7 @@ export function stackReport(places: Places, file: StackFile): string {
 ${table(rows)}
 
   Post an event:
-    curl -sS ${file.gateway}/v1/audience/messages -H 'content-type: application/json' -H 'x-service-publishable-key: ${key}' -d '${message}'
+    curl -sS ${file.gateway}/v1/audience/messages -H 'content-type: application/json' -H '${publishableKeyHeaderOf(file)}: ${key}' -d '${message}'
   Ask for it:
     curl -sS -u "${clickhouse.user}:$(node -p 'require("${places.state}/stack.json").clickhouse.password')" '${clickhouse.url}/?database=${clickhouse.database}' -d 'SELECT event_name, event_time FROM events_exact ORDER BY event_time DESC LIMIT 10 FORMAT PrettyCompact'
   Read the logs:

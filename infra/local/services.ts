@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { answersOk } from './http-probe.ts';
+import { TOPICS, type Topic } from '@playline/contracts';
+import { assertReady } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 
@@ -10,6 +11,10 @@ export interface ServiceEntry {
   readonly name: string;
   /** `stack.json` field of its public address; absent for a service that only reads topics. */
   readonly address?: 'gateway' | 'chainApi';
+  /** It does nothing while Redis holds no identity graph. */
+  readonly needsIdentities?: boolean;
+  /** Topics that its consumer group, which bears its name, reads. */
+  readonly reads?: readonly Topic[];
   /** Options of Node besides the file; docker-compose.yml and infra/docker/Dockerfile name the same ones. */
   readonly nodeOptions?: readonly string[];
   /** What its process finds in the environment besides its settings; docker-compose.yml names the same. */
@@ -60,8 +65,12 @@ export const SERVICES = [
     nodeOptions: [SMALL_YOUNG_GENERATION, NO_PRETENURING, EARLY_FULL_COLLECTIONS],
     environment: FRUGAL_ALLOCATOR,
   },
-  { name: 'identity-linker' },
-  { name: 'event-writer', nodeOptions: [SMALL_YOUNG_GENERATION] },
+  { name: 'identity-linker', needsIdentities: true, reads: [TOPICS.identityLinks] },
+  {
+    name: 'event-writer',
+    nodeOptions: [SMALL_YOUNG_GENERATION],
+    reads: [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents, TOPICS.rejections],
+  },
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
@@ -99,9 +108,14 @@ export function assertServicesExist(places: Places, services: readonly ServiceEn
     throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
 }
 
+/** Where a service's own listener is. */
+export function adminAddressOf(name: string, ports: Record<string, number>): string {
+  return `http://127.0.0.1:${ports[`${name}-admin`]}`;
+}
+
 /** A service as its own process, ready when its `/readyz` says so. */
 export function serviceSpec(places: Places, service: ServiceEntry, { ports, env }: ServiceSetting): ProcessSpec {
-  const adminPort = ports[`${service.name}-admin`];
+  const admin = adminAddressOf(service.name, ports);
   const publicPort =
     service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[service.name]) };
   return {
@@ -111,14 +125,16 @@ export function serviceSpec(places: Places, service: ServiceEntry, { ports, env 
     env: {
       ...process.env,
       ...service.environment,
+      // One name in the environment would put services that read different topics into one group.
+      CONSUMER_GROUP: service.name,
       ...env,
       ...publicPort,
       ADMIN_HOST: '127.0.0.1',
-      ADMIN_PORT: String(adminPort),
+      ADMIN_PORT: new URL(admin).port,
     },
     folder: places.checkout,
     logFile: logFileOf(places, service.name),
-    isReady: () => answersOk(`http://127.0.0.1:${adminPort}/readyz`),
+    isReady: () => assertReady(admin),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
     // A service gives itself 25 s to drain and then ends by itself.

@@ -14,6 +14,10 @@ export interface StackFile {
   /** `http://127.0.0.1:port` */
   gateway?: string;
   chainApi?: string;
+  /** Of each service: where `/livez`, `/readyz` and `/metrics` answer. */
+  admin?: Record<string, string>;
+  /** What commands beside the stack must be told as its services were: names of topics, headers and keys. */
+  settings?: Record<string, string>;
   chains?: { name: string; id: string }[];
   /** The operator's account, which may do everything. */
   clickhouse: { url: string; user: string; password: string; database: string };
@@ -29,6 +33,20 @@ export interface StackFile {
   keys?: { production: KeyPair; development: KeyPair };
   /** Ids of the processes themselves, never of a wrapper; a name is absent while its process is down. */
   processes: Record<string, number>;
+}
+
+/** The header that a publishable key stands in, as this stack's gateway wants it. */
+export function publishableKeyHeaderOf({ settings }: StackFile): string {
+  return `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;
+}
+
+/** Settings that say what the parts of one deployment call things: who talks to it must call them the same. */
+const SHARED_SETTINGS = ['TOPIC_PREFIX', 'HTTP_HEADER_PREFIX', 'ACCESS_KEY_PREFIX', 'LINK_TOPIC_GENERATION'];
+
+/** Of an environment, the settings that commands beside the stack need too. */
+export function sharedSettingsOf(environment: Record<string, string | undefined>): Record<string, string> {
+  const given = SHARED_SETTINGS.map((name) => [name, environment[name]] as const);
+  return Object.fromEntries(given.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
 export function stackFilePath(places: Places): string {

@@ -9,8 +9,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { acceptsRecords } from './kafka.ts';
 import { markOf } from './process-mark.ts';
 import { loadSecrets } from './secrets.ts';
-import { type Stack, startStack } from './stack.ts';
+import { startStack } from './stack.ts';
 import { readStackFile, stackFilePath } from './stack-file.ts';
+import type { Stack } from './stack-options.ts';
 
 /** Four stores on a busy machine, the first time without archives of their classes. */
 const START_MS = 180_000;

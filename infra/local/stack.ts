@@ -1,70 +1,35 @@
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec } from './clickhouse.ts';
-import { demoKeysPath, deployClickHouse, deployKafka, loadDemoKeys, readDemoKeys } from './deployment.ts';
+import { type Condition, removeConditions, writeConditions } from './condition.ts';
+import {
+  assertSameTopics,
+  demoKeysPath,
+  deployClickHouse,
+  deployKafka,
+  loadDemoKeys,
+  openIdentities,
+  readDemoKeys,
+} from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
-import { brokerName, kafkaSpec } from './kafka.ts';
-import { type Death, type Keeper, keepRunning, type ProcessSpec } from './keeper.ts';
+import { kafkaSpec } from './kafka.ts';
+import { type Keeper, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
 import { redisSpec } from './redis.ts';
 import { REGISTRY_PROBE, registrySpec } from './registry.ts';
+import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import {
-  assertServicesExist,
-  portNamesOf,
-  SERVICES,
-  type ServiceEntry,
-  type ServiceName,
-  serviceSpec,
-} from './services.ts';
-import { removeStackFile, type StackFile, writeStackFile } from './stack-file.ts';
+import { adminAddressOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
+import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
+import type { Stack, StackOptions } from './stack-options.ts';
+import { brokersOf, portNamesFor } from './stack-ports.ts';
 import { tlsRelaySpec } from './tls-relays.ts';
 
-export interface StackOptions {
-  /** The stack's own folder: its data, logs and records. Two stacks never share one. */
-  directory?: string;
-  /** All of them unless named; with none of them the stack is the four stores, without topics, tables or keys. */
-  services?: readonly ServiceName[];
-  /** Further settings for the services, by the names they have in the environment. */
-  settings?: Record<string, string>;
-  /** Told of progress, in words for people. */
-  say?: (line: string) => void;
-  /** Told of each process that exited by itself and is about to be started again. */
-  onDeath?: (death: Death) => void;
-  /**
-   * Opens a second listener of Kafka whose clients are told to go to this port of loopback: whoever listens there stands
-   * between them and the broker, as tests that cut the two off from each other do.
-   */
-  kafkaFrontPort?: number;
-  /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */
-  security?: boolean;
-  /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
-  kafkaBrokers?: number;
-  /** Ends a start that is under way. */
-  signal?: AbortSignal;
-}
-
-export interface Stack {
-  readonly places: Places;
-  /** Addresses, keys and process ids as they are now. */
-  readonly file: StackFile;
-  /** Addresses of the stores without TLS, also in a stack that has it: for what is measured or changed beside it. */
-  readonly inside: StackAddresses;
-  /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
-  readonly kafkaFront: number | null;
-  /** Drains and stops the services, then the stores; a second call waits for the first. */
-  stop(): Promise<void>;
-}
-
-const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
-  Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
-
-const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
-/** Where clients go instead in a stack with TLS. */
-const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
+/** Ready within this, or not before Redis is rebuilt. */
+const WAITING_SERVICE_MS = 5_000;
 
 class RunningStack implements Stack {
   readonly places: Places;
@@ -77,6 +42,8 @@ class RunningStack implements Stack {
   private readonly children: ReturnType<typeof openChildrenFile>;
   private readonly stores: Keeper[] = [];
   private readonly services: Keeper[] = [];
+  private readonly conditions = new Map<string, Condition>();
+  missing: readonly string[] = [];
   private stopping: Promise<void> | null = null;
   private isWritten = false;
   private keysWatch: FileWatch | null = null;
@@ -92,7 +59,8 @@ class RunningStack implements Stack {
     const { inside, security } = this;
     const addresses =
       security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
-    this.file = { ...addresses, processes: {} };
+    const settings = sharedSettingsOf({ ...process.env, ...options.settings });
+    this.file = { ...addresses, settings, processes: {} };
   }
 
   get inside(): StackAddresses {
@@ -121,6 +89,11 @@ class RunningStack implements Stack {
       },
       onDeath: (death) => this.options.onDeath?.(death),
       onRecovery: (name) => this.say(`${name} is ready again`),
+      onSilence: (silence) => this.options.onSilence?.(silence),
+      onCondition: (condition) => {
+        this.conditions.set(condition.name, condition);
+        if (this.stopping === null) writeConditions(this.places, [...this.conditions.values()]);
+      },
     });
     group.push(keeper);
     return keeper;
@@ -206,39 +179,61 @@ class RunningStack implements Stack {
     };
   }
 
-  private async startServices(services: readonly ServiceEntry[]): Promise<void> {
+  private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
     const setting = { ports: this.ports, env: this.serviceEnv() };
-    for (const { name, address } of services)
+    for (const { name, address } of services) {
       if (address !== undefined) this.file = { ...this.file, [address]: `http://127.0.0.1:${this.port(name)}` };
-    const specs = services.map((service) => serviceSpec(this.places, service, setting));
-    await Promise.all(specs.map((spec) => this.readyOf(this.keep(this.services, spec))));
+      this.file = { ...this.file, admin: { ...this.file.admin, [name]: adminAddressOf(name, this.ports) } };
+    }
+    if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
+    const started = services.map(async (service) => {
+      const spec = serviceSpec(this.places, service, setting);
+      const isWaiting = isRedisEmpty && service.needsIdentities === true;
+      const readyDeadlineMs = isWaiting ? WAITING_SERVICE_MS : spec.readyDeadlineMs;
+      try {
+        await this.readyOf(this.keep(this.services, { ...spec, readyDeadlineMs }));
+      } catch (error) {
+        if (this.options.staysUp !== true || !(error instanceof NotReadyError)) throw error;
+        if (!isWaiting) this.missing = [...this.missing, `${service.name} does not serve: ${error.reason}.`];
+      }
+    });
+    await Promise.all(started);
+  }
+
+  /** Topics, tables, keys and the identity graph's beginning. @returns whether Redis has lost what it held */
+  private async deploy(stores: Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>): Promise<boolean> {
+    const { places } = this;
+    const env = this.serviceEnv();
+    const { user, password } = this.file.clickhouse;
+    const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
+    const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(places, env));
+    const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(places, env));
+    const tables = stores.clickhouse.then(() => deployClickHouse(places, asOperator));
+    const redis = { url: this.inside.redis };
+    const identities = Promise.all([stores.redis, topics, tables]).then(() =>
+      openIdentities(places, { env: asOperator, redis }),
+    );
+    await Promise.all([
+      keys.then(() => this.say('the demo keys are there')),
+      topics.then(() => this.say('topics and schemas are there')),
+      tables.then(() => this.say('tables and views are there')),
+    ]);
+    this.file = { ...this.file, keys: await keys };
+    return (await identities) === 'lost';
   }
 
   async start(services: readonly ServiceEntry[]): Promise<void> {
-    const { places } = this;
     const stores = await this.startStores();
-    const env = this.serviceEnv();
-    const deploy = async () => {
-      if (services.length === 0) return;
-      const { user, password } = this.file.clickhouse;
-      const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(places, env));
-      const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(places, env));
-      const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
-      const tables = stores.clickhouse.then(() => deployClickHouse(places, asOperator));
-      await Promise.all([
-        keys.then(() => this.say('the demo keys are there')),
-        topics.then(() => this.say('topics and schemas are there')),
-        tables.then(() => this.say('tables and views are there')),
-      ]);
-      this.file = { ...this.file, keys: await keys };
-    };
-    await Promise.all([...Object.values(stores), deploy()]);
-    if (services.length > 0) await this.startServices(services);
+    const [isRedisEmpty] = await Promise.all([
+      services.length === 0 ? false : this.deploy(stores),
+      ...Object.values(stores),
+    ]);
+    if (services.length > 0) await this.startServices(services, isRedisEmpty);
     this.isWritten = true;
     this.writeFile();
     if (this.file.keys !== undefined) {
-      this.keysWatch = openFileWatch(demoKeysPath(places), () => this.writeFile());
+      this.keysWatch = openFileWatch(demoKeysPath(this.places), () => this.writeFile());
     }
   }
 
@@ -255,6 +250,7 @@ class RunningStack implements Stack {
     this.isWritten = false;
     this.keysWatch?.close();
     removeStackFile(this.places);
+    removeConditions(this.places);
     this.children.close();
     this.guard.close();
   }
@@ -269,11 +265,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const places = placesOf(options.directory);
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
-  const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)
-    throw new RangeError('security: the listener with TLS is made for one broker');
-  const secured = options.security === true ? SECURED_PORTS : [];
-  const names = [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...portNamesOf(services)];
+  assertSameTopics(places, { ...process.env, ...options.settings });
+  const names = portNamesFor(options, services);
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));

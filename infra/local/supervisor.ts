@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endOrphans } from './children.ts';
 import type { Places } from './places.ts';
@@ -24,6 +24,11 @@ function readRecord(places: Places): ProcessRecord | null {
 export function findSupervisor(places: Places): ProcessRecord | null {
   const record = readRecord(places);
   return record !== null && isAlive(record) ? record : null;
+}
+
+/** When the supervisor of this checkout began (ISO 8601); '' when there is none. */
+export function supervisedSinceAt(places: Places): string {
+  return statSync(pathOf(places), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 }
 
 /** Takes a dead supervisor's file away, and puts it back when it turns out to be a living one's, written meanwhile. */

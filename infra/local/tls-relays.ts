@@ -28,7 +28,7 @@ export function tlsRelaySpec(
 ): ProcessSpec {
   const { name, ports, security, login, probe } = relay;
   const folder = join(places.state, 'data', name);
-  const path = join(folder, 'settings.json');
+  const path = join(places.state, 'etc', `${name}.json`);
   const settings: RelaySettings = {
     listenPort: ports.listen,
     targetPort: ports.target,

@@ -44,7 +44,7 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   let keeper: Keeper | null = null;
   const start = async (operatorPassword?: string) => {
     const started = specOf(operatorPassword);
-    if (memoryMaxBytes !== undefined) limitMemory(join(spec.folder, 'etc', 'config.xml'), memoryMaxBytes);
+    if (memoryMaxBytes !== undefined) limitMemory(join(folder, 'etc', 'clickhouse', 'config.xml'), memoryMaxBytes);
     keeper = keepRunning(started, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
     await keeper.whenReady();
   };

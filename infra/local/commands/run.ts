@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import type { Places } from '../places.ts';
+import { readStackFile } from '../stack-file.ts';
 
 /** Environment with this Node first in PATH: the machine's own may be too old for what is run. */
 export function environmentOfNode(): NodeJS.ProcessEnv {
@@ -9,9 +10,13 @@ export function environmentOfNode(): NodeJS.ProcessEnv {
 }
 
 /** Runs a program in the checkout with this terminal, passes SIGTERM on, and gives its exit code. */
-export function runHere(places: Places, program: string, args: readonly string[]): Promise<number> {
+export function runHere(
+  places: Places,
+  program: string,
+  { args, cwd = places.checkout, env }: { args: readonly string[]; cwd?: string; env?: Record<string, string> },
+): Promise<number> {
   return new Promise((done) => {
-    const child = spawn(program, args, { cwd: places.checkout, env: environmentOfNode(), stdio: 'inherit' });
+    const child = spawn(program, args, { cwd, env: { ...environmentOfNode(), ...env }, stdio: 'inherit' });
     // Ctrl-C reaches the program by itself: it shares our terminal.
     process.on('SIGINT', () => {});
     process.on('SIGTERM', () => child.kill('SIGTERM'));
@@ -26,13 +31,24 @@ export function runHere(places: Places, program: string, args: readonly string[]
 /** `npm run simulate -- …`, `npm run keys -- …` and so on: commands of the operator under their own names. */
 export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
   return (places, args) =>
-    runHere(places, process.execPath, [join(places.checkout, 'services/operator/src/main.ts'), name, ...args]);
+    runHere(places, process.execPath, {
+      args: [join(places.checkout, 'services/operator/src/main.ts'), name, ...args],
+      // Where it looks for the stack's records.
+      cwd: dirname(places.state),
+      env: settingsOf(places),
+    });
+}
+
+/** What the stack that runs here was started with, and this terminal need not know; whatever is set here comes first. */
+function settingsOf(places: Places): Record<string, string> {
+  const settings = Object.entries(readStackFile(places)?.settings ?? {});
+  return Object.fromEntries(settings.filter(([name]) => process.env[name] === undefined));
 }
 
 /** `npm run bench`, `npm run fuzz`, `npm run faults`: what is too long for the tests, with a command of its own. */
 export function measure(name: 'bench' | 'fuzz' | 'faults') {
   return (places: Places, args: readonly string[]): Promise<number> =>
-    runHere(places, process.execPath, [join(places.checkout, `test/${name}/main.ts`), ...args]);
+    runHere(places, process.execPath, { args: [join(places.checkout, `test/${name}/main.ts`), ...args] });
 }
 
 /** The path of an installed tool. */
@@ -42,5 +58,5 @@ export function toolOf(places: Places, name: string): string {
 
 /** `exec <tool> …`: a tool of `node_modules/.bin`, run by this Node. */
 export function exec(places: Places, [name = '', ...args]: readonly string[]): Promise<number> {
-  return runHere(places, toolOf(places, name), args);
+  return runHere(places, toolOf(places, name), { args });
 }

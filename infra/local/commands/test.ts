@@ -51,10 +51,10 @@ export async function test(places: Places, filters: readonly string[]): Promise<
   let failedChecks = 0;
   for (const { name, tool, args } of checks) {
     console.log(`\n${name}: ${tool} ${args.join(' ')}`);
-    if ((await runHere(places, toolOf(places, tool), args)) !== 0) failedChecks += 1;
+    if ((await runHere(places, toolOf(places, tool), { args })) !== 0) failedChecks += 1;
   }
   const vitest = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...filters];
-  const code = await runHere(places, toolOf(places, 'vitest'), vitest);
+  const code = await runHere(places, toolOf(places, 'vitest'), { args: vitest });
   const summary = summarise(readJsonFile(reportFile) as VitestReport | null, failedChecks);
   // Vitest also fails a run for faults outside any test; such a run has failed even if every test passed.
   if (code !== 0 && summary.failed === 0) summary.failed = 1;

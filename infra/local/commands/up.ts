@@ -1,15 +1,17 @@
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
+import { EXIT } from '../command-table.mjs';
 import { openLog } from '../logs.ts';
 import { logFileOf, type Places } from '../places.ts';
 import { createProgress, stackReport } from '../report.ts';
 import { readStackFile } from '../stack-file.ts';
+import { judge, readStatus } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
 import { alreadyRunning, supervise } from './start.ts';
 
 /** What the detached supervisor tells the command that started it. */
-type Message = { say: string } | { ready: true } | { failed: string };
+type Message = { say: string } | { ready: true; missing: readonly string[] } | { failed: string };
 
 /** The detached supervisor; everything it says goes to its log, and to `up` while that listens. */
 export async function superviseDetached(places: Places): Promise<number> {
@@ -23,7 +25,7 @@ export async function superviseDetached(places: Places): Promise<number> {
       log(line);
       tell({ say: line });
     };
-    const didRun = await supervise(places, { say, onReady: () => tell({ ready: true }) });
+    const didRun = await supervise(places, { say, onReady: ({ missing }) => tell({ ready: true, missing }) });
     if (!didRun) tell({ failed: alreadyRunning(places) });
     return didRun ? 0 : 1;
   } catch (error) {
@@ -39,7 +41,7 @@ export async function superviseDetached(places: Places): Promise<number> {
 export async function up(places: Places): Promise<number> {
   if (findSupervisor(places) !== null) {
     console.log(alreadyRunning(places));
-    return 0;
+    return sayVerdict(places);
   }
   const logFile = logFileOf(places, 'supervisor');
   const log = openLog(logFile);
@@ -52,20 +54,28 @@ export async function up(places: Places): Promise<number> {
   const interrupt = () => void endStack(places).then(() => process.exit(130));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   const say = createProgress((line) => console.log(line));
-  const failure = await new Promise<string | null>((done) => {
+  const outcome = await new Promise<Exclude<Message, { say: string }>>((done) => {
     child.on('message', (message: Message) => {
       if ('say' in message) say(message.say);
-      else done('failed' in message ? message.failed : null);
+      else done(message);
     });
-    child.once('exit', (code, signal) => done(`the supervisor ended (${signal ?? code}); see ${logFile}`));
+    child.once('exit', (code, signal) => done({ failed: `the supervisor ended (${signal ?? code}); see ${logFile}` }));
   });
-  if (failure !== null) {
-    console.error(failure);
-    return 1;
+  if ('failed' in outcome) {
+    console.error(outcome.failed);
+    return EXIT.failed;
   }
   child.disconnect();
   child.unref();
   const file = readStackFile(places);
   if (file !== null) console.log(`${stackReport(places, file)}\n  npm run down drains and stops all of it.\n`);
-  return 0;
+  for (const sentence of outcome.missing) console.log(sentence);
+  return sayVerdict(places);
+}
+
+/** What `doctor` and `status` say too. @returns the exit code that goes with it */
+async function sayVerdict(places: Places): Promise<number> {
+  const { isWell, sentence } = judge(await readStatus(places));
+  console.log(sentence);
+  return isWell ? EXIT.ok : EXIT.failed;
 }

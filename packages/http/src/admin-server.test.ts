@@ -5,10 +5,14 @@ import { type AdminServerOptions, openAdminServer } from './admin-server.ts';
 let close = async (): Promise<void> => {};
 afterEach(() => close());
 
-async function open(ready: AdminServerOptions['ready'], reasons?: AdminServerOptions['reasons']): Promise<string> {
+async function open(
+  ready: AdminServerOptions['ready'],
+  reasons?: AdminServerOptions['reasons'],
+  degraded?: AdminServerOptions['degraded'],
+): Promise<string> {
   const metrics = createMetrics('test');
   metrics.counter('seen_total', 'seen').inc(2);
-  const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, reasons, metrics });
+  const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, reasons, degraded, metrics });
   close = async () => server.close();
   return `http://127.0.0.1:${server.port}`;
 }
@@ -40,6 +44,22 @@ describe('openAdminServer', () => {
     });
     isReady = true;
     expect(await answer()).toEqual({ ready: true, notReady: [] });
+  });
+
+  it('stays ready without what it can do without, and names it with the reason', async () => {
+    let isWhole = false;
+    const url = await open(
+      () => true,
+      () => ({ Redis: 'Redis takes no writes (OOM)' }),
+      { consents: () => isWhole },
+    );
+    const answer = await fetch(`${url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { ready: true, notReady: [], degraded: ['consents'], reasons: { Redis: 'Redis takes no writes (OOM)' } },
+    ]);
+    isWhole = true;
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, notReady: [] });
   });
 
   it('is ready when everything is', async () => {

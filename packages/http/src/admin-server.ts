@@ -17,7 +17,12 @@ export interface AdminServerOptions {
    * of its own, so what hangs is named; one function for all has two, and past them only `service` can be named.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
-  /** Why stores cannot be used, by their names; told with a 503 for whoever looks why. */
+  /**
+   * Asked with it: what fails here is named under `degraded` and leaves the service ready. For parts that it can do
+   * without, where taking it out of service would end what still works.
+   */
+  degraded?: ReadinessChecks;
+  /** Why stores cannot be used, by their names; told for whoever looks why, when something is not ready or degraded. */
   reasons?: () => Readonly<Record<string, string>>;
   metrics: Metrics;
 }
@@ -29,7 +34,8 @@ const CHECK_MAX_MS = 1000;
 
 /**
  * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
- * with `{"ready":false,"notReady":[names],"reasons":{store:sentence}}`) and `/metrics` (Prometheus text).
+ * with `{"ready":false,"notReady":[names],"degraded":[names],"reasons":{store:sentence}}`) and `/metrics` (Prometheus
+ * text). A service that is ready may name `degraded` and `reasons` too.
  * @throws Error when the port cannot be taken
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
@@ -62,9 +68,12 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
 async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
   const { ready } = options;
   const asked = typeof ready === 'function' ? askWithin(ready, READY_MAX_MS) : askEach(ready);
-  const notReady = namesNotReady(await asked);
-  if (notReady.length === 0) answerJson(response, 200, { ready: true, notReady });
-  else answerJson(response, 503, { ready: false, notReady, ...reasonsOf(options) });
+  const [needed, besides] = await Promise.all([asked, askEach(options.degraded ?? {})]);
+  const [notReady, degraded] = [namesNotReady(needed), namesNotReady(besides)];
+  const isReady = notReady.length === 0;
+  const isWhole = isReady && degraded.length === 0;
+  const faults = { ...(degraded.length === 0 ? {} : { degraded }), ...reasonsOf(options) };
+  answerJson(response, isReady ? 200 : 503, { ready: isReady, notReady, ...(isWhole ? {} : faults) });
 }
 
 function reasonsOf({ reasons }: AdminServerOptions): { reasons?: Readonly<Record<string, string>> } {

@@ -48,7 +48,7 @@ export interface Member {
   readonly linkedAt: number;
 }
 
-/** Bounds of a component: design page "Identity". */
+/** Bounds of a component: past them it is shared ids, not a person, that hold it together. */
 export interface GraphLimits {
   readonly identitiesMax: number;
   readonly anonymousIdsMax: number;
@@ -105,6 +105,8 @@ export interface IdentityGraph {
   digest(environmentId: string): Promise<string>;
 
   ready(): Promise<boolean>;
+  /** Whether the store takes writes: false also while it does not answer. Never throws, and tells within a second. */
+  takesWrites(): Promise<boolean>;
   close(): Promise<void>;
 }
 

@@ -13,7 +13,7 @@ import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 export interface AudiencePorts {
   consents: Pick<ConsentStore, 'apply' | 'read'>;
   holds: Pick<ErasureHolds, 'place' | 'confirm' | 'release'>;
-  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch'>;
+  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch' | 'ready' | 'takesWrites'>;
   /** Verifies secret keys. */
   verifySecret: KeyVerifier;
   /** Ids of the schemas of consents and erasures; null while the registry has not told them. */
@@ -34,7 +34,7 @@ export interface OpenAudiencePortsParts {
   open: {
     openRedisConsentStore: OpenStore<ConsentStore, { topic: string }>;
     openRedisErasureHolds: OpenStore<ErasureHolds>;
-    openRedisIdentityGraph: OpenStore<IdentityGraph>;
+    openRedisIdentityGraph: OpenStore<IdentityGraph, { onUnusable: (fault: Error) => void }>;
   };
   redis: RedisAddress;
   /** Records of the secret keys. */
@@ -59,7 +59,7 @@ export async function openAudiencePorts(parts: OpenAudiencePortsParts): Promise<
   const [store, holds, identities] = await Promise.all([
     parts.open.openRedisConsentStore({ ...at, topic: config.TOPIC_PREFIX + TOPICS.consents.name }),
     parts.open.openRedisErasureHolds(at),
-    parts.open.openRedisIdentityGraph(at),
+    parts.open.openRedisIdentityGraph({ ...at, onUnusable: parts.redis.onFault }),
   ]);
   const consents = openLevelConsents(store, parts.level);
   const written = {

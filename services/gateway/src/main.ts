@@ -15,7 +15,7 @@ import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
 import { openLevelKeys, openLevelParts } from './level-stores.ts';
 import { createSharingReport } from './rate-limits/report.ts';
-import { createReadiness } from './readiness.ts';
+import { createDegraded, createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
 import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
@@ -46,7 +46,8 @@ await runService(logger, async (use) => {
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () => openAdminServer({ host, port, ready, reasons: faults.reasons, metrics }));
+  const degraded = createDegraded(audience.identities, metrics);
+  await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },

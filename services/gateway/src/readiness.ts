@@ -1,5 +1,7 @@
 import type { ReadinessChecks } from '@playline/http';
+import type { Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
+import type { AudiencePorts } from './audience-ports.ts';
 import type { SchemaIdCache } from './schema-ids.ts';
 
 export interface ReadinessParts {
@@ -25,4 +27,19 @@ export function createReadiness(parts: ReadinessParts): ReadinessChecks {
       return keysSeen;
     },
   };
+}
+
+/**
+ * What the gateway may lack and still be ready: a full, emptied or absent Redis fails consents and erasures, and a gateway
+ * taken out of service for it would end ingest too. The metric is asked for with every scrape, so it tells of a Redis that
+ * takes no writes before anybody changes a consent.
+ */
+export function createDegraded(
+  identities: Pick<AudiencePorts['identities'], 'ready' | 'takesWrites'>,
+  metrics: Pick<Metrics, 'collectedGauge'>,
+): ReadinessChecks {
+  metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
+    collect: async (gauge) => gauge.set((await identities.takesWrites()) ? 1 : 0),
+  });
+  return { consentsAndErasures: () => identities.ready() };
 }

@@ -1,9 +1,16 @@
-import type { Applied } from '@playline/identity';
+import type { Applied, IdentityGraph } from '@playline/identity';
 import type { Metrics } from '@playline/runtime';
 
 export interface LinkerMetrics {
   /** Counts what became of a batch, once it is published. Batches that come again count again. */
   batch(applied: readonly Applied[], deadLetters: number): void;
+}
+
+/** Asked for with every scrape: facts wait while Redis takes no writes. */
+export function watchRedis(metrics: Metrics, graph: Pick<IdentityGraph, 'takesWrites'>): void {
+  metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
+    collect: async (gauge) => gauge.set((await graph.takesWrites()) ? 1 : 0),
+  });
 }
 
 export function createLinkerMetrics(metrics: Metrics): LinkerMetrics {

@@ -23,6 +23,7 @@ await runService(logger, async (use) => {
     openRedisIdentityGraph({
       ...toRedis(config),
       linkTopic,
+      onUnusable: faults.of('Redis'),
       limits: { ...DEFAULT_LIMITS, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
         logger.warn({ error }, 'the identity graph does not answer');
@@ -50,7 +51,6 @@ await runService(logger, async (use) => {
     }),
   );
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () =>
-    openAdminServer({ host, port, ready: linker.ready, reasons: faults.reasons, metrics }),
-  );
+  const reasons = () => ({ ...faults.reasons(), ...linker.hindrances() });
+  await use('admin listener', () => openAdminServer({ host, port, ready: linker.ready, reasons, metrics }));
 });

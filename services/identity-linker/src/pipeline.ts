@@ -19,7 +19,7 @@ import {
   type StreamRecord,
   toDeadLetter,
 } from '@playline/stream';
-import { createLinkerMetrics } from './linker-metrics.ts';
+import { createLinkerMetrics, watchRedis } from './linker-metrics.ts';
 import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
 import { createDecodeFact } from './steps/decode-fact.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
@@ -49,6 +49,8 @@ export interface LinkerParts {
 
 export interface Linker extends Closable {
   readonly ready: ReadinessChecks;
+  /** Why partitions stand or do not go on, by `topic/partition`. */
+  hindrances(): Readonly<Record<string, string>>;
 }
 
 /** A batch is trimmed and committed once; more would be long to repeat after a fault. */
@@ -170,6 +172,7 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   let closed = false;
   let reopening: Promise<void> | null = null;
   const handler = createBatchHandler(parts);
+  watchRedis(parts.metrics, parts.graph);
   const rewinds = parts.metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
   const reopen = async () => {
     rewinds.inc();
@@ -200,6 +203,7 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
       graph: () => parts.graph.ready(),
       broker: () => parts.producer.ready(),
     },
+    hindrances: () => Object.fromEntries(consumer.hindrances()),
     async close() {
       closed = true;
       await reopening;

@@ -27,7 +27,7 @@ type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 const TENANT = 'tenant';
 /** Attempts of one service to connect to one store in a second; a client that tries at once makes hundreds. */
 const KNOCKS_A_SECOND_MAX = 5;
-const WATCH_MS = 6_000;
+const WATCH_MS = 3_000;
 /** Half a minute in the log: each sentence once, and once more where a client saw the same in other words. */
 const SENTENCES_MAX = 2;
 
@@ -247,7 +247,7 @@ describe('a wrong password', () => {
 
   it('of ClickHouse is told of in one sentence, and forgotten once it is put right', async () => {
     const wrong = `wrong-${randomUUID()}`;
-    const users = join(folder, 'data', 'clickhouse', 'etc', 'users.d', 'tenant.xml');
+    const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
     const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
     await expectRefusal({
       store: 'ClickHouse',

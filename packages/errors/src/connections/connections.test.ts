@@ -53,6 +53,21 @@ describe('explainConnection', () => {
     });
   });
 
+  it.each<[string, unknown, RegExp]>([
+    ['is full', { message: "OOM command not allowed when used memory > 'maxmemory'." }, /\(OOM\).*raise its maxmemory/],
+    ['is full', fault({}, { message: 'OOM allow-oom flag is not set on the script' }), /\(OOM\)/],
+    ['cannot write its file', { message: 'MISCONF Errors writing to the AOF file' }, /\(MISCONF\).*its disk/],
+    ['is a replica', { message: "READONLY You can't write against a read only replica." }, /\(READONLY\).*REDIS_URL/],
+    ['lost its replicas', { message: 'NOREPLICAS Not enough good replicas to write.' }, /\(NOREPLICAS\)/],
+    ['was emptied', { name: 'MissingEpochFault', message: 'no epoch' }, /npm run rebuild/],
+  ])('tells of a Redis that answers and %s what mends it', (_, given, sentence) => {
+    expect(explainConnection('Redis', given)).toMatchObject({
+      isRefusal: true,
+      sentence: expect.stringMatching(sentence),
+    });
+    expect(explainConnection('Kafka', given).isRefusal).toBe(false);
+  });
+
   it.each<[string, unknown]>([
     ['a refused connection', { code: 'ECONNREFUSED' }],
     ['a login during which the connection broke', { code: 'PLT_KFK_AUTHENTICATION', cause: network }],

@@ -134,6 +134,26 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
+/** How each refusal of writes is mended, by the word that Redis begins it with. */
+const WRITE_REFUSALS: Readonly<Record<string, string>> = {
+  OOM: 'it is full: raise its maxmemory, or make room in it',
+  MISCONF: 'it cannot write its own file: make room on its disk, or mend it',
+  READONLY: 'it is a replica: REDIS_URL must lead to the primary',
+  NOREPLICAS: 'too few of its replicas keep up: mend them',
+};
+
+/** A Redis that answers, and with which nothing can be changed; null for any other fault. */
+function explainUnusable(store: StoreName, parts: readonly Part[]): string | null {
+  if (store !== 'Redis') return null;
+  for (const { name, message } of parts) {
+    const [word = ''] = /^[A-Z]+\b/.exec(message) ?? [];
+    if (Object.hasOwn(WRITE_REFUSALS, word)) return `Redis takes no writes (${word}): ${WRITE_REFUSALS[word]}`;
+    if (name === 'MissingEpochFault')
+      return 'Redis holds no identities and consents: it has lost them, or is new: npm run rebuild puts them back (npm run identity -- init begins a new deployment)';
+  }
+  return null;
+}
+
 /**
  * Says in one sentence why a store cannot be used, by what its client threw. The sentence is put together from codes
  * and names of settings, never from what the client or the server says, except for host names of a certificate.
@@ -143,6 +163,8 @@ export function explainConnection(store: StoreName, fault: unknown): ConnectionF
   const parts = partsOf(fault);
   const refusal = explainTls(store, parts) ?? explainLogin(store, parts);
   if (refusal !== null) return { sentence: `${store} cannot be used: ${refusal}`, isRefusal: true };
+  const unusable = explainUnusable(store, parts);
+  if (unusable !== null) return { sentence: unusable, isRefusal: true };
   const code = parts.findLast((part) => /^E[A-Z]+$/.test(part.code))?.code;
   return { sentence: `${store} does not answer${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
 }

@@ -37,6 +37,7 @@ export function openMemoryIdentityGraph(limits: GraphLimits = DEFAULT_LIMITS): I
     ...createErasureMarks(model),
     ...createRebuild(model),
     ready: async () => model.epoch !== null,
+    takesWrites: async () => true,
     close: async () => {},
   };
 }

@@ -16,6 +16,7 @@ import {
 } from '../graph.ts';
 import type { GraphFact } from '../steps.ts';
 import { bucketOf, createLayout, type Layout } from './layout.ts';
+import { createReadiness } from './readiness.ts';
 import { createScript } from './script.ts';
 import { fromComponent, fromReply, toFactsBlob, toKindLetters, toOverrideBlob } from './wire.ts';
 
@@ -31,6 +32,8 @@ export interface RedisIdentityGraphOptions {
   linkTopic?: string;
   /** Told of every fault of the connection; it reconnects by itself. */
   onFault?: (fault: Error) => void;
+  /** Told with every `ready` and `takesWrites` why this Redis cannot be worked with although it answers. */
+  onUnusable?: (fault: Error) => void;
 }
 
 /**
@@ -73,7 +76,7 @@ export async function openRedisIdentityGraph(options: RedisIdentityGraphOptions)
     ...createQuestions(connection),
     ...createErasureMarks(connection),
     ...createRebuild(connection),
-    ready: async () => redis.status === 'ready' && (await readEpoch(connection)) !== null,
+    ...createReadiness(redis, { readEpoch: () => readEpoch(connection), onUnusable: options.onUnusable ?? (() => {}) }),
     close: async () => redis.disconnect(),
   };
 }

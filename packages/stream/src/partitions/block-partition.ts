@@ -8,7 +8,7 @@ import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
+import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
@@ -62,9 +62,9 @@ export class BlockPartition implements PartitionWorker {
     this.#options = options;
     const { log, metrics, logger } = options;
     this.#epoch = new Epoch(options.waits?.attempt);
-    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
     this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
-    this.#writer = new BlockWriter(options, this.#epoch, {
+    this.#writer = new BlockWriter(options, this.#tenure, {
       confirm: (block) => this.#name(block),
       logDecidedAtMs: () => this.#note.decidedAtMs,
     });
@@ -107,6 +107,10 @@ export class BlockPartition implements PartitionWorker {
 
   get healthy(): boolean {
     return this.#healthy;
+  }
+
+  get hindrance(): string | null {
+    return this.#tenure.hindrance.sentence;
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {

@@ -5,7 +5,7 @@ import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts
 import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
-import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
+import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
@@ -22,7 +22,8 @@ async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> 
   if (mark.base < log.start) return null;
   try {
     const found = await log.batchAt(mark.base);
-    if (found === null) return false;
+    // Retention goes on behind an assignment: what it took meanwhile was not lost.
+    if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
     return found.base > mark.base ? null : isSameMark(found, mark);
   } catch (cause) {
     throw new RetryableFault('the log was not asked for a batch that was read', { cause });
@@ -53,7 +54,7 @@ export class RecordPartition implements PartitionWorker {
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
     const { log, handler, metrics, logger } = options;
-    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -89,6 +90,10 @@ export class RecordPartition implements PartitionWorker {
 
   get healthy(): boolean {
     return this.#healthy;
+  }
+
+  get hindrance(): string | null {
+    return this.#tenure.hindrance.sentence;
   }
 
   get #batchRecordsMax(): number {

@@ -1,0 +1,2 @@
+/** What an exit code means: `infra/local/README.md`. */
+export declare const EXIT: { readonly ok: 0; readonly failed: 1; readonly usage: 2; readonly unreachable: 3 };

@@ -1,0 +1,41 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Places } from './places.ts';
+import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { findSupervisor } from './supervisor.ts';
+
+/** What a process of the stack is at, as its supervisor last saw it. */
+export type ProcessState = 'starting' | 'serving' | 'not serving' | 'ended' | 'stopped';
+
+/** What the supervisor knows of one process, and nobody could ask of the process itself. */
+export interface Condition {
+  readonly name: string;
+  readonly state: ProcessState;
+  /** Null while there is no process. */
+  readonly pid: number | null;
+  /** When the process was started, or ended (ISO 8601). */
+  readonly sinceAt: string;
+  /** How often it was started again since the stack was started. */
+  readonly restarts: number;
+  /** Why it does not serve; null while it does. */
+  readonly reason: string | null;
+  /** The last thing that went wrong, also when it is mended since. */
+  readonly lastError: { readonly at: string; readonly what: string } | null;
+}
+
+/** `processes.json`: the supervisor's alone, so that its many writes never meet those of `stack.json`. */
+const pathOf = (places: Places) => join(places.state, 'processes.json');
+
+/** Replaces the record of all processes, mode 0600. */
+export function writeConditions(places: Places, conditions: readonly Condition[]): void {
+  writePrivateFile(pathOf(places), `${JSON.stringify(conditions, null, 2)}\n`);
+}
+
+export function removeConditions(places: Places): void {
+  rmSync(pathOf(places), { force: true });
+}
+
+/** What the living supervisor of this checkout knows of its processes, in the order of their start; null without one. */
+export function readConditions(places: Places): Condition[] | null {
+  return findSupervisor(places) === null ? null : ((readJsonFile(pathOf(places)) ?? []) as Condition[]);
+}

@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { createStoreFetch } from '@playline/runtime';
+import { Kafka, logLevel } from 'kafkajs';
+import { mendKafkaTimer } from '../kafka/timer.ts';
+import { askDegraded } from './http-probe.ts';
+import { acceptsRecords } from './kafka.ts';
+import { askRedis } from './redis.ts';
+import { SERVICES, type ServiceEntry } from './services.ts';
+import type { StackFile } from './stack-file.ts';
+
+/** A question for an operator who waits: longer than a slow answer, shorter than patience. */
+const ANSWER_MS = 5_000;
+
+/** How a process was found just now. */
+export interface Found {
+  /** Null when it serves. */
+  readonly fault: string | null;
+  /** What it cannot do although it serves; null when it can do all. */
+  readonly degraded: string | null;
+}
+
+const SERVES: Found = { fault: null, degraded: null };
+
+async function askHttp(url: string, { caFile, headers = {} }: { caFile?: string; headers?: Record<string, string> }) {
+  const ask = createStoreFetch(caFile === undefined ? {} : { tls: { ca: readFileSync(caFile, 'utf8') } });
+  const answer = await ask(url, { headers, signal: AbortSignal.timeout(ANSWER_MS) });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`it answers with status ${answer.status}: ${text.slice(0, 200).trimEnd()}`);
+}
+
+/** Asks a store for what its clients ask of it, with their login: an open port says little. */
+async function askStore(name: string, file: StackFile): Promise<Found> {
+  const { clickhouse, security } = file;
+  const caFile = security?.caFile;
+  if (name === 'redis') {
+    const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
+    return { fault: null, degraded: await askRedis(file.redis, ca) };
+  }
+  if (name === 'clickhouse')
+    await askHttp(`${clickhouse.url}/?query=SELECT%201`, {
+      ...(caFile === undefined ? {} : { caFile }),
+      headers: { 'x-clickhouse-user': clickhouse.user, 'x-clickhouse-key': clickhouse.password },
+    });
+  else if (name === 'registry') await askHttp(`${file.registry}/subjects`, {});
+  else if (name === 'kafka') await acceptsRecords(file.kafka[0] ?? '');
+  return SERVES;
+}
+
+/**
+ * Asks one process of the stack that people start whether it serves.
+ * @throws Error that says why it does not
+ */
+export async function probe(name: string, file: StackFile): Promise<Found> {
+  const admin = file.admin?.[name];
+  return admin === undefined ? askStore(name, file) : { fault: null, degraded: await askDegraded(admin) };
+}
+
+/**
+ * Records that the consumer group of each reading service has not committed yet, by the service's name. Of Kafka itself,
+ * for a service that does not answer is the one whose lag matters. A partition without a commit counts as a whole.
+ */
+export async function askLag(file: StackFile): Promise<Map<string, number>> {
+  mendKafkaTimer();
+  const client = new Kafka({
+    clientId: 'playline-status',
+    brokers: [...file.kafka],
+    logLevel: logLevel.NOTHING,
+    connectionTimeout: 1000,
+    requestTimeout: ANSWER_MS,
+    // The first question for a coordinator may find no connection yet.
+    retry: { retries: 3, initialRetryTime: 50 },
+  });
+  const admin = client.admin();
+  try {
+    await admin.connect();
+    const lags = new Map<string, number>();
+    for (const { name, reads = [] } of SERVICES as readonly ServiceEntry[]) {
+      const topics = reads.map((topic) => (file.settings?.TOPIC_PREFIX ?? '') + topic.name);
+      if (topics.length === 0) continue;
+      const committed = await admin.fetchOffsets({ groupId: name, topics });
+      const ends = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)));
+      lags.set(name, sumLag(topics, { committed, ends }));
+    }
+    return lags;
+  } finally {
+    await admin.disconnect().catch(() => {});
+  }
+}
+
+type Committed = { topic: string; partitions: { partition: number; offset: string }[] }[];
+type Ends = { partition: number; low: string; high: string }[][];
+
+function sumLag(topics: readonly string[], { committed, ends }: { committed: Committed; ends: Ends }): number {
+  let lag = 0;
+  for (const [at, topic] of topics.entries()) {
+    const partitions = committed.find((each) => each.topic === topic)?.partitions ?? [];
+    for (const { partition, low, high } of ends[at] ?? []) {
+      const offset = Number(partitions.find((each) => each.partition === partition)?.offset ?? -1);
+      lag += Math.max(0, Number(high) - (offset < 0 ? Number(low) : offset));
+    }
+  }
+  return lag;
+}

@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Condition, readConditions } from './condition.ts';
+import { lastErrorOf } from './logs.ts';
+import { logFileOf, type Places } from './places.ts';
+import { askLag, type Found, probe } from './probes.ts';
+import { ageOf } from './process-mark.ts';
+import { sentenceOf } from './readiness-watch.ts';
+import { readStackFile, type StackFile } from './stack-file.ts';
+import { supervisedSinceAt } from './supervisor.ts';
+
+/** Longer than every single question of a probe, which takes several. */
+const PROBE_MAX_MS = 10_000;
+
+/** One process, as its supervisor knows it and as it answered just now. */
+export interface ProcessStatus {
+  readonly name: string;
+  readonly state: 'serves' | 'degraded' | 'starting' | 'does not serve' | 'down';
+  readonly pid: number | null;
+  readonly ageSeconds: number | null;
+  readonly restarts: number;
+  /** Why it does not serve, or what it cannot do; null when all is well. */
+  readonly reason: string | null;
+  /** Records behind the end of the log; null for what reads no log, and while Kafka does not tell. */
+  readonly lag: number | null;
+  readonly lastError: { readonly at: string; readonly what: string } | null;
+}
+
+async function askWithin(name: string, file: StackFile): Promise<Found> {
+  const silence = new Error(`it has not answered for ${PROBE_MAX_MS / 1000} s`);
+  const bound = delay(PROBE_MAX_MS, undefined, { ref: false }).then(() => Promise.reject(silence));
+  try {
+    return await Promise.race([probe(name, file), bound]);
+  } catch (error) {
+    return { fault: sentenceOf(error), degraded: null };
+  }
+}
+
+function stateOf({ pid, state }: Condition, { fault, degraded }: Found): ProcessStatus['state'] {
+  if (pid === null) return 'down';
+  if (fault !== null) return state === 'starting' ? 'starting' : 'does not serve';
+  return degraded === null ? 'serves' : 'degraded';
+}
+
+function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Found): string | null {
+  if (pid === null) return `ended (${reason ?? 'nobody knows why'}); it is started again, ${restarts} times so far`;
+  return fault ?? degraded;
+}
+
+/**
+ * Asks every process of this checkout's stack whether it serves, at once and freshly.
+ * @returns null when no supervisor runs
+ */
+export async function readStatus(places: Places): Promise<ProcessStatus[] | null> {
+  const conditions = readConditions(places);
+  if (conditions === null) return null;
+  const file = readStackFile(places);
+  const startedAt = supervisedSinceAt(places);
+  const lags = file === null ? new Map<string, number>() : await askLagWithin(file);
+  const asked = conditions.map(async (condition): Promise<ProcessStatus> => {
+    const { name, pid, restarts } = condition;
+    // Before everything is up there are no addresses; what the supervisor itself found counts.
+    const isAsked = file !== null && pid !== null;
+    const found = isAsked ? await askWithin(name, file) : { fault: condition.reason, degraded: null };
+    return {
+      ...{ name, pid, restarts },
+      state: stateOf(condition, found),
+      ageSeconds: pid === null ? null : ageOf(pid),
+      reason: reasonOf(condition, found),
+      lag: lags.get(name) ?? null,
+      lastError: latest(condition.lastError, lastErrorOf(logFileOf(places, name), startedAt)),
+    };
+  });
+  return Promise.all(asked);
+}
+
+async function askLagWithin(file: StackFile): Promise<Map<string, number>> {
+  const none = new Map<string, number>();
+  const bound = delay(PROBE_MAX_MS, none, { ref: false });
+  return Promise.race([askLag(file).catch(() => none), bound]);
+}
+
+type Told = ProcessStatus['lastError'];
+
+/** Instants in ISO 8601 sort as texts. */
+function latest(one: Told, other: Told): Told {
+  if (one === null || other === null) return one ?? other;
+  return one.at >= other.at ? one : other;
+}
+
+/** What `up`, `doctor` and `status` say alike. */
+export interface Verdict {
+  readonly isWell: boolean;
+  readonly sentence: string;
+}
+
+export function judge(statuses: readonly ProcessStatus[] | null): Verdict {
+  if (statuses === null) return { isWell: false, sentence: 'the stack is not running; `npm run up` starts it' };
+  if (statuses.length === 0) return { isWell: false, sentence: 'the stack is just starting' };
+  const ill = statuses.filter(({ state }) => state !== 'serves');
+  if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve` };
+  const names = ill.map(({ name, state, reason }) => `${name} ${WORDS[state]}${reason === null ? '' : ` (${reason})`}`);
+  return { isWell: false, sentence: `${ill.length} of ${statuses.length} processes: ${names.join(', ')}` };
+}
+
+const WORDS: Record<ProcessStatus['state'], string> = {
+  serves: 'serves',
+  degraded: 'cannot do all',
+  starting: 'is starting',
+  'does not serve': 'does not serve',
+  down: 'is down',
+};
+
+function toAge(seconds: number | null): string {
+  if (seconds === null) return '-';
+  if (seconds < 120) return `${Math.floor(seconds)} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} days`;
+}
+
+/** A table for people: a line for each process, and below it why it does not serve and what went wrong last. */
+export function toLines(statuses: readonly ProcessStatus[]): string[] {
+  const head = ['process', 'state', 'age', 'restarts', 'lag'];
+  const rows = statuses.map(({ name, state, ageSeconds, restarts, lag }) => [
+    ...[name, state, toAge(ageSeconds), String(restarts), lag === null ? '-' : String(lag)],
+  ]);
+  const widths = head.map((word, at) => Math.max(word.length, ...rows.map((cells) => cells[at]!.length)));
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, at) => cell.padEnd(widths[at]!))
+      .join('  ')
+      .trimEnd();
+  return [
+    line(head),
+    ...statuses.flatMap(({ reason, lastError }, at) => [
+      line(rows[at]!),
+      ...(reason === null ? [] : [`    why: ${reason}`]),
+      ...(lastError === null || lastError.what === reason
+        ? []
+        : [`    last error, ${lastError.at}: ${lastError.what}`]),
+    ]),
+  ];
+}

@@ -1,0 +1,80 @@
+import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { putConsent, wanted } from './test/audience-calls.ts';
+import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
+import { type KeyStores, openKeyStores } from './test/key-stores.ts';
+import { message } from './test/open-gateway.ts';
+import { type GatewayProcess, openProcess } from './test/open-process.ts';
+
+let redis: ForgetfulRedis;
+let stores: KeyStores;
+let gateway: GatewayProcess;
+let key: string;
+beforeAll(async () => {
+  redis = await openForgetfulRedis();
+  stores = await openKeyStores({ redisUrl: redis.url });
+  const graph = await openRedisIdentityGraph({ url: redis.url });
+  await graph.mintEpoch();
+  await graph.close();
+  const words = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
+  key = (JSON.parse(await stores.keys(...words)) as { key: string }).key;
+  gateway = await openProcess(stores.topicPrefix, { REDIS_URL: redis.url });
+  await until('the gateway is ready', async () => (await askReadiness()).status === 200);
+});
+afterAll(async () => {
+  await gateway?.close();
+  await stores?.close();
+  await redis?.close();
+});
+
+async function askReadiness(): Promise<{ status: number; body: unknown }> {
+  const answer = await fetch(`${gateway.adminUrl}/readyz`);
+  return { status: answer.status, body: await answer.json() };
+}
+
+async function takesWrites(): Promise<string | undefined> {
+  const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  return /^redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
+}
+
+const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;
+
+it('readiness and a metric say that Redis is full, with the way to mend it, while ingest goes on', async () => {
+  await until('a consent is stored', async () => (await statusOfConsent()) === 204);
+  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, notReady: [] } });
+  expect(await takesWrites()).toBe('1');
+
+  // Below what an empty Redis takes: full, as it would be after a while.
+  await redis.client.config('SET', 'maxmemory', '1kb');
+  expect(await statusOfConsent()).toBe(500);
+  expect(await askReadiness()).toEqual({
+    status: 200,
+    body: {
+      ready: true,
+      notReady: [],
+      degraded: ['consentsAndErasures'],
+      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or make room in it' },
+    },
+  });
+  expect(await takesWrites()).toBe('0');
+  expect((await gateway.post(key, { messages: [message()] })).status).toBe(200);
+
+  await redis.client.config('SET', 'maxmemory', '0');
+  await until('a consent is stored again', async () => (await statusOfConsent()) === 204);
+  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, notReady: [] } });
+  expect(await takesWrites()).toBe('1');
+});
+
+it('readiness says that Redis was emptied, with the command that puts everything back, while ingest goes on', async () => {
+  await redis.client.del('identity:epoch');
+  const { status, body } = await askReadiness();
+  expect([status, body]).toEqual([
+    200,
+    expect.objectContaining({
+      degraded: ['consentsAndErasures'],
+      reasons: { Redis: expect.stringContaining('npm run rebuild') },
+    }),
+  ]);
+  expect((await gateway.post(key, { messages: [message()] })).status).toBe(200);
+});
