@@ -4,7 +4,7 @@ import type { WhenExpired } from '../partitions/guarded-partition.ts';
 import { parseRead } from '../partitions/intent.ts';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
-import { RecordPartition } from '../partitions/record-partition.ts';
+import { RecordPartition, type RecordPartitionOptions } from '../partitions/record-partition.ts';
 import { createStreamMetrics } from '../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
 import { type CommittedOffsets, MemoryConsumer } from './memory-consumer.ts';
@@ -38,7 +38,9 @@ export interface MemoryLog {
       waits?: BlockPartitionOptions['waits'];
     },
   ): MemoryConsumer;
-  openRecordConsumer(options: MemoryConsumerOptions & BatchHandler): MemoryConsumer;
+  openRecordConsumer(
+    options: MemoryConsumerOptions & BatchHandler & { waits?: RecordPartitionOptions['waits'] },
+  ): MemoryConsumer;
   /** Everything in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
   /** Loses everything from an offset on, as a lone broker does whose machine loses power. */
@@ -111,9 +113,9 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     },
     openRecordConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
-      const { logger } = options;
+      const { logger, waits } = options;
       const openWorker = (partition: LogPartition) =>
-        new RecordPartition({ handler: options, log: partition, logger, metrics });
+        new RecordPartition({ handler: options, log: partition, logger, metrics, ...(waits && { waits }) });
       const whenExpired = options.whenExpired ?? 'stop';
       return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
     },

@@ -119,7 +119,7 @@ export class BlockPartition implements PartitionWorker {
     try {
       this.#take(records, end);
     } catch (fault) {
-      this.#stop(fault);
+      void this.#standAside(fault);
     }
   }
 
@@ -242,6 +242,14 @@ export class BlockPartition implements PartitionWorker {
     await this.#standstill.wait(this.#done, fault);
   }
 
+  /** What could not be taken is read again: by itself after a while, or when a block that is under way has been written. */
+  async #standAside(fault: unknown): Promise<void> {
+    await this.#standStill(fault);
+    if (this.#healthy || this.#draining || this.#epoch.over || this.#working !== null) return;
+    this.#goOn();
+    this.#resume();
+  }
+
   /** Records that came while the partition stood were not taken: they are read again. */
   #goOn() {
     this.#healthy = true;
@@ -273,9 +281,12 @@ export class BlockPartition implements PartitionWorker {
     for (const { kind, reason, count } of block.outcomes.values()) metrics.record(log.topic, { kind, reason }, count);
     block.builder.release();
     if (!this.#healthy) this.#goOn();
-    if (!this.#paused || this.#draining) return;
+    if (this.#paused && !this.#draining) this.#resume();
+  }
+
+  #resume() {
     this.#paused = false;
-    log.resume();
+    this.#options.log.resume();
   }
 
   #commit(offset: number, note: CommitNote): Promise<void> {
