@@ -166,7 +166,7 @@ function createErase(context: ExampleContext): Operation {
     caution: {
       question: 'Erase this person?',
       consequence:
-        'Everything about the identity, and about every identity linked to it, is erased. Nothing brings it back.',
+        'The request covers everything about this identity and every identity linked to it. It cannot be taken back.',
       consent: 'Erase',
     },
     query: [
