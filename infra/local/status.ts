@@ -98,8 +98,11 @@ export function judge(statuses: readonly ProcessStatus[] | null): Verdict {
   if (statuses.length === 0) return { isWell: false, sentence: 'the stack is just starting' };
   const ill = statuses.filter(({ state }) => state !== 'serves');
   if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve` };
-  const names = ill.map(({ name, state, reason }) => `${name} ${WORDS[state]}${reason === null ? '' : ` (${reason})`}`);
-  return { isWell: false, sentence: `${ill.length} of ${statuses.length} processes: ${names.join(', ')}` };
+  const names = ill.map(({ name, state }) => `${name} ${WORDS[state]}`).join(', ');
+  return {
+    isWell: false,
+    sentence: `${ill.length} of ${statuses.length} processes: ${names} (why: \`npm run status\`)`,
+  };
 }
 
 const WORDS: Record<ProcessStatus['state'], string> = {
