@@ -28,7 +28,7 @@ const RULES: readonly Rule[] = [
 export const EXCEPTIONS: readonly { rule: string; path: string }[] = [];
 
 /**
- * Checks a tree against the design page "Architecture".
+ * Checks a tree against the rules of this folder.
  * @throws Error when a code file cannot be parsed
  */
 export function findBreaches(tree: Tree): Breach[] {

@@ -60,7 +60,7 @@ describe('the link of an envelope', () => {
 describe('a page', () => {
   it('links to nothing but other documents of the service, and all of them are there', async () => {
     const { url, routes } = await openGatewayIn(undefined);
-    for (const { path } of routes.filter(({ path }) => path.startsWith('/docs'))) {
+    for (const { path } of routes.filter(({ path }) => path.startsWith('/docs') && !path.includes('*'))) {
       const page = await fetch(url + path);
       if (!page.headers.get('content-type')?.startsWith('text/html')) continue;
       const text = await page.text();
@@ -69,8 +69,9 @@ describe('a page', () => {
       for (const target of targets) {
         expect(target, path).not.toMatch(/^(\w+:|\/\/)/);
         const address = new URL(target, url + path);
-        expect((await fetch(address)).status, `${path} to ${target}`).toBe(200);
-        if (address.hash !== '') expect(text).toContain(`id="${address.hash.slice(1)}"`);
+        const led = await fetch(address);
+        expect(led.status, `${path} to ${target}`).toBe(200);
+        if (address.hash !== '') expect(await led.text(), target).toContain(`id="${address.hash.slice(1)}"`);
       }
     }
   });

@@ -48,7 +48,9 @@ describe('the OpenAPI document', () => {
   it('names exactly the operations that the gateway has', async () => {
     const { routes } = await openGatewayIn(undefined);
     const documents = new Set(createDocuments(settings, 0).keys());
-    const served = routes.filter(({ path }) => !documents.has(path)).map(({ method, path }) => `${method} ${path}`);
+    const served = routes
+      .filter(({ path }) => !documents.has(path) && !path.startsWith('/docs/'))
+      .map(({ method, path }) => `${method} ${path}`);
     expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(served.sort());
   });
 

@@ -9,11 +9,13 @@ export interface Shown {
 }
 
 const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
-const toPlain = (text: string) => text.replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
+/** The text that a reader sees and copies: without the elements that mark its parts. */
+const toPlain = (markup: string) =>
+  markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
 /** What a reader of a page sees, in pairs of command and answer. */
 export function shownInPage(page: string): Shown[] {
-  const blocks = [...page.matchAll(/<pre [^>]*><code>([^<]*)<\/code><\/pre>/g)].map(([, text = '']) => toPlain(text));
+  const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 

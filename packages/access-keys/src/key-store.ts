@@ -42,6 +42,19 @@ export interface ViewStanding {
   readonly completeIn: string | null;
 }
 
+/** A moment of the list of live keys. Another list, or one that was made anew, has places of its own. */
+export interface KeyListPlace {
+  readonly list: string;
+  readonly version: number;
+}
+
+/** What became of live keys up to a place. */
+export interface KeyChanges {
+  readonly place: KeyListPlace;
+  /** In order; null when the list has to be read whole: it is another, or too much has happened. */
+  readonly changes: readonly { readonly hash: string; readonly isLive: boolean }[] | null;
+}
+
 /** A key store that is only a view of the log: it can be made anew from it. */
 export interface KeyView extends KeyStore {
   /**
@@ -54,6 +67,13 @@ export interface KeyView extends KeyStore {
   standing(): Promise<ViewStanding>;
   /** Hashes of all records. */
   hashes(): Promise<string[]>;
+  /**
+   * What became of live keys since a place; null asks from nowhere on.
+   * @throws IncompleteViewFault as `find`
+   */
+  changesSince(place: KeyListPlace | null): Promise<KeyChanges>;
+  /** A page of the hashes of live keys. What changes meanwhile may be missing. @param cursor null begins @returns null at the end */
+  scanLive(cursor: string | null): Promise<{ readonly cursor: string | null; readonly hashes: readonly string[] }>;
   /**
    * Brings in the records of the log, takes the strangers out, and is complete from then on. An ended record stays
    * ended: the change may be younger than the reading of the log.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { KeyRecord, KeyStore } from './key-store.ts';
+import type { KeyRecord, KeyStore, KeyView } from './key-store.ts';
 import { createKeyText } from './key-text.ts';
+import { createLiveKeys } from './live-keys.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, refreshKey } from './operations.ts';
 import { createKeyVerifier, KeyStoreFault } from './verifier.ts';
@@ -105,23 +106,6 @@ describe('createKeyVerifier', () => {
     expect(await verify(key)).toBeNull();
   });
 
-  it('remembers an unknown key for 500 ms only, so that a new key works at once', async () => {
-    const { world } = await setUp();
-    const stored = new Map<string, KeyRecord>();
-    const find = async (hash: string) => {
-      world.lookUps++;
-      return stored.get(hash) ?? null;
-    };
-    const verify = createKeyVerifier({ store: { find }, prefix, kind: 'publishable', now: () => world.now });
-    const { key, record } = await createKey({ store: createMemoryKeyStore(), prefix }, wanted);
-    expect(await verify(key)).toBeNull();
-    expect(verify(key)).toBeNull();
-    expect(world.lookUps).toBe(1);
-    stored.set(record.hash, record);
-    world.now += 501;
-    expect(await verify(key)).toEqual(record);
-  });
-
   it('keeps good keys although invented ones flood in', async () => {
     const { key, record, memory, world } = await setUp();
     let lookUps = 0;
@@ -132,9 +116,83 @@ describe('createKeyVerifier', () => {
     const options = { store: { find }, prefix, kind: 'publishable' as const, now: () => world.now, entriesMax: 10 };
     const verify = createKeyVerifier(options);
     await verify(key);
-    for (let i = 0; i < 50; i++)
-      await verify(createKeyText(prefix, { kind: 'publishable', environment: 'production' }));
+    for (let i = 0; i < 50; i++) await verify(guess());
     expect(verify(key)).toEqual(record);
     expect(lookUps).toBe(51);
+  });
+});
+
+const guess = () => createKeyText(prefix, { kind: 'publishable', environment: 'production' });
+
+/** A verifier with a list of live keys, whose store counts what it is asked. */
+async function setUpListed() {
+  const { memory, world, ...created } = await setUp();
+  let questions = 0;
+  const changesSince: KeyView['changesSince'] = async (place) => {
+    questions++;
+    if (world.mode === 'down') throw new Error('connection refused');
+    if (world.mode === 'hangs') return new Promise<never>(() => {});
+    return memory.changesSince(place);
+  };
+  const find: KeyStore['find'] = (hash) => {
+    world.lookUps++;
+    return world.mode === 'up' ? memory.find(hash) : Promise.reject(new Error('connection refused'));
+  };
+  const live = createLiveKeys({ ...memory, changesSince });
+  const store = { find, live };
+  const verify = createKeyVerifier({ store, prefix, kind: 'publishable', now: () => world.now, lookUpMaxMs: 20 });
+  await live.refresh();
+  return { ...created, memory, world, live, verify, questions: () => questions };
+}
+
+describe('a verifier with a list of live keys', () => {
+  it('asks the store once for a thousand guesses at once, and looks up one of them to be sure of the list', async () => {
+    const { verify, world, questions } = await setUpListed();
+    const before = questions();
+    const verdicts = await Promise.all(Array.from({ length: 1000 }, () => verify(guess())));
+    expect(verdicts.every((verdict) => verdict === null)).toBe(true);
+    expect(questions() - before).toBe(1);
+    expect(world.lookUps).toBe(1);
+  });
+
+  it('takes a key that was made this moment, whatever was said of it before and however many guess', async () => {
+    const { verify, memory } = await setUpListed();
+    const fresh = { ...wanted, environmentId: 'e-fresh' };
+    const flood = Promise.all(Array.from({ length: 100 }, () => verify(guess())));
+    const { key, record } = await createKey({ store: memory, prefix }, fresh);
+    expect(await verify(key)).toEqual(record);
+    await flood;
+    const successor = await refreshKey({ store: memory, prefix }, fresh);
+    expect(await verify(successor.key)).toEqual(successor.record);
+  });
+
+  it('looks up no key that has ended, once the list has heard of it', async () => {
+    const { verify, key, memory, live, world } = await setUpListed();
+    await refreshKey({ store: memory, prefix }, wanted);
+    await live.refresh();
+    expect([await verify(key), await verify(key), await verify(key)]).toEqual([null, null, null]);
+    expect(world.lookUps).toBe(1);
+  });
+
+  it.each(['down', 'hangs'] as const)(
+    'calls every unknown key a fault, without a look-up each, while the store is %s',
+    async (mode) => {
+      const { verify, world } = await setUpListed();
+      world.mode = mode;
+      const verdicts = await Promise.allSettled(Array.from({ length: 100 }, async () => verify(guess())));
+      for (const verdict of verdicts) expect(verdict).toMatchObject({ reason: expect.any(KeyStoreFault) });
+      expect(world.lookUps).toBe(0);
+    },
+  );
+
+  it('finds a key that the list lacks by a spare look-up, and lists it', async () => {
+    const { verify, memory, world } = await setUpListed();
+    const { key, record } = await createKey({ store: createMemoryKeyStore(), prefix }, wanted);
+    const { find } = memory;
+    memory.find = async (hash) => (hash === record.hash ? record : find(hash));
+    await verify(guess());
+    expect(await verify(key)).toBeNull();
+    world.now += 50;
+    expect(await verify(key)).toEqual(record);
   });
 });

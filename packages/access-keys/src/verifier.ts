@@ -1,16 +1,18 @@
 import { LRUCache } from 'lru-cache';
 import type { KeyRecord, KeyStore } from './key-store.ts';
 import { hashKey, type KeyKind, parseKey } from './key-text.ts';
+import type { LiveKeys } from './live-keys.ts';
 
 export interface KeyVerifierOptions {
-  store: Pick<KeyStore, 'find'>;
+  /** `live`: which keys there are at all; without it every key is looked up. */
+  store: Pick<KeyStore, 'find'> & { readonly live?: LiveKeys };
   /** ACCESS_KEY_PREFIX, such as `svcapik`. */
   prefix: string;
   /** Only keys of this kind are good here. */
   kind: KeyKind;
   /** Monotonic clock in milliseconds; tests give their own. The wall clock set back would keep an ended key good. */
   now?: () => number;
-  /** Keys remembered at most, good ones and unknown ones each. */
+  /** Good keys remembered at most. */
   entriesMax?: number;
   /** How long a look-up may take before the store counts as unreachable. */
   lookUpMaxMs?: number;
@@ -38,6 +40,8 @@ const OUTAGE_PAUSE_MS = 200;
 const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 /** See TRUST_MAX_MS; a healthy look-up takes a millisecond. */
 const LOOK_UP_MAX_MS = 250;
+/** Twenty look-ups a second at most for keys that the list of live ones lacks. */
+const SPARE_EVERY_MS = 50;
 /** A gateway serves far fewer environments than this; it only bounds memory (about 500 bytes each). */
 const ENTRIES_MAX = 10_000;
 
@@ -70,8 +74,8 @@ export function createKeyVerifier(options: KeyVerifierOptions): KeyVerifier {
       if (answers.isOutage() && age <= OUTAGE_TRUST_MAX_MS) return answer.record;
       return answers.lookUp(key).catch((fault: unknown) => outlastOutage(answer, fault));
     }
-    if (answers.isUnknown(key) || parseKey(prefix, key)?.kind !== kind) return null;
-    return answers.lookUp(key);
+    if (parseKey(prefix, key)?.kind !== kind) return null;
+    return answers.lookUpNew(key);
   };
 }
 
@@ -79,17 +83,15 @@ export function createKeyVerifier(options: KeyVerifierOptions): KeyVerifier {
 class AnswerCache {
   // By key text, so that the common case hashes nothing. The text is in the request anyway; it is never written out.
   readonly #good: LRUCache<string, Answer>;
-  // Apart from the good ones, so that a flood of invented keys cannot push those out.
-  readonly #unknown: LRUCache<string, number>;
   readonly #lookUps = new Map<string, Promise<KeyRecord | null>>();
   readonly #options: KeyVerifierOptions;
   readonly #now: () => number;
   #outageUntil = 0;
+  #spareAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: KeyVerifierOptions, now: () => number) {
     const max = options.entriesMax ?? ENTRIES_MAX;
     this.#good = new LRUCache({ max });
-    this.#unknown = new LRUCache({ max });
     this.#options = options;
     this.#now = now;
   }
@@ -98,14 +100,28 @@ class AnswerCache {
     return this.#good.get(key);
   }
 
-  isUnknown(key: string): boolean {
-    const since = this.#unknown.get(key);
-    return since !== undefined && this.#now() - since <= TRUST_MAX_MS;
-  }
-
   /** True for a short while after a look-up has failed. */
   isOutage(): boolean {
     return this.#now() < this.#outageUntil;
+  }
+
+  /**
+   * Looks up a key that was not good the last time. One that nobody made costs the store nothing: the list of live keys
+   * is asked, once for all who wait. So guesses, which cost their caller nothing either, starve nobody.
+   */
+  async lookUpNew(key: string): Promise<KeyRecord | null> {
+    const { live } = this.#options.store;
+    if (live === undefined) return this.lookUp(key);
+    const hash = hashKey(key);
+    if (live.has(hash)) return this.lookUp(key);
+    await this.#ask(live.refresh());
+    if (live.has(hash)) return this.lookUp(key);
+    // The list may lack a key, when a release made it that kept none: seen unless the spare look-ups are all taken.
+    if (this.#now() - this.#spareAt < SPARE_EVERY_MS) return null;
+    this.#spareAt = this.#now();
+    const record = await this.lookUp(key);
+    if (record !== null) live.add(hash);
+    return record;
   }
 
   /** One look-up at a time for each key, however many requests wait for it. */
@@ -118,23 +134,27 @@ class AnswerCache {
   }
 
   async #askStore(key: string): Promise<KeyRecord | null> {
-    const { store, kind, lookUpMaxMs = LOOK_UP_MAX_MS } = this.#options;
+    const { store, kind } = this.#options;
     const startedAt = this.#now();
-    let record: KeyRecord | null;
-    try {
-      record = await within(store.find(hashKey(key)), lookUpMaxMs);
-    } catch (cause) {
-      this.#outageUntil = this.#now() + OUTAGE_PAUSE_MS;
-      throw new KeyStoreFault('the key store does not answer', { cause });
-    }
-    this.#outageUntil = 0;
+    const record = await this.#ask(store.find(hashKey(key)));
     if (record !== null && record.kind === kind && record.revokedAt === null) {
       this.#good.set(key, { record, confirmedAt: startedAt });
       return record;
     }
     this.#good.delete(key);
-    this.#unknown.set(key, startedAt);
     return null;
+  }
+
+  /** @throws KeyStoreFault when the store does not answer in time */
+  async #ask<T>(question: Promise<T>): Promise<T> {
+    try {
+      const answer = await within(question, this.#options.lookUpMaxMs ?? LOOK_UP_MAX_MS);
+      this.#outageUntil = 0;
+      return answer;
+    } catch (cause) {
+      this.#outageUntil = this.#now() + OUTAGE_PAUSE_MS;
+      throw new KeyStoreFault('the key store does not answer', { cause });
+    }
   }
 }
 

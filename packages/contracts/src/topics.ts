@@ -34,7 +34,7 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
   schema,
 });
 
-/** Every topic that services write on purpose: design page "Architecture", table "Topics". */
+/** Every topic that services write on purpose. */
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
   identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),

@@ -17,7 +17,7 @@ export const ERRORS = {
     status: 400,
     message: 'The request is not valid.',
     cause:
-      'A required header, parameter or member is missing, the body cannot be read, or a value lies outside its limits.',
+      'A required header, parameter or member is missing, the body cannot be read, or a value lies outside its limits. Headers that are too long have this code and status 431.',
     mend: 'Read `details`, correct the request and send it again. Sending the same request again fails again.',
     retry: false,
   },

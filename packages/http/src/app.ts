@@ -5,6 +5,7 @@ import express from 'express';
 import { ANSWER_MAX_MS } from './bound-reading.ts';
 import { corsHeaders } from './cors.ts';
 import { Exchange, type Frame, type HeaderList, notFound } from './exchange.ts';
+import { faultOfHead, targetOf } from './request-head.ts';
 
 /** One operation. */
 export interface Route {
@@ -53,14 +54,16 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const cold = createExpressApp(routes);
 
   const listener = (request: IncomingMessage, response: ServerResponse) => {
-    const url = request.url ?? '';
+    const url = targetOf(request);
+    // Whatever reads it next sees the same: the router, and operations with a query.
+    request.url = url;
     const query = url.indexOf('?');
     const path = query === -1 ? url : url.slice(0, query);
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.answer : NO_HEADERS);
     latest.set(request.socket, exchange);
-    // Node's own answer to it is no envelope; HTTP/1.0 knows no such header.
-    if (request.headers.host === undefined && request.httpVersionMinor > 0) return exchange.fail(hostMissing());
+    const fault = faultOfHead(request);
+    if (fault !== null) return exchange.fail(fault);
     const route = hot.get(path);
     if (route !== undefined && route.method === request.method) return void run(route, exchange, {});
     // Express would answer OPTIONS by itself, with a body that is no envelope.
@@ -103,8 +106,4 @@ function createExpressApp(routes: readonly Route[]): (exchange: Exchange, respon
 function toPublic(error: unknown): unknown {
   if (!(error instanceof URIError)) return error;
   return new PublicError('VALIDATION_ERROR', { message: 'The path is not valid percent-encoding.', cause: error });
-}
-
-function hostMissing(): PublicError {
-  return new PublicError('VALIDATION_ERROR', { message: 'The host header is missing.', details: { header: 'host' } });
 }

@@ -88,6 +88,7 @@ function decodedMax(raw: Buffer, { begins, expansionMax }: Coding, bytesMax: num
  * `text/plain` would spare a preflight that the key header needs anyway. Parameters are allowed; JSON is UTF-8.
  */
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+const CHUNKED = /^chunked$/i;
 const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^\s";]+)/i;
 
 /**
@@ -103,6 +104,9 @@ export function planJsonBody(request: IncomingMessage, bytesMax: number): BodyPl
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
       throw wrongHeader('content-type', 'The body must be UTF-8.');
   }
+  // Node takes a body apart into its chunks and leaves any other coding as it is.
+  if (!CHUNKED.test(request.headers['transfer-encoding'] ?? 'chunked'))
+    throw wrongHeader('transfer-encoding', 'The body may be sent in chunks; compress it by content-encoding.');
   const coding = codingOf(request.headers['content-encoding']);
   const length = request.headers['content-length'];
   const declaredBytes = length === undefined ? null : Number(length);

@@ -73,10 +73,14 @@ export class Exchange implements Trace {
     this.#send(status, status === 204 ? headers : ['content-length', 0, ...headers], undefined);
   }
 
-  /** Sends the error envelope of any fault; what is not public stays inside and is reported to `onFault`. */
-  fail(error: unknown, headers: HeaderList = []): void {
+  /**
+   * Sends the error envelope of any fault; what is not public stays inside and is reported to `onFault`.
+   * @param own status where it is not the one of the fault's code
+   */
+  fail(error: unknown, headers: HeaderList = [], own?: number): void {
     if (this.#answered || error instanceof ClientGone) return;
-    const { status, body } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
+    const { body, ...of } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
+    const status = own ?? of.status;
     if (status >= 500) this.#frame.onFault(this, error);
     const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
     const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];
@@ -84,8 +88,14 @@ export class Exchange implements Trace {
   }
 
   /** As `fail`, and ends the connection: what comes next on it could not be read as a request. */
-  failAndClose(error: unknown): void {
-    this.fail(error, ['connection', 'close']);
+  failAndClose(error: unknown, status?: number): void {
+    this.fail(error, ['connection', 'close'], status);
+  }
+
+  /** Calls back once the answer is with the kernel, and so are those of earlier requests; never, when nobody is there. */
+  whenSent(then: () => void): void {
+    if (this.#response.writableFinished) then();
+    else this.#response.once('finish', then);
   }
 
   /** What follows this request on its connection is none: its own answer stands, and ends the connection. */

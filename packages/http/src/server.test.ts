@@ -83,6 +83,22 @@ it('gives a whole request its own answer, although broken bytes follow it on the
   await server.close();
 });
 
+it('answers a whole request whose caller has ended its half of the connection meanwhile', async () => {
+  const { server, inFlight } = await open();
+  const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  const ended = new Promise((resolve) => socket.on('end', resolve));
+  socket.end('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+  await until('the half-close is seen', () => inFlight[0]?.request.socket.readableEnded);
+  inFlight[0]?.answer(200, '{"own":true}');
+  await ended;
+  expect(text).toMatch(/^HTTP\/1\.1 200 .*\{"own":true\}$/s);
+  await server.close();
+});
+
 it('refuses to start on a port that is taken', async () => {
   const { server } = await open();
   const app = createHttpApp({ publishableKeyHeader: 'x-key', link: (code) => code, routes: [] });

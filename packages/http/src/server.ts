@@ -1,16 +1,17 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { PublicError, toEnvelope } from '@playline/errors';
 import type { Closable } from '@playline/runtime';
 import type { HttpApp } from './app.ts';
+import { answerBrokenRequest, answerRaw, HEADER_BYTES_MAX, HEADER_LINES_MAX } from './broken-request.ts';
 import { notFound } from './exchange.ts';
-import { traceOf } from './trace.ts';
 
 export interface HttpServerOptions {
   app: HttpApp;
   host: string;
   /** 0 takes a free port. */
   port: number;
+  /** How long a caller may take to send its headers, in milliseconds; tests give less. */
+  headersMaxMs?: number;
 }
 
 export type HttpServerState = 'open' | 'draining' | 'closed';
@@ -34,30 +35,39 @@ const CHECK_INTERVAL_MS = 2000;
 const DRAIN_MAX_MS = 13_000;
 /** A connection that becomes idle while draining is ended within this time. */
 const IDLE_SWEEP_MS = 50;
-/** Time for a caller to read the answer to a broken request before the connection is cut. */
-const LINGER_MS = 1000;
+
+/**
+ * Without this member, which its types do not know, Node ends a connection as soon as the caller has ended its half,
+ * also while the caller's last request is being worked on: the batch was stored and its answer lost. With it, the
+ * answer ends the connection.
+ */
+type HalfOpenServer = Server & { httpAllowHalfOpen?: boolean };
 
 /**
  * Listens for an app's requests.
  * @throws Error when the port cannot be taken
  */
-export async function openHttpServer({ app, host, port }: HttpServerOptions): Promise<HttpServer> {
-  const server = createServer(
+export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { app, host, port, headersMaxMs = HEADERS_MAX_MS } = options;
+  const server: HalfOpenServer = createServer(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
-      headersTimeout: HEADERS_MAX_MS,
+      headersTimeout: headersMaxMs,
       requestTimeout: REQUEST_MAX_MS,
-      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMaxMs),
+      maxHeaderSize: HEADER_BYTES_MAX,
       // The app says so itself, in its envelope.
       requireHostHeader: false,
     },
     app.listener,
   );
+  server.maxHeadersCount = HEADER_LINES_MAX;
+  server.httpAllowHalfOpen = true;
   // Expectations other than 100-continue are ignored on every path: RFC 9110 (10.1.1) allows it, the contract has no
   // 417, and clients would drop a good batch for a header that something between may have added.
   server.on('checkExpectation', app.listener);
   server.on('clientError', (error: Error, socket) => answerBrokenRequest(app, error, socket as Socket));
-  server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, notFound()));
+  server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, { fault: notFound() }));
   const silent = trackSilentConnections(server);
   await listen(server, host, port);
 
@@ -116,52 +126,4 @@ function closeWithin(server: Server, boundMs: number): Promise<void> {
       resolve();
     });
   });
-}
-
-/** Node calls this for bytes that are no HTTP, for headers that are too long and for requests that take too long. */
-function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
-    socket.destroy();
-    return;
-  }
-  // A request that is late may be the network's doing: no 4xx, on which callers drop their batch.
-  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const message = 'The request is not valid HTTP.';
-  const fault = late
-    ? new PublicError('INTERNAL_SERVER_ERROR', { cause: error })
-    : new PublicError('VALIDATION_ERROR', { message, cause: error });
-  const exchange = app.exchangeOf(socket);
-  if (exchange === undefined || exchange.answered) {
-    answerRaw(app, socket, fault);
-  } else if (exchange.request.complete) {
-    // Only what came after it is broken: its own answer must not say otherwise.
-    exchange.endConnection();
-  } else {
-    exchange.failAndClose(fault);
-    linger(socket);
-  }
-}
-
-function answerRaw(app: HttpApp, socket: Socket, fault: PublicError): void {
-  const { traceId } = traceOf(undefined);
-  const { status, body } = toEnvelope(fault, { traceId, link: app.frame.link });
-  const text = JSON.stringify(body);
-  const reason = { 400: 'Bad Request', 404: 'Not Found' }[status] ?? 'Internal Server Error';
-  const lines = [
-    `HTTP/1.1 ${status} ${reason}`,
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(text)}`,
-    `x-trace-id: ${traceId}`,
-    'connection: close',
-  ];
-  app.frame.onAnswer(null, status);
-  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
-  linger(socket);
-}
-
-/** Half-closed first, so that the answer is not thrown away by a reset; cut when the caller does not close too. */
-function linger(socket: Socket): void {
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once('close', () => clearTimeout(timer));
-  socket.on('error', () => {});
 }

@@ -1,6 +1,5 @@
 /**
  * Texts that broken or careless clients send in the place of an id; each would join strangers into one person.
- * Design page "Identity", "When a link is refused".
  */
 const BLOCKED_EVERYWHERE: readonly string[] = [
   'anonymous',

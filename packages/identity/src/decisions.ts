@@ -1,7 +1,7 @@
 import type { IdentityDecisionRecord, IdentityKind, IdentityLinkRecord } from '@playline/contracts';
 import type { GraphStep } from './steps.ts';
 
-/** Why a link was refused: design page "Identity", "When a link is refused". */
+/** Why a link was refused. */
 export const REFUSAL_REASONS = [
   /** One of the ids is a value that many people share. */
   'blocked',

@@ -48,7 +48,7 @@ export interface Member {
   readonly linkedAt: number;
 }
 
-/** Bounds of a component: design page "Identity". */
+/** Bounds of a component: past them it is shared ids, not a person, that hold it together. */
 export interface GraphLimits {
   readonly identitiesMax: number;
   readonly anonymousIdsMax: number;

@@ -25,7 +25,7 @@ export interface Utf8IdentityKeyer extends IdentityKeyer {
 /**
  * Creates the keyer of a deployment: SHA-256 over pepper ‖ environment ‖ 0x00 ‖ kind ‖ 0x00 ‖ trimmed id (UTF-8),
  * cut to 16 bytes. Different inputs hash different bytes, because only the last part may hold the separator.
- * One-shot `crypto.hash` and not `createHmac`, which costs 26 times as much: design page "Identity". Measured: 0.15
+ * One-shot `crypto.hash` and not `createHmac`, which costs 26 times as much. Measured: 0.15
  * microseconds for an id that is remembered, 0.7 for one that is not.
  * @throws RangeError when the pepper is shorter than 32 bytes
  */

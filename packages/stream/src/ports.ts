@@ -74,7 +74,7 @@ export interface BlockName {
    */
   readonly triedBefore?: boolean;
   /**
-   * Time of the block's first record. A topic that is made anew has the same offsets again, but not at the same time:
+   * Time of the block's first record, as it was when the block was named. A topic that is made anew has the same offsets again, but not at the same time:
    * with it in the token, a store does not take the new rows for those it has.
    */
   readonly firstTimestampMs?: number;
@@ -138,8 +138,12 @@ export interface BlockLimits {
 
 /** A running consumer. */
 export interface Consumer {
-  /** True while it is a member of its group and no partition has stopped. */
+  /** True while it is a member of its group, no partition has stopped, and none is kept from going on (`hindrances`). */
   ready(): boolean;
+  /**
+   * Sentences that say why partitions stand or do not go on, by `topic/partition`: for whoever asks why it is not ready.
+   */
+  hindrances(): ReadonlyMap<string, string>;
   /** Records behind the end of the log as last heard, by `topic/partition`, for the partitions assigned here. */
   lag(): ReadonlyMap<string, number>;
   /** Stops cutting blocks, finishes those whose intent is committed, leaves the group. */

@@ -22,8 +22,9 @@ await runService(logger, async (use) => {
     openEventStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
   const ready = { consumer: () => consumer?.ready() ?? false, store: () => store.ready() };
+  const reasons = () => ({ ...faults.reasons(), ...Object.fromEntries(consumer?.hindrances() ?? []) });
   await use('admin listener', () =>
-    openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons: faults.reasons, metrics }),
+    openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
   );
   const deadLetters = await use('dead letters', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const pipeline = createPipeline({

@@ -54,7 +54,11 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
   const limits = createRateLimits({ settings: config, limiter: parts.limiter, metrics: parts.metrics });
   const authorise = createAuthorise(publishableKeyHeader, limits.failedKeys.guard(parts.verifyPublishable));
-  const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX, metrics.onBytesInFlight);
+  const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
+  // Asked when the metrics are read: it changes four times in every request.
+  parts.metrics.collectedGauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers', {
+    collect: (gauge) => gauge.set(bytesInFlight.held),
+  });
   const messages = createMessagesRoute({
     authorise,
     limit: limits.messages,

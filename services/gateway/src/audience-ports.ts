@@ -1,4 +1,4 @@
-import { createKeyVerifier, type KeyStore, type KeyVerifier } from '@playline/access-keys';
+import { createKeyVerifier, type KeyVerifier, type KeyVerifierOptions } from '@playline/access-keys';
 import type { ConsentStore } from '@playline/consent';
 import { consentCodec, erasureRequestCodec, TOPICS } from '@playline/contracts';
 import type { ErasureHolds } from '@playline/erasure';
@@ -38,7 +38,7 @@ export interface OpenAudiencePortsParts {
   };
   redis: RedisAddress;
   /** Records of the secret keys. */
-  store: Pick<KeyStore, 'find'>;
+  store: KeyVerifierOptions['store'];
   /** What keeps the consents level with their log. */
   level: LevelParts;
   config: Pick<Config, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;

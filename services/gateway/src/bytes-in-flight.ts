@@ -21,13 +21,8 @@ export interface BytesInFlight {
   admit(expectedBytes: number): Hold;
 }
 
-/** @param onChange told the new sum, for a gauge */
-export function createBytesInFlight(bytesMax: number, onChange: (held: number) => void = () => {}): BytesInFlight {
+export function createBytesInFlight(bytesMax: number): BytesInFlight {
   let held = 0;
-  const change = (delta: number) => {
-    held += delta;
-    onChange(held);
-  };
   const checkRoom = (own: number, wanted: number) => {
     const others = held - own;
     if (others > 0 && others + wanted > bytesMax) throw new PublicError('TOO_MANY_REQUESTS_ERROR');
@@ -42,7 +37,7 @@ export function createBytesInFlight(bytesMax: number, onChange: (held: number) =
       let released = false;
       const settle = (to: number) => {
         if (released) return;
-        change(to - own);
+        held += to - own;
         own = to;
       };
       return {

@@ -1,4 +1,11 @@
-import { catchUpKeys, createKeyLogReader, IncompleteViewFault, type KeyView } from '@playline/access-keys';
+import {
+  catchUpKeys,
+  createKeyLogReader,
+  createLiveKeys,
+  IncompleteViewFault,
+  type KeyView,
+  type LiveKeys,
+} from '@playline/access-keys';
 import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/consent';
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
@@ -32,9 +39,11 @@ export function openLevelParts<Kafka extends object>(sources: LevelSources<Kafka
 
 type OpenKeys = KeyView & { ready(): Promise<boolean>; close(): Promise<void> };
 
-/** The keys as the verifier asks for them, and readiness: true once they were compared with their log. */
+/** The keys as the verifier asks for them, and readiness: true once they were compared with their log and listed. */
 export interface LevelKeys extends Closable {
   find: KeyView['find'];
+  /** Brought up to date by itself four times a second, and whenever a key is asked for that it lacks. */
+  readonly live: LiveKeys;
   ready(): Promise<boolean>;
 }
 
@@ -55,20 +64,37 @@ export async function openLevelKeys<Redis>({
   const view = await openRedisKeyStore(redis);
   const topic = topicPrefix + TOPICS.accessKeys.name;
   const reader = createKeyLogReader({ schemaOf: registry.schemaOf, read: () => readWhole(log, topic) });
+  const live = createLiveKeys(view);
+  const isLagging = (fault: unknown) => fault instanceof IncompleteViewFault;
+  const isListed = () => live.refresh().then(() => true, passOver(isLagging));
   const catchUp = openCatchUp({
     name: 'access keys',
     // Asked of Redis alone first: a turn is taken only when there is something to do.
-    run: async () => ((await view.isComplete()) ? null : catchUpKeys(view, reader)),
-    isLagging: (fault) => fault instanceof IncompleteViewFault,
+    run: async () => {
+      if (await isListed()) return null;
+      const records = await catchUpKeys(view, reader);
+      await isListed();
+      return records;
+    },
+    isLagging,
     logger,
   });
   return {
     find: (hash) => catchUp.ask(() => view.find(hash)),
+    live: { ...live, refresh: () => catchUp.ask(live.refresh) },
     ready: async () => catchUp.seen && (await view.ready()),
     close: async () => {
       await catchUp.close();
       await view.close();
     },
+  };
+}
+
+/** Gives false for faults of a kind. @throws all others as they are */
+function passOver(isOfKind: (fault: unknown) => boolean): (fault: unknown) => false {
+  return (fault) => {
+    if (isOfKind(fault)) return false;
+    throw fault;
   };
 }
 

@@ -10,7 +10,6 @@ export interface GatewayMetrics {
   /** A batch whose messages were all accepted, or not. */
   onBatch(hasRejections: boolean): void;
   onPublished(seconds: number): void;
-  onBytesInFlight(held: number): void;
   onConsent(outcome: ApplyOutcome): void;
 }
 
@@ -27,7 +26,6 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const publish = metrics.histogram('gateway_publish_seconds', 'From send to acknowledgement', {
     bucketsSeconds: PUBLISH_BUCKETS_S,
   });
-  const held = metrics.gauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers');
   const consents = metrics.counter('gateway_consents_total', 'Consent changes on the log, by outcome', ['outcome']);
   // Looking a label up costs more than counting, and each request counts these two.
   const [clean, mixed] = [batches.labels('accepted'), batches.labels('rejections')];
@@ -38,7 +36,6 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     onRejected: (code, errors) => rejected.inc({ code }, errors),
     onBatch: (hasRejections) => (hasRejections ? mixed : clean).inc(),
     onPublished: (seconds) => publish.observe(seconds),
-    onBytesInFlight: (bytes) => held.set(bytes),
     onConsent: (outcome) => consents.inc({ outcome }),
   };
 }

@@ -51,7 +51,6 @@ await runService(logger, async (use) => {
     }),
   );
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () =>
-    openAdminServer({ host, port, ready: linker.ready, reasons: faults.reasons, metrics }),
-  );
+  const reasons = () => ({ ...faults.reasons(), ...linker.hindrances() });
+  await use('admin listener', () => openAdminServer({ host, port, ready: linker.ready, reasons, metrics }));
 });

@@ -49,6 +49,8 @@ export interface LinkerParts {
 
 export interface Linker extends Closable {
   readonly ready: ReadinessChecks;
+  /** Why partitions stand or do not go on, by `topic/partition`. */
+  hindrances(): Readonly<Record<string, string>>;
 }
 
 /** A batch is trimmed and committed once; more would be long to repeat after a fault. */
@@ -201,6 +203,7 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
       graph: () => parts.graph.ready(),
       broker: () => parts.producer.ready(),
     },
+    hindrances: () => Object.fromEntries(consumer.hindrances()),
     async close() {
       closed = true;
       await reopening;

@@ -27,7 +27,7 @@ type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 const TENANT = 'tenant';
 /** Attempts of one service to connect to one store in a second; a client that tries at once makes hundreds. */
 const KNOCKS_A_SECOND_MAX = 5;
-const WATCH_MS = 6_000;
+const WATCH_MS = 3_000;
 /** Half a minute in the log: each sentence once, and once more where a client saw the same in other words. */
 const SENTENCES_MAX = 2;
 

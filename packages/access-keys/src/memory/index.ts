@@ -5,6 +5,9 @@ import type { KeyRecord, KeyView } from '../key-store.ts';
 export function createMemoryKeyStore(): KeyView {
   const records = new Map<string, KeyRecord>();
   const live = new Map<string, string>();
+  const changes: { hash: string; isLive: boolean }[] = [];
+  /** Counts how often the list was made anew. */
+  let list = 0;
   const find = async (hash: string) => records.get(hash) ?? null;
   let turn: Promise<unknown> = Promise.resolve();
   return {
@@ -15,8 +18,10 @@ export function createMemoryKeyStore(): KeyView {
       if (subject === null) return true;
       const slot = slotOf(subject);
       if (live.get(slot) !== ended?.hash) return false;
-      if (ended !== null) records.set(ended.hash, ended);
-      if (added !== null) records.set(added.hash, added);
+      for (const record of [ended, added].filter((each) => each !== null)) {
+        records.set(record.hash, record);
+        changes.push({ hash: record.hash, isLive: record === added });
+      }
       if (added === null) live.delete(slot);
       else live.set(slot, added.hash);
       return true;
@@ -28,7 +33,18 @@ export function createMemoryKeyStore(): KeyView {
     isComplete: async () => true,
     standing: async () => ({ run: 'this process', completeIn: 'this process' }),
     hashes: async () => [...records.keys()],
-    restore: async (restored, strangers) => restoreInto({ records, live }, restored, strangers),
+    changesSince: async (place) => ({
+      place: { list: String(list), version: changes.length },
+      changes: place?.list === String(list) ? changes.slice(place.version) : null,
+    }),
+    scanLive: async () => ({
+      cursor: null,
+      hashes: [...records.values()].filter(({ revokedAt }) => revokedAt === null).map(({ hash }) => hash),
+    }),
+    restore: async (restored, strangers) => {
+      restoreInto({ records, live }, restored, strangers);
+      list++;
+    },
     exclusive: (work) => {
       const mine = turn.then(work, work);
       turn = mine.catch(() => {});

@@ -1,7 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { ConnectionOptions } from 'node:tls';
 import { createReconnectPace } from '@playline/errors';
 import { Redis } from 'ioredis';
 import { IncompleteViewFault, type KeyRecord, type KeyView } from '../key-store.ts';
+import { createList } from './list.ts';
+import { createNames, type Names } from './names.ts';
 import { COMPLETE, FIND, REMOVE, REPLACE, RESTORE, STANDING } from './scripts.ts';
 import { runInTurn } from './turn.ts';
 
@@ -35,7 +38,8 @@ const SCAN_COUNT = 1000;
 /**
  * Key records in Redis: `k:<hash>` holds a record as JSON, `k:environment:<id>` the hash of the live key of each kind,
  * `k:project:<id>` the hashes of all keys of a project, `k:complete` the run of Redis in which
- * all this was there, `k:turn` who changes it now.
+ * all this was there, `k:turn` who changes it now; `k:live` the hashes of all live keys, `k:list` its name, `k:version`
+ * the number of its changes and `k:changes` the last of them.
  * Waits a second for Redis and opens all the same without it.
  */
 export async function openRedisKeyStore(options: RedisKeyStoreOptions): Promise<RedisKeyStore> {
@@ -74,7 +78,7 @@ function createKeyView(redis: Redis, names: Names): KeyView {
     throw new IncompleteViewFault('Redis has lost the keys, or the last changes of them, or never had them');
   };
   const standing = async () => {
-    const [run, completeIn] = (await redis.eval(STANDING, 1, names.complete)) as [string, string | null];
+    const [run, completeIn] = (await redis.eval(STANDING, 2, names.complete, names.list)) as [string, string | null];
     return { run, completeIn };
   };
   return {
@@ -89,9 +93,10 @@ function createKeyView(redis: Redis, names: Names): KeyView {
       const endedHash = ended?.hash ?? '';
       const addedHash = added?.hash ?? '';
       const shared = [names.environment(subject.environmentId), names.project(subject.projectId)];
-      const keys = [...shared, names.record(endedHash), names.record(addedHash), names.complete];
-      const values = [subject.kind, endedHash, JSON.stringify(ended), addedHash, JSON.stringify(added)];
-      return (await redis.eval(REPLACE, 5, ...keys, ...values)) === 1;
+      const listed = [names.live, names.changes, names.version, names.list];
+      const keys = [...shared, names.record(endedHash), names.record(addedHash), names.complete, ...listed];
+      const values = [subject.kind, endedHash, JSON.stringify(ended), addedHash, JSON.stringify(added), randomUUID()];
+      return (await redis.eval(REPLACE, keys.length, ...keys, ...values)) === 1;
     },
     list: async (projectId) => {
       const hashes = await redis.lrange(names.project(projectId), 0, -1);
@@ -104,6 +109,7 @@ function createKeyView(redis: Redis, names: Names): KeyView {
     },
     standing,
     hashes: () => scanHashes(redis, names),
+    ...createList(redis, names),
     restore: createRestore(redis, names),
     exclusive: (work) => runInTurn(redis, names.turn, work),
   };
@@ -114,21 +120,23 @@ function createRestore(redis: Redis, names: Names): KeyView['restore'] {
     names.environment(record.environmentId),
     names.project(record.projectId),
     names.record(record.hash),
+    names.live,
   ];
   const restore = (record: KeyRecord) => {
     const values = [record.kind, record.hash, JSON.stringify(record), record.revokedAt === null ? '' : '1'];
-    return redis.eval(RESTORE, 3, ...keysOf(record), ...values);
+    return redis.eval(RESTORE, 4, ...keysOf(record), ...values);
   };
   const remove = async (hash: string) => {
     const record = parseRecord(await redis.get(names.record(hash)));
-    if (record !== null) await redis.eval(REMOVE, 3, ...keysOf(record), record.kind, hash);
+    if (record !== null) await redis.eval(REMOVE, 4, ...keysOf(record), record.kind, hash);
   };
   return async (records, strangers, run) => {
     await Promise.all(strangers.map(remove));
     // Ended ones first: they free the place that a live one takes.
     await Promise.all(records.filter(({ revokedAt }) => revokedAt !== null).map(restore));
     await Promise.all(records.filter(({ revokedAt }) => revokedAt === null).map(restore));
-    if ((await redis.eval(COMPLETE, 1, names.complete, run)) !== 1) throw new Error('Redis was started anew meanwhile');
+    if ((await redis.eval(COMPLETE, 2, names.complete, names.list, run, randomUUID())) !== 1)
+      throw new Error('Redis was started anew meanwhile');
   };
 }
 
@@ -144,18 +152,6 @@ async function scanHashes(redis: Redis, names: Names): Promise<string[]> {
 
 /** A record's key ends with the hash; the other keys below `k:` do not look like one. */
 const HASH = /^[0-9a-f]{64}$/;
-
-type Names = ReturnType<typeof createNames>;
-
-function createNames(namespace: string) {
-  return {
-    record: (hash: string) => `${namespace}k:${hash}`,
-    environment: (id: string) => `${namespace}k:environment:${id}`,
-    project: (id: string) => `${namespace}k:project:${id}`,
-    complete: `${namespace}k:complete`,
-    turn: `${namespace}k:turn`,
-  };
-}
 
 async function connectedWithin(redis: Redis, boundMs: number): Promise<void> {
   await new Promise<void>((resolve) => {

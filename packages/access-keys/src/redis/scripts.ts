@@ -7,15 +7,54 @@ local info = redis.call('INFO', 'server', 'replication')
 local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
 `;
 
-/** KEYS: mark of completeness. Replies the present run, and the one of the mark or nil. */
-export const STANDING = `${PRESENT_RUN}
-return {run, redis.call('GET', KEYS[1])}`;
+/** More changes than any gateway misses between two looks; whoever was away for longer reads the list whole. */
+const CHANGES_KEPT = 1000;
 
-/** KEYS: mark of completeness. ARGV: the run of which it is to be. Replies 0 when that run is over. */
+/** Puts one change into the list of live keys and among its last changes. */
+const LIST = `
+local function list(keys, hash, live)
+  redis.call(live and 'SADD' or 'SREM', keys.live, hash)
+  redis.call('RPUSH', keys.changes, (live and '+' or '-') .. hash)
+  redis.call('LTRIM', keys.changes, -${CHANGES_KEPT}, -1)
+  redis.call('INCR', keys.version)
+end
+`;
+
+/**
+ * A view of which the list is missing, because a release made it that had none, counts as of another run: the log is
+ * brought in once more, and the list with it.
+ * KEYS: mark of completeness, name of the list. Replies the present run, and the one of the mark or nil.
+ */
+export const STANDING = `${PRESENT_RUN}
+local complete = redis.call('GET', KEYS[1])
+local named = redis.call('GET', KEYS[2])
+if complete == run and (not named or string.sub(named, 1, #run) ~= run) then complete = 'without a list' end
+return {run, complete}`;
+
+/**
+ * KEYS: mark of completeness, name of the list. ARGV: the run of which it is to be, a name that no list has had.
+ * Replies 0 when that run is over. What stands in the list now may have been put there without a change, so it gets
+ * another name, under which everybody reads it anew.
+ */
 export const COMPLETE = `${PRESENT_RUN}
 if run ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], run)
+redis.call('SET', KEYS[2], run .. ':' .. ARGV[2])
 return 1`;
+
+/**
+ * KEYS: name of the list, version, last changes, mark of completeness. ARGV: name and version from which on.
+ * Replies nothing when list or records are not complete in this run; else its name, its version and the changes, or false when
+ * it has to be read whole.
+ */
+export const CHANGES = `${PRESENT_RUN}
+local named = redis.call('GET', KEYS[1])
+if not named or string.sub(named, 1, #run) ~= run or redis.call('GET', KEYS[4]) ~= run then return {} end
+local version = tonumber(redis.call('GET', KEYS[2]) or '0')
+local missed = version - tonumber(ARGV[2])
+if named ~= ARGV[1] or missed < 0 or missed > redis.call('LLEN', KEYS[3]) then return {named, version, false} end
+if missed == 0 then return {named, version, {}} end
+return {named, version, redis.call('LRANGE', KEYS[3], -missed, -1)}`;
 
 /**
  * Looks one record up. What an incomplete view holds counts only when the key has ended, which is for ever.
@@ -28,29 +67,38 @@ local ended = record and cjson.decode(record).revokedAt ~= cjson.null
 return {record, (complete or ended) and 1 or 0}`;
 
 /**
- * KEYS: live keys of the environment, keys of the project, ended record, added record, mark of completeness.
- * ARGV: kind, hash of the ended key or '', ended record, hash of the added key or '', added record.
+ * KEYS: live keys of the environment, keys of the project, ended record, added record, mark of completeness; live keys,
+ * last changes, version, name of the list.
+ * ARGV: kind, hash of the ended key or '', ended record, hash of the added key or '', added record, a name that no list
+ * has had.
  */
-export const REPLACE = `${PRESENT_RUN}
+export const REPLACE = `${PRESENT_RUN}${LIST}
+local keys = {live = KEYS[6], changes = KEYS[7], version = KEYS[8]}
 local live = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if live ~= ARGV[2] then return 0 end
-redis.call('SETNX', KEYS[5], run)
-if ARGV[2] ~= '' then redis.call('SET', KEYS[3], ARGV[3]) end
+if redis.call('SETNX', KEYS[5], run) == 1 then redis.call('SET', KEYS[9], run .. ':' .. ARGV[6]) end
+if ARGV[2] ~= '' then
+  redis.call('SET', KEYS[3], ARGV[3])
+  list(keys, ARGV[2], false)
+end
 if ARGV[4] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) return 1 end
 redis.call('SET', KEYS[4], ARGV[5])
+list(keys, ARGV[4], true)
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
 redis.call('RPUSH', KEYS[2], ARGV[4])
 return 1`;
 
 /**
  * Brings one record of the log in; an ended one never comes back to life.
- * KEYS: live keys of the environment, keys of the project, record. ARGV: kind, hash, record, '1' when it has ended.
+ * KEYS: live keys of the environment, keys of the project, record, live keys. ARGV: kind, hash, record, '1' when it has
+ * ended.
  */
 export const RESTORE = `
 local ended = ARGV[4] == '1'
 local standing = redis.call('GET', KEYS[3])
 if standing and not ended and cjson.decode(standing).revokedAt ~= cjson.null then return 0 end
 redis.call('SET', KEYS[3], ARGV[3])
+redis.call(ended and 'SREM' or 'SADD', KEYS[4], ARGV[2])
 if not redis.call('LPOS', KEYS[2], ARGV[2]) then redis.call('RPUSH', KEYS[2], ARGV[2]) end
 local live = redis.call('HGET', KEYS[1], ARGV[1])
 if ended and live == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
@@ -60,6 +108,7 @@ return 1`;
 /** Takes one record out. KEYS as RESTORE. ARGV: kind, hash. */
 export const REMOVE = `
 redis.call('DEL', KEYS[3])
+redis.call('SREM', KEYS[4], ARGV[2])
 redis.call('LREM', KEYS[2], 0, ARGV[2])
 if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
 return 1`;

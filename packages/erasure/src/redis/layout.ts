@@ -7,7 +7,7 @@ export function createLayout(namespace: string) {
       `${namespace}hl:{${environmentId}}`,
       // ZSET, every score 0, so in the order of bytes: identity key ‖ cut-off in six bytes ‖ erasure id.
       `${namespace}hk:{${environmentId}}`,
-      // HASH identity key -> latest cut-off in ms, as text: design page "Identity", table "Redis layout".
+      // HASH identity key -> latest cut-off in ms, as text.
       `${namespace}h:{${environmentId}}`,
       // Where an earlier release kept its leases (HASH); STRING once they have moved.
       `${namespace}e:{${environmentId}}`,

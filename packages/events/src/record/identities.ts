@@ -7,7 +7,7 @@ export interface IdentityReference {
 }
 
 export interface MessageIdentities {
-  /** The user if the message names one, else the anonymous identity, else nobody: design page "Identity". */
+  /** The user if the message names one, else the anonymous identity, else nobody. */
   owner: IdentityReference | null;
   anonymous: IdentityReference | null;
   user: IdentityReference | null;

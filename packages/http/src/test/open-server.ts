@@ -21,7 +21,7 @@ export interface World {
 }
 
 /** A server on a free port with one route of each kind; it closes after the test. */
-export async function open(bodyMaxMs = 10_000): Promise<World> {
+export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<World> {
   const faults: unknown[] = [];
   const statuses: number[] = [];
   let reading = 0;
@@ -64,7 +64,7 @@ export async function open(bodyMaxMs = 10_000): Promise<World> {
       },
     ],
   });
-  server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  server = await openHttpServer({ app, host: '127.0.0.1', port: 0, headersMaxMs });
   return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults, statuses, reading: () => reading };
 }
 
@@ -85,6 +85,22 @@ export async function expectEnvelope(answer: Response, code: ErrorCode, details:
     details,
   });
   expect(body.trace_id).toMatch(/^[0-9a-f]{32}$/);
+}
+
+/**
+ * Sends bytes as they are, then ends its half of the connection.
+ * @returns everything that comes until the other half ends
+ */
+export function sendRawAndEnd(port: number, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.end(bytes, 'latin1'));
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('end', () => resolve(text));
+    socket.on('error', reject);
+  });
 }
 
 /** Sends bytes as they are and gives back everything that comes until the connection ends. */

@@ -11,7 +11,7 @@ export function bucketOf(key: Buffer): number {
   return key.readUInt16BE(0) >> (16 - BUCKET_BITS);
 }
 
-/** Names of everything the graph keeps: design page "Identity", table "Redis layout". */
+/** Names of everything the graph keeps; `infra/redis/README.md` has them in one table. */
 export function createLayout(namespace: string, linkTopic: string) {
   const name = (family: string, environmentId: string) => `${namespace}${family}:{${environmentId}}`;
   return {

@@ -4,7 +4,7 @@ import type { WhenExpired } from '../partitions/guarded-partition.ts';
 import { parseRead } from '../partitions/intent.ts';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
-import { RecordPartition } from '../partitions/record-partition.ts';
+import { RecordPartition, type RecordPartitionOptions } from '../partitions/record-partition.ts';
 import { createStreamMetrics } from '../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
 import { type CommittedOffsets, MemoryConsumer } from './memory-consumer.ts';
@@ -38,15 +38,21 @@ export interface MemoryLog {
       waits?: BlockPartitionOptions['waits'];
     },
   ): MemoryConsumer;
-  openRecordConsumer(options: MemoryConsumerOptions & BatchHandler): MemoryConsumer;
+  openRecordConsumer(
+    options: MemoryConsumerOptions & BatchHandler & { waits?: RecordPartitionOptions['waits'] },
+  ): MemoryConsumer;
   /** Everything in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
   /** Loses everything from an offset on, as a lone broker does whose machine loses power. */
   truncate(topic: string, partition: number, end: number): void;
   /** Loses everything before an offset, as retention does. */
   expire(topic: string, partition: number, start: number): void;
+  /** Deletes a topic, and what groups have committed of it, and makes it anew: its offsets begin again. */
+  remake(topic: string): void;
   /** Decides, as an operator does, where a group goes on with a log that was replaced. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
+  /** Refuses every commit with this fault, as a broker does that is away or grants nothing; null takes them again. */
+  refuseCommits(fault: Error | null): void;
   /** The group's committed offset; 0 when it has committed none. */
   committed(topic: string, partition: number, groupId?: string): number;
 }
@@ -66,25 +72,32 @@ function decide(
   decisions.set(name, { from, answers, decidedAtMs: Date.now(), replaced: [] });
 }
 
+/** As brokers do, which delete commits with their topic. */
+function remake(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
+  const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
+  for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
+  log.remake(topic);
+}
+
+/** What is kept of a group, from the first question on. */
+function entryOf<V>(groups: Map<string, Map<string, V>>, groupId = GROUP): Map<string, V> {
+  const found = groups.get(groupId) ?? new Map<string, V>();
+  groups.set(groupId, found);
+  return found;
+}
+
 export function createMemoryLog({ partitions }: { partitions?: number } = {}): MemoryLog {
   const log = new MemoryTopics(partitions);
   const groups = new Map<string, CommittedOffsets>();
   const decisions = new Map<string, Map<string, OffsetDecision>>();
-  const decisionsOf = (groupId = GROUP) => {
-    const own = decisions.get(groupId) ?? new Map<string, OffsetDecision>();
-    decisions.set(groupId, own);
-    return own;
-  };
-  const offsetsOf = (groupId = GROUP) => {
-    const committed = groups.get(groupId) ?? new Map();
-    groups.set(groupId, committed);
-    return committed;
-  };
+  const decisionsOf = (groupId?: string) => entryOf(decisions, groupId);
+  const offsetsOf = (groupId?: string) => entryOf(groups, groupId);
   /** What every consumer of a group is given. */
   const shareOf = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
     ...{ log, topics, logger, groupId: groupId ?? GROUP },
-    ...{ committed: offsetsOf(groupId), decisions: decisionsOf(groupId) },
+    ...{ committed: offsetsOf(groupId), decisions: decisionsOf(groupId), commitFault: () => commitFault },
   });
+  let commitFault: Error | null = null;
   const openProducer = () => new MemoryProducer(log);
   return {
     createTopic: (topic, options) => log.createTopic(topic, options),
@@ -100,14 +113,18 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     },
     openRecordConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
-      const { logger } = options;
+      const { logger, waits } = options;
       const openWorker = (partition: LogPartition) =>
-        new RecordPartition({ handler: options, log: partition, logger, metrics });
+        new RecordPartition({ handler: options, log: partition, logger, metrics, ...(waits && { waits }) });
       const whenExpired = options.whenExpired ?? 'stop';
       return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
     },
     truncate: (topic, partition, end) => log.truncate(topic, partition, end),
     expire: (topic, partition, start) => log.expire(topic, partition, start),
+    refuseCommits(fault) {
+      commitFault = fault;
+    },
+    remake: (topic) => remake(topic, log, groups),
     decide: ({ groupId, ...at }) => decide(at, offsetsOf(groupId), decisionsOf(groupId)),
     records: (topic) => log.partitionsOf(topic).flat(),
     committed: (topic, partition, groupId) => offsetsOf(groupId).get(`${topic}/${partition}`)?.offset ?? 0,

@@ -3,9 +3,9 @@ import type { Logger } from '@playline/runtime';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../partitions/guarded-partition.ts';
 import { parseRead } from '../partitions/intent.ts';
 import { judgeLog } from '../partitions/log-finding.ts';
-import { Fenced, type LogPartition } from '../partitions/log-partition.ts';
+import { Fenced, LogGone, type LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
-import type { PartitionWorker } from '../partitions/partition-worker.ts';
+import { hindrancesOf, type PartitionWorker } from '../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../partitions/stream-metrics.ts';
 import type { Consumer } from '../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
@@ -29,6 +29,8 @@ interface Place {
   position: number;
   paused: boolean;
   over: boolean;
+  /** The topic that was examined: no other is read. */
+  topicId: number;
 }
 
 export interface MemoryConsumerOptions {
@@ -36,6 +38,8 @@ export interface MemoryConsumerOptions {
   readonly groupId: string;
   readonly topics: readonly string[];
   readonly committed: CommittedOffsets;
+  /** What commits are refused with; null while they are taken. */
+  commitFault(): Error | null;
   /** What was decided, by `topic/partition`. */
   readonly decisions: ReadonlyMap<string, OffsetDecision>;
   readonly whenExpired: WhenExpired;
@@ -47,7 +51,6 @@ export interface MemoryConsumerOptions {
 /** The only member of its group: every partition of its topics is its own until it closes. */
 export class MemoryConsumer implements Consumer {
   readonly #topics: MemoryTopics;
-  readonly #metrics: StreamMetrics;
   readonly #assignments: Assignment[] = [];
   readonly #unlisten: () => void;
   #scheduled = false;
@@ -55,7 +58,6 @@ export class MemoryConsumer implements Consumer {
 
   constructor(options: MemoryConsumerOptions) {
     this.#topics = options.log;
-    this.#metrics = options.metrics;
     for (const topic of options.topics)
       for (const partition of options.log.partitionsOf(topic).keys()) this.#assign(options, topic, partition);
     const unlisten = options.log.onAppend(() => this.#schedule());
@@ -68,35 +70,44 @@ export class MemoryConsumer implements Consumer {
   }
 
   #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
-    const place: Place = { position: 0, paused: false, over: false };
+    const place: Place = { position: 0, paused: false, over: false, topicId: 0 };
     const examine = () => this.#examine(options, { topic, partition, place });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
       ...{ groupId, whenExpired, openWorker, logger, metrics, drainBudgetMs: DRAIN_MS },
       examine: async () => examine(),
+      refresh: async () => {},
       readDecision: async () => options.decisions.get(`${topic}/${partition}`) ?? null,
     });
     this.#assignments.push({ topic, partition, guarded, place });
   }
 
   #examine(
-    { committed: offsets, log: topics }: MemoryConsumerOptions,
+    { committed: offsets, log: topics, commitFault }: MemoryConsumerOptions,
     { topic, partition, place }: { topic: string; partition: number; place: Place },
   ): ExaminedPartition {
     const name = `${topic}/${partition}`;
     const stands = offsets.get(name);
     const [start, end] = [topics.startOf(topic, partition), topics.partitionsOf(topic)[partition]!.length];
+    const topicId = topics.idOf(topic);
+    place.topicId = topicId;
     const [committed, metadata] = [stands?.offset ?? start, stands?.metadata ?? null];
     const log: LogPartition = {
       ...{ topic, partition, committed, metadata, start },
       commit: async (offset, metadata) => {
         await turn();
         if (place.over) throw new Fenced('closed');
+        const fault = commitFault();
+        if (fault !== null) throw fault;
         offsets.set(name, { offset, metadata });
       },
-      batchAt: async (offset) => topics.batchAt(topic, partition, offset),
+      batchAt: async (offset) => {
+        if (topics.idOf(topic) !== topicId) throw new LogGone({ topic, partition });
+        return topics.batchAt(topic, partition, offset);
+      },
+      firstOffset: async () => topics.startOf(topic, partition),
       seek: (offset) => {
-        place.position = offset;
+        place.position = Math.max(offset, start);
       },
       pause: () => {
         place.paused = true;
@@ -130,15 +141,12 @@ export class MemoryConsumer implements Consumer {
   #deliverTo({ topic, partition, guarded, place }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
     if (place.paused || place.over || guarded.isClosed) return false;
-    if (place.position > records.length) guarded.outOfRange();
-    if (place.position >= records.length) return false;
+    const isGone = this.#topics.idOf(topic) !== place.topicId;
+    const isOutside = place.position > records.length || place.position < this.#topics.startOf(topic, partition);
+    if (isGone || isOutside) guarded.outOfRange();
+    if (isGone || isOutside || place.position === records.length) return false;
+    if (!guarded.takesFrom(place.position)) return true;
     const { worker } = guarded;
-    const start = this.#topics.startOf(topic, partition);
-    if (place.position < start) {
-      this.#metrics.skipped(topic, start - place.position);
-      worker.accept([], start);
-      place.position = start;
-    }
     const end = Math.min(records.length, place.position + RECORDS_PER_DELIVERY);
     const taken = records.slice(place.position, end);
     const batches = taken.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);
@@ -149,7 +157,11 @@ export class MemoryConsumer implements Consumer {
   }
 
   ready(): boolean {
-    return !this.#closed && this.#assignments.every(({ guarded }) => guarded.worker.healthy);
+    return !this.#closed && this.hindrances().size === 0;
+  }
+
+  hindrances(): ReadonlyMap<string, string> {
+    return hindrancesOf(this.#assignments.map(({ guarded }) => guarded));
   }
 
   lag(): ReadonlyMap<string, number> {

@@ -19,7 +19,9 @@ export class MemoryTopics {
   readonly #topics = new Map<string, StreamRecord[][]>();
   readonly #recordBytesMax = new Map<string, number>();
   readonly #states = new Map<string, PartitionState>();
+  readonly #ids = new Map<string, number>();
   #appended = 0;
+  #remakes = 0;
   readonly #listeners = new Set<() => void>();
 
   constructor(partitions = PARTITIONS) {
@@ -49,7 +51,9 @@ export class MemoryTopics {
   append(record: Omit<StreamRecord, 'offset' | 'timestampMs'>): RecordPlace {
     const partition = this.partitionsOf(record.topic)[record.partition]!;
     const offset = partition.length;
-    const timestampMs = Date.now();
+    const appendedAtMs = Date.now();
+    // Nobody makes a topic anew within a millisecond.
+    const timestampMs = appendedAtMs + this.#remakes;
     partition.push({ ...record, offset, timestampMs });
     const { marks, epoch } = this.#stateOf(record.topic, record.partition);
     marks.push({ base: offset, epoch, crc: this.#appended++ });
@@ -79,6 +83,21 @@ export class MemoryTopics {
   /** Loses the beginning of a log, as retention does. */
   expire(topic: string, partition: number, start: number): void {
     this.#stateOf(topic, partition).start = start;
+    this.#tell();
+  }
+
+  /** Tells a topic from one before it that had its name. */
+  idOf(topic: string): number {
+    return this.#ids.get(topic) ?? 0;
+  }
+
+  /** Deletes a topic and makes it anew: its offsets and its epochs begin again. */
+  remake(topic: string): void {
+    this.#ids.set(topic, ++this.#remakes);
+    for (const [partition, records] of this.partitionsOf(topic).entries()) {
+      records.splice(0);
+      this.#states.delete(`${topic}/${partition}`);
+    }
     this.#tell();
   }
 

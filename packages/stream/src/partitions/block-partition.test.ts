@@ -56,6 +56,7 @@ function openPartition(options: {
     },
     start: 0,
     batchAt: async () => null,
+    firstOffset: async () => 0,
     seek: (offset) => void steps.push(`seek ${offset}`),
     pause: () => void steps.push('pause'),
     resume: () => void steps.push('resume'),
@@ -75,7 +76,7 @@ function openPartition(options: {
 
 const done = (worker: BlockPartition, offset: number) => until(`offset ${offset}`, () => worker.done === offset);
 const named = (end: number, transformVersion = 1, namedAtMs = Date.now()) =>
-  toMetadata({ ...NO_NOTE, intent: { end, namedAtMs, transformVersion, mark: null } });
+  toMetadata({ ...NO_NOTE, intent: { end, namedAtMs, transformVersion, mark: null, firstTimestampMs: null } });
 
 describe('a block partition', () => {
   const opened: BlockPartition[] = [];

@@ -8,7 +8,7 @@ import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
+import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
@@ -62,9 +62,9 @@ export class BlockPartition implements PartitionWorker {
     this.#options = options;
     const { log, metrics, logger } = options;
     this.#epoch = new Epoch(options.waits?.attempt);
-    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
     this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
-    this.#writer = new BlockWriter(options, this.#epoch, {
+    this.#writer = new BlockWriter(options, this.#tenure, {
       confirm: (block) => this.#name(block),
       logDecidedAtMs: () => this.#note.decidedAtMs,
     });
@@ -109,13 +109,17 @@ export class BlockPartition implements PartitionWorker {
     return this.#healthy;
   }
 
+  get hindrance(): string | null {
+    return this.#tenure.hindrance.sentence;
+  }
+
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
     if (this.#epoch.over || this.#draining || !this.#healthy) return;
     this.#trail.add(batches);
     try {
       this.#take(records, end);
     } catch (fault) {
-      this.#stop(fault);
+      void this.#standAside(fault);
     }
   }
 
@@ -238,6 +242,14 @@ export class BlockPartition implements PartitionWorker {
     await this.#standstill.wait(this.#done, fault);
   }
 
+  /** What could not be taken is read again: by itself after a while, or when a block that is under way has been written. */
+  async #standAside(fault: unknown): Promise<void> {
+    await this.#standStill(fault);
+    if (this.#healthy || this.#draining || this.#epoch.over || this.#working !== null) return;
+    this.#goOn();
+    this.#resume();
+  }
+
   /** Records that came while the partition stood were not taken: they are read again. */
   #goOn() {
     this.#healthy = true;
@@ -269,9 +281,12 @@ export class BlockPartition implements PartitionWorker {
     for (const { kind, reason, count } of block.outcomes.values()) metrics.record(log.topic, { kind, reason }, count);
     block.builder.release();
     if (!this.#healthy) this.#goOn();
-    if (!this.#paused || this.#draining) return;
+    if (this.#paused && !this.#draining) this.#resume();
+  }
+
+  #resume() {
     this.#paused = false;
-    log.resume();
+    this.#options.log.resume();
   }
 
   #commit(offset: number, note: CommitNote): Promise<void> {

@@ -3,8 +3,10 @@ import { type Block, nameTry } from './block.ts';
 import type { BlockPartitionOptions } from './block-partition.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import type { Epoch } from './epoch.ts';
+import type { Hindrance } from './hindrance.ts';
 import { ALARM_HOURS, hoursLeft } from './retention.ts';
 import { RetryNotice } from './retry-notice.ts';
+import type { Tenure } from './tenure.ts';
 import { WriteWatch } from './write-watch.ts';
 
 /** Step named in dead letters: the only one a block consumer has. */
@@ -22,12 +24,14 @@ export interface WrittenPartition {
 export class BlockWriter {
   readonly #options: BlockPartitionOptions;
   readonly #epoch: Epoch;
+  readonly #hindrance: Hindrance;
   readonly #partition: WrittenPartition;
   readonly #watch = new WriteWatch();
 
-  constructor(options: BlockPartitionOptions, epoch: Epoch, partition: WrittenPartition) {
+  constructor(options: BlockPartitionOptions, { epoch, hindrance }: Tenure, partition: WrittenPartition) {
     this.#options = options;
     this.#epoch = epoch;
+    this.#hindrance = hindrance;
     this.#partition = partition;
   }
 
@@ -41,14 +45,13 @@ export class BlockWriter {
     const { deadLetters, log, metrics, logger } = this.#options;
     if (block.letters.length === 0) return;
     const send = () => sendDeadLetters(deadLetters, block.letters, TRANSFORM_STEP);
-    const notice = new RetryNotice();
+    const trial = this.#hindrance.begin('dead letters are not acknowledged');
     await this.#epoch.retry(send, (error) => {
       metrics.retry(log.topic, 'dead-letter');
-      const told = notice.next();
-      const line = { ...told, error, topic: log.topic, partition: log.partition };
-      if (told !== null) logger?.error(line, 'dead letters are not acknowledged');
+      trial.failed(error);
       return true;
     });
+    trial.done();
     const { topic, partition } = log;
     const { record, label: reason } = block.letters[0]!;
     const told = { topic, partition, offset: record.offset, count: block.letters.length, reason };

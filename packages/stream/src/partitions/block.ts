@@ -9,7 +9,7 @@ export interface Block {
   /** Exclusive; set when the block is cut. */
   end: number;
   readonly builder: BlockBuilder;
-  /** Time of its first record; null while it has none. The same whenever the block is built again. */
+  /** Time of the first record that it had when it was named; null while it has none and is not named. */
   firstTimestampMs: number | null;
   readonly transformVersion: number;
   /** The end that an earlier owner gave the block: it is cut there and nowhere else. */
@@ -42,7 +42,7 @@ export function createBlock(options: {
     start,
     end: start,
     builder,
-    firstTimestampMs: null,
+    firstTimestampMs: intent?.firstTimestampMs ?? null,
     transformVersion,
     recoverTo: intent === null ? null : intent.end,
     mark: null,
@@ -56,12 +56,10 @@ export function createBlock(options: {
 }
 
 /** The intent of a block that is cut. */
-export const toIntent = ({ end, transformVersion, mark }: Block, namedAtMs: number): Intent => ({
-  end,
-  namedAtMs,
-  transformVersion,
-  mark,
-});
+export const toIntent = (block: Block, namedAtMs: number): Intent => {
+  const { end, transformVersion, mark, firstTimestampMs } = block;
+  return { end, namedAtMs, transformVersion, mark, firstTimestampMs };
+};
 
 /** The coordinator has just accepted a block's intent, for the first time or again. */
 export function noteNamed(block: Block, namedAtMs: number): void {

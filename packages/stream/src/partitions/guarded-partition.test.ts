@@ -19,14 +19,17 @@ function createRecord(offset: number): StreamRecord {
 /** A partition whose commits are kept, examined as a log that begins at `start`. */
 function openBench() {
   const committed = { offset: 0, metadata: '' };
-  const state = { start: 0, opened: 0 };
+  /** Whether it is known who leads: nothing can be looked at while it is not. */
+  const state = { start: 0, opened: 0, isLeaderKnown: true, refreshed: 0, seeks: [] as number[] };
   const examine = async (): Promise<ExaminedPartition> => {
+    if (!state.isLeaderKnown) throw new Error('not the leader any more');
     const { start } = state;
     const log: LogPartition = {
       ...{ ...AT, committed: committed.offset, metadata: committed.metadata, start },
       commit: async (offset, metadata) => void Object.assign(committed, { offset, metadata }),
       batchAt: async () => null,
-      seek() {},
+      firstOffset: async () => 0,
+      seek: (offset) => void state.seeks.push(offset),
       pause() {},
       resume() {},
     };
@@ -48,6 +51,10 @@ function openBench() {
     new GuardedPartition(await examine(), {
       ...{ ...shared, groupId: 'group', whenExpired: 'passOver', drainBudgetMs: 10 },
       ...{ openWorker, examine, readDecision: async () => null },
+      refresh: async () => {
+        state.refreshed++;
+        state.isLeaderKnown = true;
+      },
     });
   return { open, store, state, committed };
 }
@@ -69,6 +76,40 @@ describe('a partition whose log begins behind what was fetched', () => {
     await until('it reads on', () => state.opened === 2);
     expect(store.offsets(AT.topic)).toEqual(['0/0', '0/1', '0/2']);
     expect(committed.offset).toBe(3);
+    guarded.end();
+  });
+});
+
+describe('a partition whose leader has moved since it was last asked for', () => {
+  it('asks who leads before it looks again, and reads on', async () => {
+    const { open, state } = openBench();
+    const guarded = await open();
+    state.isLeaderKnown = false;
+    guarded.outOfRange();
+    await until('it reads on', () => state.opened === 2);
+    expect(state.refreshed).toBe(1);
+    guarded.end();
+  });
+});
+
+describe('an answer from another place than the partition is read at', () => {
+  it('is an old one, however often it comes, and is asked for again where the partition is read', async () => {
+    const { open, state } = openBench();
+    const guarded = await open();
+    // Asked before the partition was looked at anew, twice from the same place.
+    expect([guarded.takesFrom(60), guarded.takesFrom(60)]).toEqual([false, false]);
+    expect(guarded.worker.next).toBe(0);
+    expect(state.seeks).toEqual([0, 0, 0]);
+    guarded.end();
+  });
+
+  it('is where the log begins when retention took what stood before: that is passed over and counted, once', async () => {
+    const { open, state } = openBench();
+    state.start = 10;
+    const guarded = await open();
+    expect(guarded.takesFrom(10)).toBe(true);
+    expect(guarded.worker.next).toBe(10);
+    expect(guarded.takesFrom(5)).toBe(true);
     guarded.end();
   });
 });

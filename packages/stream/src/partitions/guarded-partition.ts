@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseRead, toMetadata } from './intent.ts';
 import type { Finding } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
-import { Fenced, type LogPartition } from './log-partition.ts';
+import { Fenced, LogGone, type LogPartition } from './log-partition.ts';
 import { isAnswer, type OffsetDecision } from './offset-decision.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { StandingPartition, toRefusal } from './standing-partition.ts';
@@ -31,6 +31,8 @@ export interface GuardedPartitionOptions extends Reports {
   openWorker(log: LogPartition): PartitionWorker;
   /** Reads commit and log again, for as long as the partition is ours. */
   examine(): Promise<ExaminedPartition>;
+  /** Asks anew who leads what: a leader that has moved does not answer. */
+  refresh(): Promise<void>;
   /** What an operator has decided about this partition last. */
   readDecision(): Promise<OffsetDecision | null>;
 }
@@ -84,7 +86,31 @@ export class GuardedPartition {
     return false;
   }
 
-  /** The broker has nothing at the offset that was asked for. */
+  /**
+   * Whether what was fetched from an offset may be taken. Behind the place that is read next only the first offset that
+   * the log has is: what stood before it is gone, and waiting brings none of it back. Any other is the answer to a question
+   * from before the partition was looked at; it is asked again, or records that the log still has would be passed over.
+   */
+  takesFrom(from: number): boolean {
+    const { next } = this.#worker;
+    if (from > next && from > this.#log.start) {
+      this.#log.seek(next);
+      return false;
+    }
+    if (from > next) this.#passOver(from);
+    return true;
+  }
+
+  #passOver(to: number): void {
+    const { logger, metrics } = this.#options;
+    const { topic, partition } = this.#log;
+    const from = this.#worker.next;
+    metrics.skipped(topic, to - from);
+    logger?.error({ topic, partition, from, to }, 'the log does not have these offsets any more');
+    this.#worker.accept([], to);
+  }
+
+  /** The broker has nothing at the offset that was asked for, or not the topic that was examined. */
   outOfRange(): void {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
@@ -120,9 +146,26 @@ export class GuardedPartition {
     }
     log.resume();
     log.seek(committed);
-    const worker = openWorker(log);
+    const worker = openWorker(this.#watch(log));
     this.#unprovable = finding.kind === 'intact' ? null : worker.lastRead;
     return worker;
+  }
+
+  /**
+   * The log as its worker sees it: when the worker finds it gone, it is examined as when a fetch does; and whoever leads it
+   * is asked for before the worker asks again.
+   */
+  #watch(log: LogPartition): LogPartition {
+    const batchAt = async (offset: number) => {
+      try {
+        return await log.batchAt(offset);
+      } catch (fault) {
+        if (fault instanceof LogGone) this.outOfRange();
+        else await this.#options.refresh().catch(() => {});
+        throw fault;
+      }
+    };
+    return { ...log, batchAt };
   }
 
   /** Keeps the partition from being read while `work` finds out. */
@@ -143,6 +186,7 @@ export class GuardedPartition {
       try {
         return await work();
       } catch {
+        await this.#options.refresh().catch(() => {});
         await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
       }
     }
@@ -150,7 +194,10 @@ export class GuardedPartition {
 
   /** Another leader, or another log? The batch that was read last tells. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
-    const found = await this.#log.batchAt(last.base);
+    const found = await this.#log.batchAt(last.base).catch((fault) => {
+      if (fault instanceof LogGone) return null;
+      throw fault;
+    });
     if (this.#over.signal.aborted) return;
     if (found === null || !isSameMark(found, last)) return await this.#reopen();
     this.#provenEpoch = epoch;
@@ -196,6 +243,8 @@ export class GuardedPartition {
         }
       } catch (fault) {
         if (fault instanceof Fenced) return;
+        if (fault instanceof LogGone) return this.outOfRange();
+        await this.#options.refresh().catch(() => {});
       }
       await delay(DECISION_LOOK_MS, undefined, { signal: standing.signal }).catch(() => {});
     }

@@ -10,6 +10,11 @@ export interface Intent {
   readonly transformVersion: number;
   /** The batch in front of its end. */
   readonly mark: LogMark | null;
+  /**
+   * Time of its first record, which is part of its tokens: retention may take that record before the block is built again.
+   * Null in commits of releases before, and for a block without records.
+   */
+  readonly firstTimestampMs: number | null;
 }
 
 /** What stands beside a committed offset. */
@@ -36,15 +41,16 @@ const FORMAT = 2;
 const FORMAT_WITHOUT_MARKS = 1;
 
 /**
- * Metadata of a committed offset: `{v, m, e, t, s, n, g, d, u}` for format, mark, the intent's end, time, transform
- * version and mark, time of the last decision, whether this is one, and up to where rows may stand from before it. What
- * is not there is left out.
+ * Metadata of a committed offset: `{v, m, e, t, s, f, n, g, d, u}` for format, mark, the intent's end, time, transform
+ * version, first record's time and mark, time of the last decision, whether this is one, and up to where rows may stand
+ * from before it. What is not there is left out. A release before passes over what it does not know.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo }: CommitNote): string {
   return JSON.stringify({
     v: FORMAT,
     ...(mark === null ? {} : { m: fromMark(mark) }),
     ...(intent === null ? {} : { e: intent.end, t: intent.namedAtMs, s: intent.transformVersion }),
+    ...(intent === null || intent.firstTimestampMs === null ? {} : { f: intent.firstTimestampMs }),
     ...(intent === null || intent.mark === null ? {} : { n: fromMark(intent.mark) }),
     ...(decidedAtMs === null ? {} : { g: decidedAtMs }),
     ...(isDecision ? { d: 1 } : {}),
@@ -56,9 +62,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-function parseIntent({ e, t, s, n }: Record<string, unknown>, offset: number): Intent | null {
+function parseIntent({ e, t, s, n, f }: Record<string, unknown>, offset: number): Intent | null {
   if (typeof e !== 'number' || typeof t !== 'number' || typeof s !== 'number' || e <= offset) return null;
-  return { end: e, namedAtMs: t, transformVersion: s, mark: parseMark(n) };
+  const firstTimestampMs = typeof f === 'number' ? f : null;
+  return { end: e, namedAtMs: t, transformVersion: s, mark: parseMark(n), firstTimestampMs };
 }
 
 /**

@@ -18,6 +18,7 @@ describe('what is committed beside an offset', () => {
           namedAtMs: whole,
           transformVersion: fc.nat(),
           mark: markOrNone,
+          firstTimestampMs: fc.option(whole),
         }),
       ),
       mark: markOrNone,
@@ -32,7 +33,7 @@ describe('what is committed beside an offset', () => {
   });
 
   it('of a release that named no batches is read, and says nothing of the log', () => {
-    const intent = { end: 9, namedAtMs: 5, transformVersion: 2, mark: null };
+    const intent = { end: 9, namedAtMs: 5, transformVersion: 2, mark: null, firstTimestampMs: null };
     expect(parseMetadata('{"v":1,"e":9,"t":5,"s":2}', 4)).toEqual({ ...NO_NOTE, intent });
     expect(parseMetadata('{"v":1}', 4)).toEqual(NO_NOTE);
   });

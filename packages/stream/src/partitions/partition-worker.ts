@@ -17,6 +17,8 @@ export interface PartitionWorker {
   readonly oldestUnwrittenMs?: number | null;
   /** False after a fault that does not pass: the partition stands, and is tried again seldom or when it is assigned again. */
   readonly healthy: boolean;
+  /** What keeps it from going on although it is tried again and again, in a sentence; null while nothing does. */
+  readonly hindrance: string | null;
   /** The last batch that it has taken; null when it has taken none and does not know the one before. */
   readonly lastRead: LogMark | null;
   /**
@@ -28,6 +30,16 @@ export interface PartitionWorker {
   drain(budgetMs: number): Promise<void>;
   /** The partition is not ours any more: nothing is written or committed after this. */
   end(): void;
+}
+
+/** Why partitions stand or do not go on, by `topic/partition`; empty when all of them work. */
+export function hindrancesOf(
+  partitions: Iterable<{ readonly log: { topic: string; partition: number }; readonly worker: PartitionWorker }>,
+): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const { log, worker } of partitions)
+    if (worker.hindrance !== null) found.set(`${log.topic}/${log.partition}`, worker.hindrance);
+  return found;
 }
 
 /** What every worker reports to. */

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
-import { Epoch, EpochOver } from './epoch.ts';
+import { Epoch, EpochOver, type Waits } from './epoch.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
-import { commitOffset, stopPartition, type Tenure } from './tenure.ts';
+import { Standstill } from './standstill.ts';
+import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
@@ -15,6 +16,8 @@ const BATCHES_WAITING_MAX = 4;
 export interface RecordPartitionOptions extends Reports {
   log: LogPartition;
   handler: BatchHandler;
+  /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
+  waits?: { attempt: Waits; standstill: Waits };
 }
 
 /** Whether the log has this very batch; null when it has none at its place any more, which proves nothing. */
@@ -22,7 +25,8 @@ async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> 
   if (mark.base < log.start) return null;
   try {
     const found = await log.batchAt(mark.base);
-    if (found === null) return false;
+    // Retention goes on behind an assignment: what it took meanwhile was not lost.
+    if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
     return found.base > mark.base ? null : isSameMark(found, mark);
   } catch (cause) {
     throw new RetryableFault('the log was not asked for a batch that was read', { cause });
@@ -32,8 +36,9 @@ async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> 
 /** One partition of a record consumer: batches in order, one at a time, committed when they are done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
-  readonly #epoch = new Epoch();
+  readonly #epoch: Epoch;
   readonly #tenure: Tenure;
+  readonly #standstill: Standstill;
   #queue: StreamRecord[] = [];
   #next: number;
   #done: number;
@@ -53,7 +58,9 @@ export class RecordPartition implements PartitionWorker {
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
     const { log, handler, metrics, logger } = options;
-    this.#tenure = { log, metrics, logger, epoch: this.#epoch };
+    this.#epoch = new Epoch(options.waits?.attempt);
+    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
+    this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -91,6 +98,10 @@ export class RecordPartition implements PartitionWorker {
     return this.#healthy;
   }
 
+  get hindrance(): string | null {
+    return this.#tenure.hindrance.sentence;
+  }
+
   get #batchRecordsMax(): number {
     return this.#options.handler.batchRecordsMax ?? BATCH_RECORDS_MAX;
   }
@@ -109,7 +120,9 @@ export class RecordPartition implements PartitionWorker {
 
   async drain(budgetMs: number): Promise<void> {
     this.#draining = true;
-    if (this.#working !== null) await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    // One that stands would stand for the whole budget.
+    if (this.#working !== null && this.#healthy)
+      await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
     this.end();
   }
 
@@ -138,21 +151,26 @@ export class RecordPartition implements PartitionWorker {
         isDecision,
         holds: (mark: LogMark) => holds(log, mark),
       };
-      const ask = async () => await handler.onAssign!(assigned);
-      const start = await this.#epoch.retry(ask, (error) => {
-        if (!(error instanceof RetryableFault)) return false;
-        metrics.retry(topic, 'assign');
-        // Asked for as long as it takes: the same reason again is no news.
-        if (error.message !== told) logger?.warn({ error, topic, partition }, 'where to start is asked again');
-        told = error.message;
-        return true;
-      });
-      this.#epoch.check();
-      if (start > committed) throw new Error(`${topic}/${partition} cannot start at ${start}, behind ${committed}`);
+      const ask = async () => {
+        const start = await handler.onAssign!(assigned);
+        if (start > committed) throw new Error(`${topic}/${partition} cannot start at ${start}, behind ${committed}`);
+        return start;
+      };
+      const askInTime = () =>
+        this.#epoch.retry(ask, (error) => {
+          if (!(error instanceof RetryableFault)) return false;
+          metrics.retry(topic, 'assign');
+          // Asked for as long as it takes: the same reason again is no news.
+          if (error.message !== told) logger?.warn({ error, topic, partition }, 'where to start is asked again');
+          told = error.message;
+          return true;
+        });
+      const start = await this.#insist(askInTime);
       this.#next = start;
       this.#done = start;
       // Read again from further back: the mark of the commit stands behind what comes first.
       if (start < committed) this.#trail = new MarkTrail(null);
+      this.#paused = false;
       log.seek(start);
       log.resume();
     } catch (fault) {
@@ -173,7 +191,7 @@ export class RecordPartition implements PartitionWorker {
         const { topic, partition } = log;
         const mark = this.#trail.before(end);
         const position = { topic, partition, start: this.#done, end, mark, committed: this.#committed, signal };
-        await this.#handle(records, position);
+        await this.#insist(() => this.#handle(records, position));
         await this.#commit(position);
         this.#done = end;
         this.#trail.forget(end);
@@ -187,6 +205,34 @@ export class RecordPartition implements PartitionWorker {
     } finally {
       this.#working = null;
     }
+  }
+
+  /**
+   * Does the work until no fault stops it: the partition stands after one, and the same work is tried again seldom. What
+   * came while it stood was not taken, and is read again.
+   * @throws EpochOver
+   */
+  async #insist<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        const result = await work();
+        this.#epoch.check();
+        if (!this.#healthy) this.#standUp();
+        return result;
+      } catch (fault) {
+        if (fault instanceof EpochOver || this.#draining) throw fault;
+        this.#healthy = false;
+        this.#paused = true;
+        await this.#standstill.wait(this.#done, fault);
+        this.#epoch.check();
+      }
+    }
+  }
+
+  #standUp() {
+    this.#healthy = true;
+    this.#standstill.end(this.#done);
+    this.#options.log.seek(this.#next);
   }
 
   async #handle(records: readonly StreamRecord[], position: BatchPosition) {

@@ -16,6 +16,7 @@ const log: LogPartition = {
   metadata: null,
   start: 0,
   batchAt: async () => null,
+  firstOffset: async () => 0,
   commit: async () => {},
   seek: () => {},
   pause: () => {},

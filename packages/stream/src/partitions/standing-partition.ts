@@ -2,7 +2,7 @@ import { Epoch } from './epoch.ts';
 import { type Finding, toFindingText } from './log-finding.ts';
 import type { LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
-import { stopPartition } from './tenure.ts';
+import { createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** The log is not the one whose offset was committed, or lacks records that nobody has read. */
 export class LogReplaced extends Error {
@@ -26,11 +26,17 @@ export class StandingPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;
   readonly #epoch = new Epoch();
+  readonly #tenure: Tenure;
   readonly #committed: number;
 
   constructor({ log, fault, ...reports }: Reports & { log: LogPartition; fault: Error }) {
     this.#committed = log.committed;
-    stopPartition({ log, epoch: this.#epoch, ...reports }, log.committed, fault);
+    this.#tenure = createTenure({ log, epoch: this.#epoch, ...reports });
+    stopPartition(this.#tenure, log.committed, fault);
+  }
+
+  get hindrance(): string | null {
+    return this.#tenure.hindrance.sentence;
   }
 
   get next(): number {

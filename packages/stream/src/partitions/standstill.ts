@@ -24,8 +24,8 @@ export class Standstill {
   /** Says loudly that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
   async wait(offset: number, error: unknown): Promise<void> {
     const release = stopPartition(this.#tenure, offset, error);
-    if (this.#release === null) this.#release = release;
-    else release();
+    this.#release?.();
+    this.#release = release;
     const waitMs = this.#waitMs;
     this.#waitMs = Math.min(this.#waits.maxMs, waitMs * 2);
     await this.#tenure.epoch.pause(waitMs);

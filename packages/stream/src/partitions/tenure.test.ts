@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { Epoch, EpochOver } from './epoch.ts';
 import { Fenced } from './log-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
-import { commitOffset, type Tenure } from './tenure.ts';
+import { commitOffset, createTenure, type Tenure } from './tenure.ts';
 
 /** A partition whose commits meet these faults, one each, and succeed when there are none left. */
-function createTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoch: Epoch; asked: string[] } {
+function openTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoch: Epoch; asked: string[] } {
   const asked: string[] = [];
   const epoch = new Epoch();
   const log: Tenure['log'] = {
@@ -16,20 +16,22 @@ function createTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoc
       if (fault !== undefined) throw typeof fault === 'function' ? fault() : fault;
     },
     batchAt: async () => null,
+    firstOffset: async () => 0,
     ...{ seek: () => {}, pause: () => {}, resume: () => {} },
   };
-  return { tenure: { log, epoch, logger: undefined, metrics: createStreamMetrics(undefined) }, epoch, asked };
+  const tenure = createTenure({ log, epoch, logger: undefined, metrics: createStreamMetrics(undefined) });
+  return { tenure, epoch, asked };
 }
 
 describe('a commit', () => {
   it('that is refused because the partition is somebody else’s is never tried again', async () => {
-    const { tenure, asked } = createTenure([new Fenced()]);
+    const { tenure, asked } = openTenure([new Fenced()]);
     await expect(commitOffset(tenure, 7, 'intent')).rejects.toThrow(Fenced);
     expect(asked).toEqual(['7 intent']);
   });
 
   it('that gets no answer is tried again as it was', async () => {
-    const { tenure, asked } = createTenure([new Error('the coordinator is away')]);
+    const { tenure, asked } = openTenure([new Error('the coordinator is away')]);
     await commitOffset(tenure, 7, 'intent');
     expect(asked).toEqual(['7 intent', '7 intent']);
   });
@@ -39,7 +41,7 @@ describe('a commit', () => {
       epoch.end();
       return new Error('the coordinator is away');
     };
-    const { tenure, epoch, asked } = createTenure([lose]);
+    const { tenure, epoch, asked } = openTenure([lose]);
     await expect(commitOffset(tenure, 7, '')).rejects.toThrow(EpochOver);
     expect(asked).toHaveLength(1);
   });

@@ -1,4 +1,5 @@
 import type { Epoch } from './epoch.ts';
+import { Hindrance } from './hindrance.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { Reports } from './partition-worker.ts';
 
@@ -6,30 +7,44 @@ import type { Reports } from './partition-worker.ts';
 export interface Tenure extends Reports {
   readonly log: LogPartition;
   readonly epoch: Epoch;
+  /** What keeps it from going on. */
+  readonly hindrance: Hindrance;
+}
+
+export function createTenure(given: Omit<Tenure, 'hindrance'>): Tenure {
+  return { ...given, hindrance: new Hindrance({ at: given.log, logger: given.logger }) };
 }
 
 /**
- * Commits an offset, again and again while the coordinator does not answer.
+ * Commits an offset, again and again while the coordinator does not answer or refuses: what is not allowed today may be
+ * tomorrow, and nothing is lost meanwhile. That it does not go on is in the log and in the partition's hindrance.
  * @throws Fenced when the partition is somebody else's, EpochOver when it is not ours any more
  */
-export async function commitOffset({ log, epoch, metrics }: Tenure, offset: number, metadata: string): Promise<void> {
+export async function commitOffset(tenure: Tenure, offset: number, metadata: string): Promise<void> {
+  const { log, epoch, metrics, hindrance } = tenure;
+  const trial = hindrance.begin(`offset ${offset} is not committed`);
   const commit = () => log.commit(offset, metadata);
   await epoch.retry(commit, (fault) => {
     if (fault instanceof Fenced) return false;
     metrics.retry(log.topic, 'commit');
+    trial.failed(fault);
     return true;
   });
+  trial.done();
 }
 
 /**
  * After a fault that does not pass: this partition stands at `offset`, loudly, and the others go on.
  * @returns a call that says it goes on; the end of the epoch says it as well
  */
-export function stopPartition({ log, epoch, metrics, logger }: Tenure, offset: number, error: unknown): () => void {
+export function stopPartition(tenure: Tenure, offset: number, error: unknown): () => void {
+  const { log, epoch, metrics, logger, hindrance } = tenure;
   const { topic, partition } = log;
   metrics.stopped(topic, 1);
+  hindrance.stand('the partition has stopped', error);
   const release = () => {
     epoch.signal.removeEventListener('abort', release);
+    hindrance.goOn();
     metrics.stopped(topic, -1);
   };
   epoch.signal.addEventListener('abort', release, { once: true });

@@ -4,7 +4,9 @@ import { toLlmsText } from './formats/llms.ts';
 import { toOpenApi } from './formats/openapi.ts';
 import type { DocsSettings } from './operation.ts';
 import { createCodePages } from './pages/code-pages.ts';
+import { createFirstPage } from './pages/first-page.ts';
 import { createReferencePage } from './pages/reference.ts';
+import { createUnknownPage } from './pages/unknown-page.ts';
 import { createDocsSource } from './source.ts';
 
 /** One thing that a path under documentation gives. */
@@ -16,13 +18,27 @@ export interface Document {
 
 const HTML = 'text/html; charset=utf-8';
 
-const asset = (name: string): string => readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8');
+const STYLE = 'text/css; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
 
-const ASSETS: readonly (readonly [string, Document])[] = [
-  ['/docs/style.css', { type: 'text/css; charset=utf-8', text: asset('style.css') }],
-  ['/docs/reference.js', { type: 'text/javascript; charset=utf-8', text: asset('reference.js') }],
-  ['/docs/icon.svg', { type: 'image/svg+xml', text: asset('icon.svg') }],
-];
+/** What pages load, by its name below `/docs`. */
+const ASSET_TYPES: Readonly<Record<string, string>> = {
+  'style.css': STYLE,
+  'frame.css': STYLE,
+  'samples.css': STYLE,
+  'forms.css': STYLE,
+  'page.js': SCRIPT,
+  'forms.js': SCRIPT,
+  'keys.js': SCRIPT,
+  'fresh-ids.js': SCRIPT,
+  'answer.js': SCRIPT,
+  'icon.svg': 'image/svg+xml',
+};
+
+const ASSETS = Object.entries(ASSET_TYPES).map(([name, type]): [string, Document] => [
+  `/docs/${name}`,
+  { type, text: readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8') },
+]);
 
 /**
  * Every document by its path, all made of one source. Pure.
@@ -30,7 +46,11 @@ const ASSETS: readonly (readonly [string, Document])[] = [
  */
 export function createDocuments(settings: DocsSettings, nowMs: number): ReadonlyMap<string, Document> {
   const source = createDocsSource({ ...settings, nowMs });
-  const pages = [...createCodePages(source), ['/docs/reference', createReferencePage(source)] as const];
+  const pages = [
+    ['/docs', createFirstPage(source)] as const,
+    ['/docs/reference', createReferencePage(source)] as const,
+    ...createCodePages(source),
+  ];
   const json = (value: unknown): Document => ({ type: 'application/json', text: JSON.stringify(value, null, 2) });
   return new Map<string, Document>([
     ...pages.map(([path, text]) => [path, { type: HTML, text }] as const),
@@ -39,4 +59,15 @@ export function createDocuments(settings: DocsSettings, nowMs: number): Readonly
     ['/collection.json', json(toCollection(source))],
     ['/llms.txt', { type: 'text/plain; charset=utf-8', text: toLlmsText(source) }],
   ]);
+}
+
+/**
+ * Gives the page for a path below `/docs` that is none of the documents.
+ * @returns a function of the path of a request, without its query
+ */
+export function createUnknownDocument(settings: DocsSettings): (path: string) => Document {
+  // The page shows no example, so no time.
+  const source = createDocsSource({ ...settings, nowMs: 0 });
+  const known = [...createDocuments(settings, 0).keys()].filter((path) => !path.includes('.'));
+  return (path) => ({ type: HTML, text: createUnknownPage(source, path, known) });
 }

@@ -10,6 +10,8 @@ export interface Operation {
   /** Paragraphs of plain text. */
   readonly description: readonly string[];
   readonly key: KeyKind;
+  /** What a form asks before it sends; null when nothing is destroyed. */
+  readonly caution: Caution | null;
   readonly query: readonly QueryParameter[];
   readonly body: BodySpec | null;
   /** In rising order of status. */
@@ -19,6 +21,13 @@ export interface Operation {
 }
 
 export type KeyKind = 'publishable' | 'secret';
+
+/** A question, what follows from a yes, and the word for that yes. */
+export interface Caution {
+  readonly question: string;
+  readonly consequence: string;
+  readonly consent: string;
+}
 
 export interface QueryParameter {
   readonly name: string;

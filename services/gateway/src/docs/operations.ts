@@ -9,6 +9,7 @@ import { createEraseExamples } from './examples/audience-data.ts';
 import type { ExampleContext } from './examples/example.ts';
 import { createMessagesExamples } from './examples/messages.ts';
 import { createReadConsentExamples, createWriteConsentExamples } from './examples/tracking-consent.ts';
+import { toSizeText } from './formats/text.ts';
 import type { AnswerSpec, HeaderSpec, Operation } from './operation.ts';
 import { identifierSchema, trackingConsentSchema, updateTrackingConsentSchema } from './schemas.ts';
 
@@ -81,6 +82,7 @@ export function createOperations(context: ExampleContext): Operation[] {
       summary: 'Get tracking consent',
       description: ['Gives the consent of an anonymous identity; `not_set` when none was ever written.'],
       key: 'publishable',
+      caution: null,
       query: [
         { name: 'anonymousId', required: true, description: 'Whose consent is asked for.', schema: identifierSchema },
       ],
@@ -100,6 +102,7 @@ export function createOperations(context: ExampleContext): Operation[] {
       summary: 'Update tracking consent',
       description: ['Sets the consent of an anonymous identity. A read that begins after the 204 sees it.'],
       key: 'publishable',
+      caution: null,
       query: [],
       body: {
         description: 'Whose consent, what it is now, and where it was given.',
@@ -121,9 +124,10 @@ function createIngest(context: ExampleContext): Operation {
     description: [
       `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and judges each on its own. The answer comes after every accepted message is on the log.`,
       'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never send it again after another 4xx.',
-      `A batch may have ${BATCH_BYTES_MAX} bytes after decompression, a message ${MESSAGE_BYTES_MAX}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
+      `A batch may have ${toSizeText(BATCH_BYTES_MAX)} after decompression, a message ${toSizeText(MESSAGE_BYTES_MAX)}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
     ],
     key: 'publishable',
+    caution: null,
     query: [],
     body: {
       description:
@@ -159,6 +163,12 @@ function createErase(context: ExampleContext): Operation {
       'Give exactly one of the two identifiers. The operation needs the secret key, which belongs on servers alone.',
     ],
     key: 'secret',
+    caution: {
+      question: 'Erase this person?',
+      consequence:
+        'Everything about the identity, and about every identity linked to it, is erased. Nothing brings it back.',
+      consent: 'Erase',
+    },
     query: [
       identifier('anonymousId', 'The anonymous identity to erase. Not together with userId.'),
       identifier('userId', 'The user to erase, in every identity type. Not together with anonymousId.'),

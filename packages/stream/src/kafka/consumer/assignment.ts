@@ -7,10 +7,8 @@ export class Assignment {
   readonly guarded: GuardedPartition;
   /** End of the log as last heard, from a fetch or by asking. */
   end: number;
-  /** A jump of the log seen once: an answer from before the assignment, unless it is seen again. */
-  jumpTo: number | null = null;
-  /** Batches of the last fetch. */
-  fetched: readonly LogMark[] = [];
+  /** The last fetch: where it was asked from, and its batches. */
+  fetched: { readonly from: number; readonly batches: readonly LogMark[] } = { from: 0, batches: [] };
 
   constructor(guarded: GuardedPartition) {
     this.guarded = guarded;

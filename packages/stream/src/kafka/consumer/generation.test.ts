@@ -26,6 +26,8 @@ it('asks the coordinator of the moment where to start, not the one through which
   const view: LogView = {
     offsets: async ({ partitions, first }) => new Map(partitions.map((partition) => [partition, first ? 0 : 9])),
     coordinator: async () => present,
+    topicId: async () => null,
+    pin: () => {},
     batchAt: async () => null,
     decision: async () => null,
     refresh: async () => {},

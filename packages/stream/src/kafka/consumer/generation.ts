@@ -23,7 +23,11 @@ interface Looking {
 
 type Committed = Pick<LogPartition, 'topic' | 'partition' | 'committed' | 'metadata' | 'start'>;
 
-function createLogPartition(group: ConsumerGroup, view: LogView, at: Committed): LogPartition {
+function createLogPartition(
+  group: ConsumerGroup,
+  view: LogView,
+  { topicId, ...at }: Committed & { topicId: string | null },
+): LogPartition {
   const { topic, partition, start } = at;
   // Held on to: it belongs to one generation, while the group's own commit would use whichever is current.
   const offsets = group.offsetManager;
@@ -37,7 +41,12 @@ function createLogPartition(group: ConsumerGroup, view: LogView, at: Committed):
         throw toFence(fault);
       }
     },
-    batchAt: (offset) => view.batchAt({ topic, partition, offset }),
+    batchAt: (offset) => view.batchAt({ topic, partition, offset, topicId }),
+    async firstOffset() {
+      const found = (await view.offsets({ topic, partitions: [partition], first: true })).get(partition);
+      if (found === undefined) throw new Error(`no broker tells where ${topic}/${partition} begins`);
+      return found;
+    },
     seek(offset) {
       const from = Math.max(offset, start);
       offsets.resolveOffset({ topic, partition, offset: String(from - 1) });
@@ -66,6 +75,10 @@ export async function examinePartitions(
     topic,
     partitions: partitions.map((partition) => ({ partition })),
   }));
+  // First of all: what is asked for by name behind this may be of a later topic, and is then refused when it is fetched.
+  const topicIds = new Map<string, string | null>();
+  for (const { topic, partitions } of asked)
+    topicIds.set(topic, await view.topicId({ topic, partition: partitions[0]! }));
   // kafkajs's own fetch of committed offsets drops the metadata. The coordinator may have moved since the group was joined.
   const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
   const examined: Promise<ExaminedPartition>[] = [];
@@ -76,7 +89,10 @@ export async function examinePartitions(
     for (const { partition, offset, metadata } of found) {
       const start = starts.get(partition) ?? 0;
       const committed = Number(offset) < 0 ? start : Number(offset);
-      const log = createLogPartition(group, view, { topic, partition, committed, metadata: metadata || null, start });
+      const topicId = topicIds.get(topic) ?? null;
+      const at = { topic, partition, committed, metadata: metadata || null, start, topicId };
+      const log = createLogPartition(group, view, at);
+      view.pin({ topic, partition }, topicId);
       const end = ends.get(partition) ?? 0;
       examined.push(judge(log, end).then((finding) => ({ log, finding })));
     }

@@ -1,6 +1,6 @@
 /**
- * Four of the places where kafkajs 2.2.4 is changed; record-decoding.ts and response-socket.ts are the others. They reach
- * into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
+ * Four of the places where kafkajs 2.2.4 is changed; record-decoding.ts, response-socket.ts and topic-ids.ts are the
+ * others. They reach into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
  *
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
  *    runs every millisecond: 810 wake-ups a second in an idle process. Here it is armed only when something waits.
@@ -8,12 +8,14 @@
  *    the one way into a generation; here it waits for ours around it. And it does not fail while the group has forgotten
  *    this member: kafkajs would then fetch for ever without a heartbeat, and so never hear that it must join again.
  * 3. Asked for an offset that a log does not have, it commits the default offset by itself, without our metadata, and
- *    goes on from there. `ConsumerGroup.recoverFromOffsetOutOfRange` is the one way there; here the owner decides.
+ *    goes on from there. `ConsumerGroup.recoverFromOffsetOutOfRange` is the one way there; here the owner decides. And
+ *    that a topic is gone it does not know: `recoverFromFetch` is where every fault of a fetch passes.
  * 4. `ConsumerGroup.fetch` is where every fetched batch passes, also those without a record for us.
  */
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from 'kafkajs';
+import { LogGone } from '../../partitions/log-partition.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
@@ -61,12 +63,15 @@ export interface ConsumerGroup {
 export interface FetchedBatch {
   readonly topic: string;
   readonly partition: number;
+  /** Where it was asked from. */
+  readonly fetchedOffset: string;
   readonly rawMessages: FetchedRecords;
 }
 
 interface Fetching {
   fetch(nodeId: number): Promise<FetchedBatch[]>;
   recoverFromOffsetOutOfRange(fault: { topic: string; partition: number }): Promise<void>;
+  recoverFromFetch(fault: unknown): Promise<void>;
 }
 
 export interface MembershipHooks {
@@ -74,7 +79,7 @@ export interface MembershipHooks {
   leaving(group: ConsumerGroup): Promise<void>;
   /** Awaited after the assignment is known and before anything is fetched. */
   joined(group: ConsumerGroup): Promise<void>;
-  /** The log has no such offset as was asked for. Called again with every fetch until the partition is paused. */
+  /** The log has no such offset as was asked for, or is itself no more. Called again with every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
   /** Told of what was fetched before any of it is handed over. */
   fetched(batches: readonly FetchedBatch[]): void;
@@ -104,7 +109,7 @@ queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQue
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup & Fetching;
 const { joinAndSync: originalJoin, fetch: originalFetch } = groupPrototype;
-const originalRecovery = groupPrototype.recoverFromOffsetOutOfRange;
+const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
 /**
  * Joins until it succeeds or fails for good, when the member was forgotten. A first join and one that still has its id
@@ -139,5 +144,11 @@ groupPrototype.fetch = async function fetch(this: ConsumerGroup & Fetching, node
 groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
   if (membership === undefined) return await originalRecovery.call(this, fault);
+  membership.outOfRange({ topic: fault.topic, partition: fault.partition });
+};
+
+groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
+  const membership = hooks.get(this.cluster);
+  if (membership === undefined || !(fault instanceof LogGone)) return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };

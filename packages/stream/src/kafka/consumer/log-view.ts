@@ -4,6 +4,8 @@ import { decisionGroupOf, type OffsetDecision, parseDecision } from '../../parti
 import type { Coordinator } from './kafkajs-overrides.ts';
 import { readOffsets } from './log-ends.ts';
 import type { FetchedRecords } from './record-decoding.ts';
+import type { AskedPartition } from './topic-id-wire.ts';
+import { fetchByTopicId } from './topic-ids.ts';
 
 /** What is looked up of a log beside what is fetched, on the connections that a consumer has anyway. */
 export interface LogView {
@@ -11,12 +13,30 @@ export interface LogView {
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
   /** The broker that keeps the offsets of a group now. */
   coordinator(groupId: string): Promise<Coordinator>;
-  /** The batch that holds an offset; null when the log has none there. @throws Error while the leader does not tell */
-  batchAt(at: { topic: string; partition: number; offset: number }): Promise<LogMark | null>;
+  /**
+   * Which topic bears a name now, asked of the leader of one of its partitions; null when brokers do not tell.
+   * @throws Error while there is none
+   */
+  topicId(at: { topic: string; partition: number }): Promise<string | null>;
+  /** From now on this partition is fetched of this topic and of no other. */
+  pin(at: { topic: string; partition: number }, topicId: string | null): void;
+  /**
+   * The batch that holds an offset; null when the log has none there.
+   * @throws LogGone when the topic of this id is; any other fault while the leader does not tell
+   */
+  batchAt(at: BatchPlace): Promise<LogMark | null>;
   /** What was decided last about a partition of a group; null when nothing was. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
   /** Asks anew who leads what. */
   refresh(): Promise<void>;
+}
+
+interface BatchPlace {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  /** As it was examined. */
+  readonly topicId: string | null;
 }
 
 interface Broker {
@@ -25,7 +45,7 @@ interface Broker {
     minBytes: number;
     maxBytes: number;
     isolationLevel: number;
-    topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
+    topics: { topic: string; partitions: AskedPartition[] }[];
   }): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
 }
 
@@ -42,17 +62,36 @@ const FETCH_WAIT_MS = 100;
 /** Also what stands behind an open transaction: the batch was read once, so it is decided. */
 const READ_UNCOMMITTED = 0;
 
+async function readDecision(
+  cluster: FullCluster,
+  groupId: string,
+  { topic, partition }: { topic: string; partition: number },
+): Promise<OffsetDecision | null> {
+  const group = decisionGroupOf(groupId);
+  const coordinator = await cluster.findGroupCoordinator({ groupId: group });
+  const topics = [{ topic, partitions: [{ partition }] }];
+  const { responses } = await coordinator.offsetFetch({ groupId: group, topics });
+  const found = responses[0]?.partitions[0];
+  return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
+}
+
 /** Creates the view of a consumer's cluster. */
 export function createLogView(given: Cluster): LogView {
   const cluster = given as unknown as FullCluster;
   const offsets: LogView['offsets'] = (of) => readOffsets(cluster, of);
 
-  const fetchOne = async (at: { topic: string; partition: number; offset: number }) => {
-    const { topic, partition, offset } = at;
+  const topicIds = fetchByTopicId(given);
+
+  const leaderOf = async (topic: string, partition: number) => {
     const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
     if (nodeId === undefined) throw new Error(`${topic}/${partition} has no leader`);
-    const broker = await cluster.findBroker({ nodeId });
-    const partitions = [{ partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES }];
+    return await cluster.findBroker({ nodeId });
+  };
+
+  const fetchOne = async ({ topic, partition, offset, topicId }: BatchPlace) => {
+    const broker = await leaderOf(topic, partition);
+    const asked = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
+    const partitions = [topicId === null ? asked : { ...asked, topicId }];
     const { responses } = await broker.fetch({
       ...{ maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES, isolationLevel: READ_UNCOMMITTED },
       topics: [{ topic, partitions }],
@@ -62,6 +101,9 @@ export function createLogView(given: Cluster): LogView {
 
   return {
     offsets,
+    // What a leader has heard of topics is as new as what it serves.
+    topicId: async ({ topic, partition }) => await topicIds.ask(topic, await leaderOf(topic, partition)),
+    pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
     async batchAt(at) {
       try {
@@ -78,14 +120,7 @@ export function createLogView(given: Cluster): LogView {
         throw new Error(`${topic}/${partition} does not show ${offset} yet`);
       return null;
     },
-    async decision(groupId, { topic, partition }) {
-      const group = decisionGroupOf(groupId);
-      const coordinator = await cluster.findGroupCoordinator({ groupId: group });
-      const topics = [{ topic, partitions: [{ partition }] }];
-      const { responses } = await coordinator.offsetFetch({ groupId: group, topics });
-      const found = responses[0]?.partitions[0];
-      return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
-    },
+    decision: (groupId, at) => readDecision(cluster, groupId, at),
     refresh: async () => await (given as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
   };
 }

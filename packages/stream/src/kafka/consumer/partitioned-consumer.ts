@@ -9,7 +9,7 @@ import {
 } from 'kafkajs';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
 import type { LogPartition } from '../../partitions/log-partition.ts';
-import type { PartitionWorker } from '../../partitions/partition-worker.ts';
+import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
 import { toKafkajsSecurity } from '../security.ts';
@@ -87,7 +87,11 @@ export class PartitionedConsumer implements Consumer {
 
   ready(): boolean {
     if (!this.#member || performance.now() - this.#lastHeardAt > this.#options.sessionTimeoutMs) return false;
-    return [...this.#assignments.values()].every(({ guarded }) => guarded.worker.healthy);
+    return this.hindrances().size === 0;
+  }
+
+  hindrances(): ReadonlyMap<string, string> {
+    return hindrancesOf([...this.#assignments.values()].map(({ guarded }) => guarded));
   }
 
   lag(): ReadonlyMap<string, number> {
@@ -224,14 +228,16 @@ export class PartitionedConsumer implements Consumer {
       openWorker: (log) => openWorker(log, this.#retention),
       examine: async () =>
         (await examinePartitions(group, { groupId, view }, [{ topic, partitions: [partition] }]))[0]!,
+      refresh: view.refresh,
       readDecision: () => view.decision(groupId, { topic, partition }),
     });
   }
 
   #note(batches: readonly FetchedBatch[]) {
-    for (const { topic, partition, rawMessages } of batches) {
+    for (const { topic, partition, fetchedOffset, rawMessages } of batches) {
       const assignment = this.#assignments.get(`${topic}/${partition}`);
-      if (assignment !== undefined) assignment.fetched = rawMessages.batches ?? [];
+      if (assignment !== undefined)
+        assignment.fetched = { from: Number(fetchedOffset), batches: rawMessages.batches ?? [] };
     }
   }
 
@@ -240,17 +246,15 @@ export class PartitionedConsumer implements Consumer {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
     // missing in kafkajs's types
-    const { fetchedOffset, rawMessages } = batch as typeof batch & { fetchedOffset: string } & FetchedBatch;
+    const { fetchedOffset, rawMessages } = batch as typeof batch & FetchedBatch;
     const { batches = [] } = rawMessages;
     if (!assignment.guarded.follows(batches)) return;
-    const { worker, log } = assignment.guarded;
-    const from = Number(fetchedOffset);
-    if (from > worker.next && !this.#isJump(assignment, from)) return log.seek(worker.next);
+    if (!assignment.guarded.takesFrom(Number(fetchedOffset))) return;
     const end = Number(batch.lastOffset()) + 1;
     // Ours, whatever kafkajs's types say: see record-decoding.ts.
     const fetched = batch.messages as unknown as readonly FetchedRecord[];
     const records = fetched.map((record) => toStreamRecord(batch, record));
-    worker.accept(records, end, batches);
+    assignment.guarded.worker.accept(records, end, batches);
     resolveOffset(batch.lastOffset());
     assignment.end = Number(batch.highWatermark);
   }
@@ -260,27 +264,8 @@ export class PartitionedConsumer implements Consumer {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
     const { guarded, fetched } = assignment;
-    if (batch.firstOffset === null || Number(batch.firstOffset) > guarded.worker.next) return;
-    if (guarded.follows(fetched)) guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched);
-  }
-
-  /** A log that starts behind our position, seen twice: the records between are gone, and waiting brings none back. */
-  #isJump(assignment: Assignment, fetched: number): boolean {
-    if (assignment.jumpTo !== fetched) {
-      assignment.jumpTo = fetched;
-      return false;
-    }
-    this.#skip(assignment, fetched);
-    return true;
-  }
-
-  #skip({ guarded }: Assignment, to: number) {
-    const { log, worker } = guarded;
-    const { topic, partition } = log;
-    const from = worker.next;
-    this.#options.streamMetrics.skipped(topic, to - from);
-    this.#options.logger?.error({ topic, partition, from, to }, 'the log does not have these offsets any more');
-    worker.accept([], to);
+    if (batch.firstOffset === null || !guarded.follows(fetched.batches) || !guarded.takesFrom(fetched.from)) return;
+    guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched.batches);
   }
 
   async #drain() {

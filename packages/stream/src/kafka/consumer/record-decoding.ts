@@ -30,7 +30,8 @@ const AT = {
   count: 57,
   records: 61,
 } as const;
-const LENGTH_END = AT.length + 4;
+const LENGTH_BYTES = 4;
+const LENGTH_END = AT.length + LENGTH_BYTES;
 /** Bits of a batch's attributes. */
 const IS_LOG_APPEND = 8;
 const IS_TRANSACTIONAL = 16;
@@ -254,16 +255,27 @@ export function toStreamRecord(at: { topic: string; partition: number }, fetched
 
 const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
 const decodeOlder: DecodeMessages = require(original);
+const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
+
+/** Of our format. Not: nothing, less than a batch, or a format of long ago. */
+const isOurs = (range: Buffer) => range.length >= AT.records && range[AT.magic] === MAGIC;
+
+/** The records of a fetched range of batches, whatever their format. */
+export async function readFetched(range: Buffer): Promise<readonly unknown[]> {
+  if (isOurs(range)) return await readRecords(range);
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeInt32BE(range.length);
+  return await decodeOlder(new WireDecoder(Buffer.concat([length, range])));
+}
 
 async function decodeMessages(decoder: FetchDecoder): Promise<readonly unknown[]> {
   const { buffer, offset } = decoder;
-  const start = offset + 4;
+  const start = offset + LENGTH_BYTES;
   const end = start + buffer.readInt32BE(offset);
-  const isOurs = end >= start + AT.records && end <= buffer.length && buffer[start + AT.magic] === MAGIC;
-  // Nothing, less than a batch, or a format of long ago.
-  if (!isOurs) return decodeOlder(decoder);
+  const range = buffer.subarray(start, Math.max(start, end));
+  if (end > buffer.length || !isOurs(range)) return decodeOlder(decoder);
   decoder.offset = end;
-  return readRecords(buffer.subarray(start, end));
+  return readRecords(range);
 }
 
 require.cache[original]!.exports = decodeMessages;

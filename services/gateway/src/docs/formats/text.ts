@@ -32,3 +32,12 @@ function toHeader(name: string, value: string): string {
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
+
+const KIB_BYTES = 1024;
+const MIB_BYTES = KIB_BYTES * KIB_BYTES;
+
+/** A number of bytes in the largest unit that says it exactly: `1 MiB`, `32 KiB`, `1000 bytes`. */
+export function toSizeText(bytes: number): string {
+  if (bytes % MIB_BYTES === 0) return `${bytes / MIB_BYTES} MiB`;
+  return bytes % KIB_BYTES === 0 ? `${bytes / KIB_BYTES} KiB` : `${bytes} bytes`;
+}

@@ -1,83 +1,63 @@
-import {
-  type AnswerSpec,
-  type ExampleRequest,
-  errorPath,
-  keyHeadersOf,
-  type Operation,
-  type QueryParameter,
-} from '../operation.ts';
+import { type AnswerSpec, errorPath, keyHeadersOf, type Operation, type QueryParameter } from '../operation.ts';
+import { toSchema } from '../schemas.ts';
 import type { DocsSource } from '../source.ts';
+import { toExampleList } from './example.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
-import { toCodeSpans, toExampleMarkup, toPage } from './page.ts';
-import { toSchemaList } from './schema-list.ts';
+import { toMethod, toOperationLink } from './navigation.ts';
+import { toPage, toTop } from './page.ts';
+import { toSchemaList, toSchemaWords } from './schema-list.ts';
+import { toTryForm } from './try-form.ts';
+import { toCodeSpans } from './words.ts';
 
 const PATH = '/docs/reference';
+const TOP = toTop(PATH);
 
 /** The reference: each operation with a form that sends real requests to the service that serves the page. */
 export function createReferencePage(source: DocsSource): string {
   const { operations, context } = source;
-  const content = html`<p>The forms send real requests to this service. Keys that you type stay in this page.</p>
-<noscript><p>The forms need JavaScript; the commands do not.</p></noscript>
-<ul>
-${operations.map(({ id, method, path, summary }) => html`<li><a href="#${id}">${summary}</a> <code>${method} ${path}</code></li>\n`)}</ul>
+  const content = html`<p class="lead">Every operation, with a form that sends real requests to this service.</p>
+<p>Base address: <code>${context.publicUrl}</code>. The commands in examples read the shell variables <code>PUBLISHABLE_KEY</code> and <code>SECRET_KEY</code>. For programs: <a href="${TOP}openapi.json">OpenAPI 3.1</a>, a <a href="${TOP}collection.json">collection</a>, <a href="${TOP}llms.txt">llms.txt</a>.</p>
+<ul class="plain">
+${operations.map((operation) => html`<li>${toOperationLink(operation, TOP)} <span class="quiet">${operation.summary}</span></li>\n`)}</ul>
 ${operations.map((operation) => toSection(operation, source))}
+<section class="operation" aria-labelledby="schemas">
 <h2 id="schemas">Schemas</h2>
-<p>As text for programs: <a href="../openapi.json">openapi.json</a>. All codes are <a href="../docs">explained</a>. Base address: <code>${context.publicUrl}</code></p>
-${toSchemaList()}`;
-  return toPage({ title: 'Reference', path: PATH, content, script: 'reference.js' });
+${toSchemaList()}</section>`;
+  return toPage(source, { title: 'Reference', path: PATH, content, forms: true });
 }
 
-function toSection(operation: Operation, { context }: DocsSource): Markup {
-  const { id, method, path, summary, description, key, query, answers, examples } = operation;
+function toSection(operation: Operation, source: DocsSource): Markup {
+  const { id, method, path, summary, description, key, query, body, answers, examples } = operation;
+  const { context } = source;
   return html`<section class="operation" aria-labelledby="${id}">
 <h2 id="${id}">${summary}</h2>
-<p><code class="route">${method} ${path}</code></p>
+<p class="route">${toMethod(method)} <code>${path}</code></p>
 ${description.map((words) => html`<p>${toCodeSpans(words)}</p>\n`)}
-<p>Key: <code>${keyHeadersOf(context)[key]}</code></p>
-${query.length === 0 ? '' : html`<dl>${query.map(toParameter)}</dl>`}
+<h3>Request</h3>
+<dl class="rows">
+<div><dt><code>${keyHeadersOf(context)[key]}</code> <span class="quiet">header, required</span></dt><dd>The ${key} key.</dd></div>
+${query.map(toParameter)}${body === null ? '' : html`<div><dt>${toSchemaWords(toSchema(body.schema))} <span class="quiet">body, required</span></dt><dd>${toCodeSpans(body.description)}</dd></div>\n`}</dl>
 <h3>Answers</h3>
-<dl>${answers.map(toAnswer)}</dl>
-${toForm(operation, keyHeadersOf(context)[key])}
-<details><summary>Examples of ${summary.toLowerCase()}</summary>
-${examples.map((example) => toExampleMarkup(example, context.publicUrl))}
+<dl class="rows">
+${answers.map(toAnswer)}</dl>
+${toTryForm(operation, source, PATH)}
+<details class="fold"><summary>${examples.length} examples</summary>
+${toExampleList(examples, { publicUrl: context.publicUrl, top: TOP }, false)}
 </details>
 </section>
 `;
 }
 
 function toParameter({ name, required, description }: QueryParameter): Markup {
-  return html`<dt><code>${name}</code> query, ${required ? 'required' : 'optional'}</dt><dd>${description}</dd>`;
+  return html`<div><dt><code>${name}</code> <span class="quiet">query, ${required ? 'required' : 'optional'}</span></dt><dd>${toCodeSpans(description)}</dd></div>
+`;
 }
 
-function toAnswer({ status, codes, description }: AnswerSpec): Markup {
-  const links = codes.map((code) => html` <a href="..${errorPath(code)}"><code>${code}</code></a>`);
-  return html`<dt>${status}${links}</dt><dd>${toCodeSpans(description)}</dd>`;
-}
-
-/** The request of the first example, to be changed and sent. */
-function toForm({ id, method, path, summary, query, examples }: Operation, keyHeader: string): Markup {
-  const request = examples[0]?.request;
-  const given = new URL(request?.target ?? path, 'http://any').searchParams;
-  return html`<form data-method="${method}" data-path="..${path}" data-key-header="${keyHeader}" aria-label="Try: ${summary}">
-<h3>Try it</h3>
-<p><label for="${id}-key">${keyHeader}</label>
-<input id="${id}-key" name="key" autocomplete="off" spellcheck="false" autocapitalize="off"></p>
-${query.map(
-  ({ name, required }) => html`<p><label for="${id}-${name}">${name}${required ? ' (required)' : ''}</label>
-<input id="${id}-${name}" data-query="${name}" value="${given.get(name) ?? ''}" autocomplete="off" spellcheck="false"></p>
-`,
-)}${toBodyField(id, request)}<p><button>Send ${method}</button></p>
-<div role="status" aria-live="polite" data-outcome></div>
-<pre tabindex="0" role="region" aria-label="Answer to ${summary.toLowerCase()}" data-answer hidden></pre>
-</form>`;
-}
-
-function toBodyField(id: string, request: ExampleRequest | undefined): HtmlValue {
-  const body = request?.body ?? null;
-  if (body === null) return '';
-  const rows = body.split('\n').length;
-  return html`<p><label for="${id}-body">Body (application/json)</label>
-<textarea id="${id}-body" name="body" rows="${rows}" spellcheck="false" autocapitalize="off">
-${body}</textarea></p>
+function toAnswer({ status, codes, schema, description }: AnswerSpec): Markup {
+  const links: HtmlValue[] = codes.map(
+    (code) => html` <a href="${TOP}${errorPath(code).slice(1)}"><code>${code}</code></a>`,
+  );
+  if (schema !== null) links.push(' ', toSchemaWords(toSchema(schema)));
+  return html`<div><dt><b>${status}</b>${links}</dt><dd>${toCodeSpans(description)}</dd></div>
 `;
 }

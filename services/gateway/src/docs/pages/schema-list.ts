@@ -1,16 +1,18 @@
 import { createComponentSchemas, type JsonSchema } from '../schemas.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
-import { toCodeSpans } from './page.ts';
+import { toCodeSpans } from './words.ts';
 
 /** The members of every named schema: what may stand in them, in words. */
 export function toSchemaList(): Markup[] {
   return Object.entries(createComponentSchemas()).map(
     ([name, schema]) => html`<h3 id="schema-${name}">${name}</h3>
-<dl>
+<dl class="rows">
 ${Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).map(([member, value]) => {
-  const required = ((schema.required ?? []) as string[]).includes(member) ? ', required' : '';
-  return html`<dt><code>${member}</code>${required}</dt>
-<dd>${toWords(value)}${toDescription(value)}</dd>
+  const required = ((schema.required ?? []) as string[]).includes(member)
+    ? html` <span class="quiet">required</span>`
+    : '';
+  return html`<div><dt><code>${member}</code>${required}</dt>
+<dd>${toSchemaWords(value)}${toDescription(value)}</dd></div>
 `;
 })}</dl>
 `,
@@ -18,18 +20,20 @@ ${Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).map(([
 }
 
 /** Says a schema in a few words; a named one as a link to it. */
-function toWords(schema: JsonSchema): HtmlValue {
+export function toSchemaWords(schema: JsonSchema): HtmlValue {
   const { $ref, anyOf, enum: values, items, type, format, maxLength } = schema;
   if (typeof $ref === 'string') {
     const name = $ref.split('/').at(-1) ?? '';
     return html`<a href="#schema-${name}">${name}</a>`;
   }
-  if (Array.isArray(anyOf)) return anyOf.map((one: JsonSchema, index) => [index === 0 ? '' : ' or ', toWords(one)]);
-  if (Array.isArray(values)) return `one of ${values.join(', ')}`;
+  if (Array.isArray(anyOf))
+    return anyOf.map((one: JsonSchema, index) => [index === 0 ? '' : ' or ', toSchemaWords(one)]);
+  if (Array.isArray(values))
+    return ['one of ', values.map((value, index) => [index === 0 ? '' : ', ', html`<code>${String(value)}</code>`])];
   if (items !== undefined) {
     const { minItems = 0, maxItems } = schema;
     const bound = maxItems === undefined ? `at least ${minItems}` : `${minItems} to ${maxItems}`;
-    return [`array of ${bound}: `, toWords(items as JsonSchema)];
+    return [`array of ${bound}: `, toSchemaWords(items as JsonSchema)];
   }
   const length = maxLength === undefined ? '' : `, at most ${maxLength} characters`;
   return `${[type].flat().join(' or ')}${format === undefined ? '' : ` (${format})`}${length}`;

@@ -34,8 +34,8 @@ export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 const HOLD_LAPSE_MS = 60_000;
 
 /**
- * Step 0 of the erasure protocol (design page "Erasure"): hold, then read who is known, then publish. The order is the
- * guarantee: from the hold on no newer link can drag a stranger in, so the members read after it are the subject's own.
+ * How an erasure begins: hold, then read who is known, then publish. The order is the guarantee: from the hold on no
+ * newer link can drag a stranger in, so the members read after it are the subject's own.
  * @throws a fault before the request stands on the topic, or when nobody knows whether it does
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {

@@ -7,10 +7,12 @@ import { createDocsRoutes } from './handler.ts';
 const TYPES: Record<string, string> = {
   '/docs': 'text/html; charset=utf-8',
   '/docs/reference': 'text/html; charset=utf-8',
+  '/docs/errors': 'text/html; charset=utf-8',
   '/docs/errors/VALIDATION_ERROR': 'text/html; charset=utf-8',
   '/docs/rejections/INVALID_ENUM': 'text/html; charset=utf-8',
   '/docs/style.css': 'text/css; charset=utf-8',
-  '/docs/reference.js': 'text/javascript; charset=utf-8',
+  '/docs/page.js': 'text/javascript; charset=utf-8',
+  '/docs/forms.js': 'text/javascript; charset=utf-8',
   '/docs/icon.svg': 'image/svg+xml',
   '/openapi.json': 'application/json',
   '/collection.json': 'application/json',
@@ -57,7 +59,7 @@ describe('200', () => {
     const time = await exampleTimeOf(gateway);
     expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
     const documents = createDocuments({ publicUrl: 'https://docs.test', headerPrefix: 'x-service' }, time);
-    const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !path.startsWith('/v1/'));
+    const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !/^\/v1\/|\*/.test(path));
     expect(routes.map(({ path }) => path).sort()).toEqual([...documents.keys()].sort());
     for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
   });

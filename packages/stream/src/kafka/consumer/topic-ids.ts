@@ -1,0 +1,135 @@
+/**
+ * A topic that is deleted and made anew has its name, its offsets and its first leader epoch again; only its id is another.
+ * kafkajs 2.2.4 asks brokers by name, so a member that did not fetch meanwhile would read on in the new log as if it were
+ * the old one. Here each fetch of a consumer names the ids that were examined (Kafka's version 13 of it, KIP-516), and a
+ * broker that has another topic by that name refuses it. Nothing needs to be compared, and no moment is too short.
+ *
+ * Brokers before 3.1 do not know that version: they are asked by name as before.
+ */
+import { createRequire } from 'node:module';
+import type { Cluster } from 'kafkajs';
+import {
+  decodeFetch,
+  encodeFetch,
+  encodeMetadata,
+  FETCH,
+  type FetchRequest,
+  type FetchResponse,
+  METADATA,
+  readTopicId,
+} from './topic-id-wire.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Fair to all partitions, as kafkajs asks: an answer is filled in the order of the question. */
+const shuffle: <T>(items: readonly T[]) => T[] = require('kafkajs/src/utils/shuffle');
+/** Throws kafkajs's own faults for what brokers refuse. */
+const { parse } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
+  parse(answer: FetchResponse): Promise<FetchResponse>;
+};
+
+/** What is used of a broker of kafkajs and missing in its types. */
+interface Broker {
+  readonly versions: Readonly<Record<number, { maxVersion: number }>> | null;
+  readonly connectionPool: {
+    send(protocol: {
+      request: { apiKey: number; apiVersion: number; apiName: string; encode(): Promise<unknown> };
+      response: { decode(payload: Buffer): Promise<unknown>; parse(answer: unknown): Promise<unknown> };
+    }): Promise<unknown>;
+  };
+  fetch(request: FetchRequest): Promise<FetchResponse>;
+  disconnect(): Promise<void>;
+}
+
+interface Brokers {
+  findBroker(at: { nodeId: string }): Promise<Broker>;
+}
+
+/** The topics that a consumer's partitions were examined as. */
+export interface TopicIds {
+  /** Which topic bears a name now; null when the broker does not tell. @throws Error while there is none */
+  ask(topic: string, broker: unknown): Promise<string | null>;
+  /** From now on this partition is fetched of this topic and of no other. */
+  pin(at: { topic: string; partition: number }, topicId: string | null): void;
+}
+
+const knows = (broker: Broker, { key, version }: { key: number; version: number }) =>
+  (broker.versions?.[key]?.maxVersion ?? 0) >= version;
+
+/** Sends as kafkajs's broker does. */
+async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPool']['send']>[0]): Promise<T> {
+  try {
+    return (await broker.connectionPool.send(protocol)) as T;
+  } catch (fault) {
+    if ((fault as Error).name === 'KafkaJSConnectionClosedError') await broker.disconnect();
+    throw fault;
+  }
+}
+
+async function askTopicId(broker: Broker, topic: string): Promise<string | null> {
+  if (!knows(broker, METADATA)) return null;
+  return await send(broker, {
+    request: {
+      ...{ apiKey: METADATA.key, apiVersion: METADATA.version, apiName: 'Metadata' },
+      encode: async () => encodeMetadata(topic),
+    },
+    response: { decode: async (payload) => readTopicId(payload), parse: async (topicId) => topicId },
+  });
+}
+
+async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchResponse> {
+  return await send(broker, {
+    request: {
+      ...{ apiKey: FETCH.key, apiVersion: FETCH.version, apiName: 'Fetch' },
+      encode: async () => encodeFetch(request),
+    },
+    response: {
+      decode: async (payload) => await decodeFetch(payload, request),
+      parse: async (answer) => await parse(answer as FetchResponse),
+    },
+  });
+}
+
+const changedClusters = new WeakMap<object, TopicIds>();
+
+/** Has every fetch of a cluster name the topic ids that are pinned, or that its partitions bear. */
+export function fetchByTopicId(cluster: Cluster): TopicIds {
+  const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
+  changedClusters.set(cluster, topicIds);
+  return topicIds;
+}
+
+function changeCluster(cluster: Cluster): TopicIds {
+  const brokers = cluster as unknown as Brokers;
+  const pinned = new Map<string, string>();
+  const changed = new WeakSet<Broker>();
+  const findBroker = brokers.findBroker.bind(brokers);
+
+  const change = (broker: Broker) => {
+    changed.add(broker);
+    const fetchByName = broker.fetch.bind(broker);
+    broker.fetch = async (request) => {
+      const asked = request.topics.flatMap(({ topic, partitions }) =>
+        partitions.map((each) => ({
+          ...{ topic, partitions: [{ ...each, topicId: each.topicId ?? pinned.get(`${topic}/${each.partition}`) }] },
+        })),
+      );
+      const isKnown = asked.every(({ partitions }) => partitions[0]!.topicId !== undefined);
+      if (!isKnown || !knows(broker, FETCH)) return await fetchByName(request);
+      return await fetchByIds(broker, { ...request, topics: shuffle(asked) });
+    };
+  };
+
+  brokers.findBroker = async (at) => {
+    const broker = await findBroker(at);
+    if (!changed.has(broker)) change(broker);
+    return broker;
+  };
+  return {
+    ask: (topic, broker) => askTopicId(broker as Broker, topic),
+    pin({ topic, partition }, topicId) {
+      if (topicId === null) pinned.delete(`${topic}/${partition}`);
+      else pinned.set(`${topic}/${partition}`, topicId);
+    },
+  };
+}

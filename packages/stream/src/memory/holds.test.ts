@@ -1,0 +1,38 @@
+import { until } from '@playline/testkit';
+import { expect, it } from 'vitest';
+import { send } from '../test/producer-contract.ts';
+import { createMemoryLog } from './index.ts';
+
+const TOPIC = 'topic';
+
+/** What a handler is told of the batch at offset 3, when this happens between its assignment and its question. */
+async function askAfter(change: (log: ReturnType<typeof createMemoryLog>) => void): Promise<boolean | null> {
+  const log = createMemoryLog({ partitions: 1 });
+  const producer = log.openProducer();
+  for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
+  const gate = Promise.withResolvers<void>();
+  const told: (boolean | null)[] = [];
+  const consumer = log.openRecordConsumer({
+    topics: [TOPIC],
+    onAssign: async ({ committed, holds }) => {
+      await gate.promise;
+      told.push(await holds({ base: 3, epoch: 0, crc: 3 }));
+      return committed;
+    },
+    onBatch: async () => {},
+  });
+  change(log);
+  gate.resolve();
+  await until('the answer', () => told.length > 0);
+  await consumer.close();
+  return told[0]!;
+}
+
+it.each([
+  ['nothing happens', () => {}, true],
+  ['retention takes it', (log) => log.expire(TOPIC, 0, 5), null],
+  ['the log loses it', (log) => log.truncate(TOPIC, 0, 2), false],
+] as [string, Parameters<typeof askAfter>[0], boolean | null][])(
+  'tells a handler whether the log has a batch when %s between its assignment and its question',
+  async (_, change, expected) => expect(await askAfter(change)).toBe(expected),
+);

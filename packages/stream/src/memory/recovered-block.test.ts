@@ -1,0 +1,51 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { parseMetadata, toMetadata } from '../partitions/intent.ts';
+import { send } from '../test/producer-contract.ts';
+import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
+import { createMemoryLog } from './index.ts';
+
+const TOPIC = 'topic';
+const ROWS = 6;
+const limits = { rowsMax: ROWS, bytesMax: 1_000_000, ageMaxMs: 1 };
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+afterEach(() => void vi.useRealTimers());
+
+describe('a block whose owner died while its insert was on its way', () => {
+  it('keeps its name when retention takes its first records before the next owner builds it', async () => {
+    const log = createMemoryLog({ partitions: 1 });
+    const producer = log.openProducer();
+    for (let i = 0; i < ROWS; i++) {
+      vi.setSystemTime(1_000 + i);
+      await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
+    }
+    const store = new TokenStore();
+    const late = Promise.withResolvers<Fate>();
+    let inserts = 0;
+    store.onInsert = () => (inserts++ === 0 ? late.promise : 'stored');
+    const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
+    const dead = open();
+    await until('an insert on its way', () => inserts === 1);
+    dead.kill();
+    log.expire(TOPIC, 0, 2);
+    const next = open();
+    await until('the block is committed', () => log.committed(TOPIC, 0) === ROWS);
+    late.resolve('stored');
+    for (let i = 0; i < 5; i++) await turn();
+    await next.close();
+    expect(store.offsets(TOPIC)).toEqual(['0/2', '0/3', '0/4', '0/5']);
+  });
+});
+
+describe('the name of a block in a commit', () => {
+  const intent = { end: 9, namedAtMs: 5, transformVersion: 1, mark: null, firstTimestampMs: 3 };
+  const note = { intent, mark: null, decidedAtMs: null, isDecision: false, triedTo: null };
+
+  it('is read as it was written, and one of a release before without the time that it lacks', () => {
+    expect(parseMetadata(toMetadata(note), 4).intent).toEqual(intent);
+    const older = '{"v":2,"e":9,"t":5,"s":1}';
+    expect(parseMetadata(older, 4).intent).toEqual({ ...intent, firstTimestampMs: null });
+  });
+});

@@ -1,0 +1,76 @@
+import { createKeyText } from '@playline/access-keys';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { type KeyStores, openKeyStores } from './test/key-stores.ts';
+import { message } from './test/open-gateway.ts';
+import { type GatewayProcess, openProcess } from './test/open-process.ts';
+
+/** Behind one address, each with a request at a time, as far as one machine can play them at once. */
+const CLIENTS = 1_000;
+const AT_ONCE = 16;
+const GOOD_POSTS = 40;
+
+let stores: KeyStores;
+beforeAll(async () => {
+  stores = await openKeyStores();
+});
+afterAll(() => stores.close());
+
+async function open(): Promise<GatewayProcess> {
+  const gateway = await openProcess(stores.topicPrefix, { REDIS_URL: stores.redisUrl });
+  onTestFinished(async () => void (await gateway.close()));
+  await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
+  return gateway;
+}
+
+const words = ['--environment', 'production', '--kind', 'publishable', '--json'];
+const made = async (...action: string[]) => (JSON.parse(await stores.keys(...action, ...words)) as { key: string }).key;
+const guess = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
+const statusOf = async (gateway: GatewayProcess, key: string) =>
+  (await gateway.post(key, { messages: [message()] })).status;
+
+/** Posts under keys that are given in turn, `AT_ONCE` at a time, until `isOver`. @returns how often each status came */
+async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: () => boolean) {
+  const counts: Record<number, number> = {};
+  const client = async () => {
+    while (!isOver()) {
+      const status = await statusOf(gateway, nextKey());
+      counts[status] = (counts[status] ?? 0) + 1;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, client));
+  return counts;
+}
+
+it('serves a successor 40 of 40 times while 1,000 clients of its address post the old key and others guess', async () => {
+  const gateway = await open();
+  const old = await made('create', '--replace');
+  await until('the key is taken', async () => (await statusOf(gateway, old)) === 200);
+  let posted = 0;
+  let isOver = false;
+  const clients = postAll(
+    gateway,
+    () => (++posted % 2 === 0 ? old : guess()),
+    () => isOver && posted >= CLIENTS,
+  );
+  const successor = await made('refresh');
+  const statuses: number[] = [];
+  while (statuses.length < GOOD_POSTS) statuses.push(await statusOf(gateway, successor));
+  isOver = true;
+  const others = await clients;
+  expect(statuses).toEqual(statuses.map(() => 200));
+  // The limit stands all the same: what is wrong is told so 60 times, then asked to wait.
+  expect(others[401]).toBeLessThan(200);
+  expect(others[429]).toBeGreaterThan(CLIENTS / 4);
+});
+
+it('takes a key the moment that its command has printed it, however many guesses come meanwhile', async () => {
+  const gateway = await open();
+  let isOver = false;
+  const flood = postAll(gateway, guess, () => isOver);
+  const statuses: number[] = [];
+  for (let times = 0; times < 3; times++) statuses.push(await statusOf(gateway, await made('create', '--replace')));
+  isOver = true;
+  await flood;
+  expect(statuses).toEqual([200, 200, 200]);
+});

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import { sentMessages } from '../../../services/gateway/src/test/open-gateway.ts';
+import { type DocsPage, formOf, type Look, outcomeOf, sendForm, useBrowser, visitDocs } from './visit-docs.ts';
+
+useBrowser();
+
+const WIDE: Look = { width: 1280, scheme: 'light' };
+const INGEST = 'Ingest messages';
+const ERASE = 'Erase data for an identity';
+
+/** Message ids on the log, as 32 hex characters. */
+const idsSent = ({ gateway }: DocsPage) =>
+  sentMessages(gateway.producer).map(({ messageId }) => Buffer.from(messageId).toString('hex'));
+
+async function openWithKey(): Promise<DocsPage> {
+  const opened = await visitDocs('/docs/reference', WIDE);
+  await formOf(opened.page, INGEST)
+    .getByLabel(/publishable/i)
+    .fill(opened.gateway.key);
+  return opened;
+}
+
+describe('the first page', () => {
+  it('has the name of the product and sends a first event with nothing typed but one key', async () => {
+    const opened = await visitDocs('/docs', WIDE);
+    const { page, gateway } = opened;
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Playline');
+    expect(await page.getByRole('heading', { level: 2 }).first().textContent()).toBe('Send your first event');
+    await formOf(page, INGEST)
+      .getByLabel(/publishable/i)
+      .fill(gateway.key);
+    expect(await sendForm(formOf(page, INGEST))).toMatch(/\b200\b/);
+    expect(idsSent(opened)).toHaveLength(1);
+  });
+});
+
+describe('a key', () => {
+  it('is typed once for all forms, and is there on the next page of the tab', async () => {
+    const { page, gateway } = await visitDocs('/docs', WIDE);
+    await formOf(page, INGEST)
+      .getByLabel(/publishable/i)
+      .fill(gateway.key);
+    await page.goto(`${gateway.url}/docs/reference`);
+    for (const summary of [INGEST, 'Get tracking consent', 'Update tracking consent']) {
+      expect(
+        await formOf(page, summary)
+          .getByLabel(/publishable/i)
+          .inputValue(),
+        summary,
+      ).toBe(gateway.key);
+      expect(await sendForm(formOf(page, summary)), summary).toMatch(/\b20[04]\b/);
+    }
+  });
+
+  it('is in no address and in no lasting store; the secret one is in no store at all', async () => {
+    const { page, gateway } = await openWithKey();
+    const addresses: string[] = [];
+    page.on('request', (request) => addresses.push(request.url()));
+    const erase = formOf(page, ERASE);
+    await erase.getByLabel(/secret|api-key/i).fill(gateway.secretKey);
+    await erase.getByLabel(/userId/).fill('u-1');
+    await sendForm(formOf(page, INGEST));
+    await erase.getByRole('button', { name: /^Send/ }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase' }).click();
+    expect(await outcomeOf(erase)).toMatch(/\b202\b/);
+    const stores = JSON.parse(
+      await page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }, document.cookie])'),
+    ) as [Record<string, string>, unknown, string];
+    expect(Object.values(stores[0])).toEqual([gateway.key]);
+    expect(stores.slice(1)).toEqual([{}, '']);
+    expect(addresses.join()).not.toMatch(new RegExp(`${gateway.key}|${gateway.secretKey}`));
+    await page.reload();
+    expect(
+      await formOf(page, ERASE)
+        .getByLabel(/secret|api-key/i)
+        .inputValue(),
+    ).toBe('');
+    expect(await formOf(page, ERASE).textContent()).toContain('forgotten');
+    expect(await formOf(page, INGEST).textContent()).toContain('until you close this tab');
+  });
+});
+
+describe('Send', () => {
+  it('makes a new id and a new time for each message, so that a second event is a second event', async () => {
+    const opened = await openWithKey();
+    for (let round = 0; round < 3; round++) expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
+    const ids = idsSent(opened);
+    expect(ids).toHaveLength(3);
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  it('sends the same id again after a 500, as clients must', async () => {
+    const opened = await openWithKey();
+    opened.gateway.producer.mode = 'fail';
+    expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b500\b/);
+    opened.gateway.producer.mode = 'acknowledge';
+    expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
+    expect(new Set(idsSent(opened)).size).toBe(1);
+  });
+
+  it('keeps an id that was typed by hand', async () => {
+    const opened = await openWithKey();
+    const body = formOf(opened.page, INGEST).getByLabel(/Body/);
+    const own = '0192f3a4-5b6c-7d8e-9f00-000000000001';
+    await body.fill((await body.inputValue()).replace(/("messageId": )"[^"]*"/, `$1"${own}"`));
+    for (let round = 0; round < 2; round++) await sendForm(formOf(opened.page, INGEST));
+    expect(idsSent(opened)).toEqual([own, own].map((id) => id.replaceAll('-', '')));
+  });
+
+  it('makes ids also where the page has no secure address', async () => {
+    const opened = await visitDocs('/docs/reference', WIDE);
+    await opened.page.addInitScript('delete Crypto.prototype.randomUUID');
+    await opened.page.reload();
+    await formOf(opened.page, INGEST)
+      .getByLabel(/publishable/i)
+      .fill(opened.gateway.key);
+    for (let round = 0; round < 2; round++) expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
+    expect(new Set(idsSent(opened)).size).toBe(2);
+  });
+});
+
+describe('a form that erases', () => {
+  it('asks first, and does nothing when the answer is no', async () => {
+    const { page, gateway } = await visitDocs('/docs/reference', WIDE);
+    const form = formOf(page, ERASE);
+    await form.getByLabel(/secret|api-key/i).fill(gateway.secretKey);
+    await form.getByLabel(/userId/).fill('u-1');
+    let deletes = 0;
+    page.on('request', (request) => {
+      if (request.method() === 'DELETE') deletes++;
+    });
+    const dialog = page.getByRole('dialog');
+    for (const refuse of [() => page.keyboard.press('Escape'), () => page.keyboard.press('Enter')]) {
+      await form.getByRole('button', { name: /^Send/ }).click();
+      expect(await dialog.textContent()).toContain('userId=u-1');
+      await refuse();
+      await dialog.waitFor({ state: 'hidden' });
+    }
+    expect(deletes).toBe(0);
+    await form.getByRole('button', { name: /^Send/ }).click();
+    await dialog.getByRole('button', { name: 'Erase' }).click();
+    expect(await outcomeOf(form)).toMatch(/\b202\b/);
+    expect(deletes).toBe(1);
+  });
+});
+
+describe('the answer', () => {
+  it.each([
+    [1280, 'beside'],
+    [390, 'below'],
+  ] as const)('stands on a screen of %i pixels %s its request', async (width, place) => {
+    const { page, gateway } = await visitDocs('/docs/reference', { width, scheme: 'light' });
+    const form = formOf(page, INGEST);
+    await form.getByLabel(/publishable/i).fill(gateway.key);
+    await sendForm(form);
+    const request = await form.getByLabel(/Body/).boundingBox();
+    const answer = await form.getByRole('region', { name: /^Answer/ }).boundingBox();
+    if (request === null || answer === null) throw new Error('not shown');
+    if (place === 'beside') {
+      expect(answer.x).toBeGreaterThanOrEqual(request.x + request.width);
+      expect(answer.y).toBeLessThan(request.y + request.height);
+    } else expect(answer.y).toBeGreaterThanOrEqual(request.y + request.height);
+  });
+
+  it('has its links as links, to pages of the service that was asked', async () => {
+    const { page, gateway } = await openWithKey();
+    const form = formOf(page, INGEST);
+    await form.getByLabel(/Body/).fill('{"messages":[{"type":"click","messageId":"<img src=x onerror=alert(1)>"}]}');
+    expect(await sendForm(form)).toMatch(/\b400\b/);
+    const answer = form.getByRole('region', { name: /^Answer/ });
+    await answer.getByRole('link', { name: 'UNSUPPORTED_TYPE' }).click();
+    expect(page.url()).toBe(`${gateway.url}/docs/rejections/UNSUPPORTED_TYPE`);
+    await page.goto(`${gateway.url}/docs/reference`);
+    await form.getByLabel(/Body/).fill('{');
+    await sendForm(form);
+    await answer.getByRole('link', { name: /^https:.*VALIDATION_ERROR/ }).click();
+    expect(page.url()).toBe(`${gateway.url}/docs/errors/VALIDATION_ERROR`);
+  });
+});

@@ -1,0 +1,13 @@
+import { describe, expect, it } from 'vitest';
+import { createDocuments } from '../../../services/gateway/src/docs/index.ts';
+import { PUBLIC_URL } from '../gateways.ts';
+
+const documents = createDocuments({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service' }, Date.now());
+
+describe('a limit in bytes', () => {
+  it('is said in the unit that people count in, in every document', () => {
+    for (const path of ['/docs/reference', '/openapi.json', '/llms.txt', '/collection.json'])
+      expect(documents.get(path)?.text, path).toMatch(/A batch may have 1 MiB after decompression, a message 32 KiB\./);
+    for (const [path, { text }] of documents) expect(text, path).not.toMatch(/\b\d{4,} bytes|\b(1048576|32768)\b/);
+  });
+});

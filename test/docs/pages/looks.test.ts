@@ -1,0 +1,130 @@
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { FAINT_TEXT, TOO_WIDE } from './probes.ts';
+import { formOf, LOOKS, sendForm, useBrowser, visitDocs } from './visit-docs.ts';
+
+useBrowser();
+
+const PAGES = [
+  '/docs',
+  '/docs/reference',
+  '/docs/errors',
+  '/docs/errors/VALIDATION_ERROR',
+  '/docs/rejections/INVALID_VALUE',
+  '/docs/no/such/page',
+];
+
+/** Three screens of a laptop. */
+const HEIGHT_MAX_PX = 2_400;
+
+describe('every page', () => {
+  it.each(LOOKS)('is whole, readable and quiet on $width pixels, $scheme', async (look) => {
+    for (const path of PAGES) {
+      const { page, faults } = await visitDocs(path, look);
+      expect(await page.evaluate(TOO_WIDE), `${path}: wider than the screen`).toEqual([]);
+      expect(await page.evaluate(FAINT_TEXT), `${path}: contrast below 4.5`).toEqual([]);
+      // The browser itself reports the status of a page that is not there.
+      const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
+      expect(faults, path).toEqual(expected);
+      expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
+    }
+  });
+});
+
+describe('the page of VALIDATION_ERROR', () => {
+  it('fits three screens: its examples are folded, and unfold by keyboard', async () => {
+    const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR', { width: 1280, scheme: 'light' });
+    const heightPx = await page.evaluate('document.documentElement.scrollHeight');
+    expect(heightPx).toBeLessThan(HEIGHT_MAX_PX);
+    const folded = page.locator('details:not([open])').first();
+    expect(await folded.locator('pre').first().isVisible()).toBe(false);
+    await folded.locator('summary').focus();
+    await page.keyboard.press('Enter');
+    expect(await page.locator('details[open] pre').last().isVisible()).toBe(true);
+  });
+
+  it('leads to each of its operations', async () => {
+    const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR', { width: 1280, scheme: 'light' });
+    await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
+    expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);
+  });
+});
+
+describe('a reader without a mouse', () => {
+  it('sends the first event with Tab and Enter alone, and sees where the focus is', async () => {
+    const { page, gateway } = await visitDocs('/docs', { width: 1280, scheme: 'light' });
+    const focused = () => page.evaluate('document.activeElement.dataset.key ?? document.activeElement.type ?? ""');
+    const tabUntil = async (what: string) => {
+      for (let presses = 0; presses < 60; presses++) {
+        await page.keyboard.press('Tab');
+        const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
+        expect(outline).not.toBe('none');
+        if ((await focused()) === what) return;
+      }
+      throw new Error(`${what} is not reached`);
+    };
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).toBe('content');
+    await tabUntil('publishable');
+    await page.keyboard.type(gateway.key);
+    await tabUntil('submit');
+    await page.keyboard.press('Enter');
+    await formOf(page, 'Ingest messages')
+      .getByText(/\b200\b/)
+      .waitFor();
+  });
+
+  it('opens and closes the menu of a narrow screen', async () => {
+    const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
+    const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
+    expect(await target.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Menu' }).press('Enter');
+    expect(await target.isVisible()).toBe(true);
+    await page.keyboard.press('Escape');
+    expect(await target.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Menu' }).press('Enter');
+    await target.press('Enter');
+    expect(page.url()).toBe(`${gateway.url}/docs/rejections/DUPLICATE_MESSAGE_ID`);
+  });
+});
+
+describe('a sample', () => {
+  it('is copied as it stands', async () => {
+    const { page } = await visitDocs('/docs/rejections/INVALID_ENUM', { width: 1280, scheme: 'light' });
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const block = page.locator('pre').first();
+    await page.getByRole('button', { name: /^Copy/ }).first().click();
+    await page.getByText('Copied').first().waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await block.textContent());
+  });
+
+  it('is copied also where the page has no secure address', async () => {
+    const { page } = await visitDocs('/docs', { width: 1280, scheme: 'light' });
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.evaluate('globalThis.read = () => kept.readText(); globalThis.kept = navigator.clipboard');
+    await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+    await page.getByRole('button', { name: /^Copy/ }).first().click();
+    await page.getByText('Copied').first().waitFor();
+    expect(await page.evaluate('read()')).toBe(await page.locator('pre:visible').first().textContent());
+  });
+});
+
+describe('a page whose scripts did not load', () => {
+  it('shows everything, and its form sends nothing, least of all the key in an address', async () => {
+    const { page, gateway, faults } = await visitDocs('/docs', { width: 1280, scheme: 'light' });
+    await page.route('**/*.js', (route) => route.abort());
+    await page.reload();
+    const form = formOf(page, 'Ingest messages');
+    await form.getByLabel(/publishable/i).fill(gateway.key);
+    // As a press of the button would; a press by the driver waits for a page that never comes.
+    await form.evaluate((element) => (element as unknown as { requestSubmit(): void }).requestSubmit());
+    await until('the policy refused', () => faults.some((words) => words.includes('form-action')));
+    expect(faults.join()).not.toContain(gateway.key);
+    expect(page.url()).toBe(`${gateway.url}/docs`);
+    await page.route('**/*.js', (route) => route.continue());
+    await page.reload();
+    await form.getByLabel(/publishable/i).fill(gateway.key);
+    expect(await sendForm(form)).toMatch(/\b200\b/);
+  });
+});

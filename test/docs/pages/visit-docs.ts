@@ -1,0 +1,77 @@
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import { openBrowser } from '../../../packages/audience-client/src/test/open-browser.ts';
+import { openGateway, type TestGateway } from '../../../services/gateway/src/test/open-gateway.ts';
+
+/** A page of the documentation in a real browser, and what went wrong in it. */
+export interface DocsPage {
+  readonly page: Page;
+  readonly gateway: TestGateway;
+  /** Errors on the console and of scripts, requests that failed, and requests to any other address. */
+  readonly faults: string[];
+}
+
+export interface Look {
+  /** CSS pixels. */
+  width: number;
+  scheme: 'light' | 'dark';
+}
+
+/** The screens that pages are made for: a desk and a telephone, by day and by night. */
+export const LOOKS: readonly Look[] = [
+  { width: 1280, scheme: 'light' },
+  { width: 1280, scheme: 'dark' },
+  { width: 390, scheme: 'light' },
+  { width: 390, scheme: 'dark' },
+];
+
+/** How long a page of a loopback service may take for anything. */
+const PATIENCE_MS = 10_000;
+
+let browser: Browser;
+let contexts: BrowserContext[] = [];
+
+/** Call it once at the top of a test file: it opens a browser, and closes every page after its test. */
+export function useBrowser(): void {
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser?.close());
+  afterEach(async () => {
+    for (const context of contexts) await context.close();
+    contexts = [];
+  });
+}
+
+/** Opens a page of a gateway, or of a new one, in a profile of its own. */
+export async function visitDocs(path: string, look: Look, known?: TestGateway): Promise<DocsPage> {
+  const gateway = known ?? (await openGateway());
+  const { width, scheme } = look;
+  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
+  context.setDefaultTimeout(PATIENCE_MS);
+  contexts.push(context);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(gateway.url)) faults.push(`outside: ${request.url()}`);
+  });
+  await page.goto(gateway.url + path);
+  return { page, gateway, faults };
+}
+
+/** The form of an operation by its summary. */
+export const formOf = (page: Page, summary: string): Locator => page.getByRole('form', { name: `Try: ${summary}` });
+
+/** Sends a form and gives what is said of the answer, once it is there. */
+export async function sendForm(form: Locator): Promise<string> {
+  await form.getByRole('button', { name: /^Send/ }).click();
+  return outcomeOf(form);
+}
+
+/** What a form says of the answer. */
+export async function outcomeOf(form: Locator): Promise<string> {
+  const outcome = form.getByRole('status').filter({ hasText: /\d{3}|No answer/ });
+  return (await outcome.textContent()) ?? '';
+}
