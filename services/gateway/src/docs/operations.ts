@@ -71,7 +71,7 @@ const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 
-/** Every operation that the gateway offers to callers, as data: specification 1, "Endpoints". */
+/** Every operation that the gateway offers to callers, as data: specification, "Endpoints". */
 export function createOperations(context: ExampleContext): Operation[] {
   return [
     createIngest(context),
