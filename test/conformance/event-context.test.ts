@@ -1,4 +1,4 @@
-// Specification 1, table "EventContext"; decided points, section A.
+// Specification, table "EventContext"; part A.
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track, withContext } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-// Specification 1, table "Message"; decided points, section A.
+// Specification, table "Message"; part A.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, message, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-// Specification 1, "test" of "What the service does"; decided points, section A, rows about what is kept of a message:
+// Specification, "test" of "What the service does"; part A, rows about what is kept of a message:
 // unknown extra fields, null, blank optional ids, `test: true`.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

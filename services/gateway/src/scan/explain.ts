@@ -89,7 +89,7 @@ function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
   return ends[message]! - starts[message]! > MESSAGE_BYTES_MAX;
 }
 
-/** A blank optional id is absent: decided points A. */
+/** A blank optional id is absent: specification, part A. */
 function dropBlankIds({ batch }: ScanState, message: number): void {
   for (const field of OPTIONAL_IDS) {
     const slot = (message << ROW_SHIFT) + field;

@@ -10,7 +10,7 @@ import {
 } from '@playline/contracts';
 import type { Message } from './messages.ts';
 
-/** One way to break a message, and exactly what the answer must say of it (decided points, section A). */
+/** One way to break a message, and exactly what the answer must say of it (specification, part A). */
 export interface Breakage {
   readonly name: string;
   /** Type of the sound message that is broken. */
@@ -225,7 +225,7 @@ const others: readonly Breakage[] = [
   element('an array', '[]'),
 ];
 
-/** Every way of section A that breaks one message. */
+/** Every way of part A that breaks one message. */
 export const BREAKAGES: readonly Breakage[] = [
   ...missing,
   ...lengths,
