@@ -4,6 +4,7 @@ import { CommandError, runCommand } from './command.ts';
 import { EXIT } from './command-table.mjs';
 import { logFileOf, type Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { environmentWithoutStores } from './services.ts';
 import type { KeyPair } from './stack-file.ts';
 
 type Env = Record<string, string | undefined>;
@@ -16,7 +17,8 @@ async function runMain(
   places: Places,
   { main, args = [], env, log }: { main: string; args?: string[]; env: Env; log: string },
 ): Promise<string> {
-  const options = { folder: places.checkout, env: { ...process.env, ...env }, logFile: logFileOf(places, log) };
+  const environment = { ...environmentWithoutStores(), ...env };
+  const options = { folder: places.checkout, env: environment, logFile: logFileOf(places, log) };
   try {
     return await runCommand(process.execPath, [join(places.checkout, main), ...args], options);
   } catch (error) {

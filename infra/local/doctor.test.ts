@@ -1,4 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { withoutAddresses } from './command.ts';
 import { summarise } from './commands/test.ts';
@@ -19,6 +21,21 @@ test('every finding that is not good says how to mend it', async () => {
   expect(bad).toContain(`port ${port} for kafka is taken`);
   expect(bad).toContainEqual(expect.stringContaining('PLAYLINE_REDIS_PORT'));
   for (const finding of findings) if (finding.level !== 'good') expect(finding.mend).toBeTruthy();
+});
+
+test('every disk that data lies on is looked at, also one behind a link', async () => {
+  const places = testPlaces();
+  const elsewhere = mkdtempSync('/dev/shm/playline-disk-');
+  onTestFinished(() => rmSync(elsewhere, { recursive: true }));
+  mkdirSync(join(places.state, 'data'), { recursive: true });
+  symlinkSync(elsewhere, join(places.state, 'data', 'redis'));
+  mkdirSync(join(places.state, 'data', 'kafka'));
+  const findings = await examine(places, { environment: {}, isRunning: true });
+  const disks = findings.map(({ what }) => what).filter((what) => what.startsWith('disk'));
+  expect(disks).toEqual([
+    expect.stringMatching(/^disk: /),
+    expect.stringContaining(`disk of ${join(places.state, 'data', 'redis')}: `),
+  ]);
 });
 
 test('too little memory or disk is a finding with both amounts', () => {

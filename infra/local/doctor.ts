@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { engineLibrary } from './clickhouse.ts';
 import { findProgram } from './command.ts';
 import { areJarsThere } from './jars.ts';
@@ -98,15 +99,34 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
   return found.length > 0 ? found : [{ level: 'good', what: 'no port that was asked for is taken' }];
 }
 
+/** Room for a store's data that lies on a disk of its own. */
+const DATA_DISK_MIN_BYTES = 1024 ** 3;
+
+/** The disk of the stack's folder, and every other one that data lies on: a folder below may be a mount, or a link to one. */
+function findDisks(places: Places): Finding[] {
+  const data = join(places.state, 'data');
+  const stores = existsSync(data) ? readdirSync(data).map((name) => join(data, name)) : [];
+  const seen = new Set<number>();
+  const found: Finding[] = [];
+  for (const folder of [existsSync(places.state) ? places.state : places.checkout, data, ...stores]) {
+    const { dev } = statSync(folder, { throwIfNoEntry: false }) ?? {};
+    if (dev === undefined || seen.has(dev)) continue;
+    const { bavail, bsize } = statfsSync(folder);
+    const isFirst = seen.size === 0;
+    seen.add(dev);
+    found.push(
+      judgeAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, {
+        need: isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES,
+        mend: 'make room, or `npm run reset` to drop this stack’s data',
+      }),
+    );
+  }
+  return found;
+}
+
 function findRoom(places: Places): Finding[] {
-  const disk = statfsSync(existsSync(places.state) ? places.state : places.checkout);
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
-  const found = [
-    judgeAmount('disk', disk.bavail * disk.bsize, {
-      need: DISK_MIN_BYTES,
-      mend: 'make room, or `npm run reset` to drop this stack’s data',
-    }),
-  ];
+  const found = findDisks(places);
   if (memory !== null)
     found.push(
       judgeAmount('memory', memory, { need: MEMORY_MIN_BYTES, mend: 'end other programs; the stack needs about 2 GB' }),

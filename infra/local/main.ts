@@ -2,7 +2,7 @@
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
-import { exec, measure, operate } from './commands/run.ts';
+import { exec, measure, operate, verify } from './commands/run.ts';
 import { start } from './commands/start.ts';
 import { status } from './commands/status.ts';
 import { test } from './commands/test.ts';
@@ -25,7 +25,7 @@ const COMMANDS: Record<string, Command> = {
   identity: operate('identity'),
   consent: operate('consent'),
   rebuild: operate('rebuild'),
-  verify: operate('verify'),
+  verify,
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
   bench: measure('bench'),

@@ -108,6 +108,14 @@ export function assertServicesExist(places: Places, services: readonly ServiceEn
     throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
 }
 
+/** Where stores are and who logs in, of every service and command. */
+const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
+
+/** This process's environment without what it says of stores: a stack has its own, and a half of another's breaks it. */
+export function environmentWithoutStores(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !STORE_SETTING.test(name)));
+}
+
 /** Where a service's own listener is. */
 export function adminAddressOf(name: string, ports: Record<string, number>): string {
   return `http://127.0.0.1:${ports[`${name}-admin`]}`;
@@ -123,7 +131,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, { ports, env 
     program: process.execPath,
     args: [...(service.nodeOptions ?? []), mainOf(places, service)],
     env: {
-      ...process.env,
+      ...environmentWithoutStores(),
       ...service.environment,
       // One name in the environment would put services that read different topics into one group.
       CONSUMER_GROUP: service.name,

@@ -53,6 +53,8 @@ class RunningStack implements Stack {
     this.options = options;
     this.ports = claimed.ports;
     this.guard = claimed.guard;
+    // A killed supervisor left them.
+    removeConditions(places);
     this.secrets = loadSecrets(places);
     this.security = options.security === true ? createSecurity(places, this.secrets) : null;
     this.children = openChildrenFile(places);

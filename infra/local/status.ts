@@ -94,12 +94,19 @@ export interface Verdict {
 }
 
 export function judge(statuses: readonly ProcessStatus[] | null): Verdict {
-  if (statuses === null) return { isWell: false, sentence: 'the stack is not running; `npm run up` starts it' };
+  if (statuses === null)
+    return {
+      isWell: false,
+      sentence: 'no supervisor of a stack runs here; `npm run up` starts it, and ends what a killed one left',
+    };
   if (statuses.length === 0) return { isWell: false, sentence: 'the stack is just starting' };
   const ill = statuses.filter(({ state }) => state !== 'serves');
   if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve` };
-  const names = ill.map(({ name, state, reason }) => `${name} ${WORDS[state]}${reason === null ? '' : ` (${reason})`}`);
-  return { isWell: false, sentence: `${ill.length} of ${statuses.length} processes: ${names.join(', ')}` };
+  const names = ill.map(({ name, state }) => `${name} ${WORDS[state]}`).join(', ');
+  return {
+    isWell: false,
+    sentence: `${ill.length} of ${statuses.length} processes: ${names} (why: \`npm run status\`)`,
+  };
 }
 
 const WORDS: Record<ProcessStatus['state'], string> = {
@@ -119,9 +126,9 @@ function toAge(seconds: number | null): string {
 
 /** A table for people: a line for each process, and below it why it does not serve and what went wrong last. */
 export function toLines(statuses: readonly ProcessStatus[]): string[] {
-  const head = ['process', 'state', 'age', 'restarts', 'lag'];
-  const rows = statuses.map(({ name, state, ageSeconds, restarts, lag }) => [
-    ...[name, state, toAge(ageSeconds), String(restarts), lag === null ? '-' : String(lag)],
+  const head = ['process', 'state', 'age', 'restarts', 'lag', 'pid'];
+  const rows = statuses.map(({ name, state, ageSeconds, restarts, lag, pid }) => [
+    ...[name, state, toAge(ageSeconds), String(restarts), String(lag ?? '-'), String(pid ?? '-')],
   ]);
   const widths = head.map((word, at) => Math.max(word.length, ...rows.map((cells) => cells[at]!.length)));
   const line = (cells: readonly string[]) =>

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { readStackFile } from '../stack-file.ts';
+import { judge, readStatus } from '../status.ts';
 
 /** Environment with this Node first in PATH: the machine's own may be too old for what is run. */
 export function environmentOfNode(): NodeJS.ProcessEnv {
@@ -37,6 +39,28 @@ export function operate(name: string): (places: Places, args: readonly string[])
       cwd: dirname(places.state),
       env: settingsOf(places),
     });
+}
+
+/** Whose answers, or commits, `verify` judges by. */
+const NEEDED_BY_VERIFY = ['kafka', 'registry', 'clickhouse', 'event-writer'];
+
+/** Settings with which the operator's commands work on another deployment than the stack of this checkout. */
+const OTHER_DEPLOYMENT = ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL', 'REDIS_URL', 'CLICKHOUSE_URL'];
+
+/**
+ * `npm run verify`: what is not written yet it cannot judge, so it does not pass while a process of this stack that it
+ * stands on does not serve.
+ */
+export async function verify(places: Places, args: readonly string[]): Promise<number> {
+  const code = await operate('verify')(places, args);
+  const isElsewhere = OTHER_DEPLOYMENT.some((name) => process.env[name] !== undefined);
+  if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
+  const statuses = await readStatus(places);
+  const needed = statuses?.filter(({ name }) => NEEDED_BY_VERIFY.includes(name)) ?? null;
+  const { isWell, sentence } = judge(needed);
+  if (isWell) return code;
+  console.error(`verify: this holds up to what the event writer has committed, and that may be old: ${sentence}`);
+  return EXIT.unreachable;
 }
 
 /** What the stack that runs here was started with, and this terminal need not know; whatever is set here comes first. */

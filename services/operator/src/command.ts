@@ -80,3 +80,14 @@ export function textOf(values: Values, name: string): string | undefined {
   const value = values[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
+
+/**
+ * Asks the person at the terminal before something is done that cannot be undone; `--yes` is the answer given before.
+ * @param what what it would do, a sentence
+ * @throws UsageError where nobody is there to be asked
+ */
+export async function isMeant(what: string, values: Values, terminal: Terminal): Promise<boolean> {
+  if (values.yes === true) return true;
+  if (terminal.ask === undefined) throw new UsageError(`${what} Nobody is there to be asked: say --yes`);
+  return (await terminal.ask(`${what} Type yes to go on: `)).trim().toLowerCase() === 'yes';
+}

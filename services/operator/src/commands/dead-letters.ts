@@ -6,6 +6,7 @@ import {
   type Command,
   EXIT,
   type ExitCode,
+  isMeant,
   numberOf,
   parseOptions,
   type Terminal,
@@ -33,7 +34,7 @@ export interface DeadLettersContext {
 const HELP = `usage: operator dead-letters list   [--topic T] [--reason R] [--step S] [--json]
        operator dead-letters show   LETTER…
        operator dead-letters replay LETTER… | --all | [--topic T] [--reason R] [--step S]  [--max N] [--note TEXT] [--json]
-       operator dead-letters drop   the same, with --note TEXT
+       operator dead-letters drop   the same, with --note TEXT  [--yes]
                                           (npm run dead-letters -- list)
 
 A dead letter is a record that a consumer could not process, kept as it was in <topic>.dead for as long as that topic
@@ -43,10 +44,12 @@ list    counts by topic, step and reason: open, replayed, dropped
 show    everything a letter holds. It may be personal data; list prints none but what a reason quotes
 replay  publishes letters to the topic they came from. Each once, whatever happens: a letter is published and marked in
         one step, and one that is marked is left alone. Run it again after a fault
-drop    marks letters that shall not be replayed; their bytes stay until the topic forgets them
+drop    marks letters that shall not be replayed; their bytes stay until the topic forgets them. It cannot be taken back,
+        so it asks first
 
   --topic   the topic the letters came from     --reason  how the reason begins     --step  the step that could not go on
   --all     every open letter                   --max     at most so many           --note  why, kept with the mark
+  --yes     drop without asking
 
 Exit code: 0 done, 1 it failed, 2 wrong words, 3 Kafka does not answer.`;
 
@@ -58,10 +61,13 @@ const OPTIONS = {
   max: text,
   note: text,
   all: { type: 'boolean', default: false },
+  yes: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
 
 type Values = ReturnType<typeof parseOptions>['values'];
+
+const DROPS = 'This marks dead letters so that they are never replayed: what they hold will not be stored.';
 
 /** One action and the letters named with it; more are selected by options. */
 const WORDS_MAX = 101;
@@ -76,6 +82,10 @@ export function createDeadLettersCommand(context: DeadLettersContext): Command {
     const act = { list, show, replay: settle, drop: settle }[action ?? ''];
     if (act === undefined) throw new UsageError('expected list, show, replay or drop');
     const checked = check(action ?? '', ask);
+    if (action === 'drop' && !(await isMeant(DROPS, values, terminal))) {
+      terminal.progress('nothing was dropped');
+      return EXIT.failed;
+    }
     const log = context.openLog();
     try {
       await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);

@@ -5,12 +5,12 @@ import {
   choiceOf,
   EXIT,
   type ExitCode,
+  isMeant,
   numberOf,
   parseOptions,
   type Terminal,
   textOf,
   UnreachableError,
-  UsageError,
 } from '../command.ts';
 import { isClean, toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
@@ -82,8 +82,7 @@ export function createSimulateCommand(context: SimulateContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values } = parseOptions(args, OPTIONS);
     const options = toSimulationOptions(values, context);
-    if (values.environment === 'production' && values.yes !== true && !(await consents(options, terminal)))
-      return EXIT.failed;
+    if (values.environment === 'production' && !(await consents(options, values, terminal))) return EXIT.failed;
     await reach(options);
     const result = await simulate({ ...options, stop: context.stop, onProgress: createProgress(terminal) });
     if (values.json === true) terminal.result(JSON.stringify(toJson(result)));
@@ -95,13 +94,16 @@ export function createSimulateCommand(context: SimulateContext): Command {
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** @throws UsageError where nobody is there to be asked */
-async function consents({ environmentId }: SimulationOptionsGiven, terminal: Terminal): Promise<boolean> {
+/** Asks before real players' data is written to. */
+async function consents(
+  { environmentId }: SimulationOptionsGiven,
+  values: Values,
+  terminal: Terminal,
+): Promise<boolean> {
   const what = `This posts made-up players into ${environmentId}, where they cannot be told from real ones.`;
-  if (terminal.ask === undefined) throw new UsageError(`${what} Nobody is there to be asked: say --yes`);
-  const isMeant = (await terminal.ask(`${what} Type yes to go on: `)).trim().toLowerCase() === 'yes';
-  if (!isMeant) terminal.progress('nothing was sent');
-  return isMeant;
+  const isAllowed = await isMeant(what, values, terminal);
+  if (!isAllowed) terminal.progress('nothing was sent');
+  return isAllowed;
 }
 
 type SimulationOptionsGiven = Omit<SimulationOptions, 'stop' | 'onProgress'>;

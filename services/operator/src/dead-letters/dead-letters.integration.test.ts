@@ -96,7 +96,9 @@ describe('letters of a topic', () => {
     const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
     const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
     expect((await fixture.operate('dead-letters', 'drop', name)).code).toBe(2);
-    const dropped = await fixture.operate('dead-letters', 'drop', name, '--note', 'of a test client', '--json');
+    const words = ['dead-letters', 'drop', name, '--note', 'of a test client', '--json'];
+    expect((await fixture.operate(...words)).code).toBe(2);
+    const dropped = await fixture.operate(...words, '--yes');
     expect(dropped.json).toMatchObject({ settled: 1 });
     const show = async () => (await fixture.operate('dead-letters', 'show', name)).lines.join('\n');
     await until('the mark', async () => (await show()).includes('of a test client'));

@@ -102,6 +102,8 @@ export function toLines(report: VerifyReport): string[] {
     }),
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
+  const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
+  const waits = waiting === 0 ? [] : [`${waiting} records behind the commit were not judged: they are not written yet`];
   const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
-  return [toLine(head), ...body.map(toLine), ...examples, verdict];
+  return [toLine(head), ...body.map(toLine), ...examples, ...waits, verdict];
 }

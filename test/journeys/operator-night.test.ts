@@ -1,0 +1,208 @@
+/** What an operator does at night, with the commands and nothing else, on a stack that was started with every setting. */
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { CHECKOUT, freePorts, placesOf, readStackFile, type StackFile } from '@playline/infra/local';
+import { testStackFolder, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configSchema as writerSettings } from '../../services/event-writer/src/config.ts';
+import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
+import { configSchema as linkerSettings } from '../../services/identity-linker/src/config.ts';
+import { query, trackMessage } from './stack.ts';
+
+/** Two starts on a busy machine. */
+const NIGHT_MS = 300_000;
+const root = testStackFolder('night');
+const places = placesOf(join(root, '.playline'));
+
+/** Every setting that services take from whoever starts the stack, none at its default. */
+const SETTINGS: Record<string, string> = {
+  LOG_LEVEL: 'warn',
+  PUBLIC_URL: 'https://audience.example',
+  HTTP_HEADER_PREFIX: 'x-night',
+  ACCESS_KEY_PREFIX: 'night',
+  TOPIC_PREFIX: 'night.',
+  LINK_TOPIC_GENERATION: '1',
+  BYTES_IN_FLIGHT_MAX: '33554432',
+  PUBLISH_DEADLINE_MS: '5000',
+  EVENT_AGE_MAX_MS: '86400000',
+  EVENT_AHEAD_MAX_MS: '3600000',
+  ERASURE_CLOCK_SKEW_MS: '1000',
+  RATE_LIMIT_MESSAGES_PER_S: '1000',
+  RATE_LIMIT_BURST: '2000',
+  RATE_LIMITS_BY_ENVIRONMENT: 'demo-production=500/1000',
+  RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '30',
+  RATE_LIMIT_CONSENTS_PER_S: '50',
+  RATE_LIMIT_CONSENTS_BURST: '60',
+  TRUSTED_PROXIES: '1',
+  BLOCK_ROWS_MAX: '5000',
+  BLOCK_BYTES_MAX: '4194304',
+  BLOCK_AGE_MAX_MS: '500',
+  SESSION_TIMEOUT_MS: '12000',
+  UNIQUE_IDENTITY_TYPES: 'passport,email',
+  BLOCKED_IDS: '{"demo-development":["player"]}',
+};
+
+/** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */
+const OWN: Record<string, string> = {
+  KAFKA_BROKERS: 'elsewhere.invalid:9092',
+  KAFKA_TLS: 'true',
+  REDIS_URL: 'redis://elsewhere.invalid:6379',
+  CLICKHOUSE_URL: 'https://elsewhere.invalid',
+  CLICKHOUSE_USER: 'somebody',
+  CLICKHOUSE_PASSWORD: 'unknown',
+  CLICKHOUSE_DATABASE: 'elsewhere',
+  SCHEMA_REGISTRY_URL: 'https://elsewhere.invalid',
+  IDENTITY_PEPPER: 'ab'.repeat(32),
+  CONSUMER_GROUP: 'one-for-all',
+  HTTP_HOST: '203.0.113.1',
+  HTTP_PORT: '1',
+  ADMIN_HOST: '203.0.113.1',
+  ADMIN_PORT: '1',
+};
+/** Of logins and certificates, which need others of their own. */
+const OPTIONAL_OF_STORES = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
+
+const PORTS = [
+  'GATEWAY',
+  'KAFKA',
+  'CONTROLLER',
+  'REGISTRY',
+  'REDIS',
+  'CLICKHOUSE',
+  'GATEWAY_ADMIN',
+  'EVENT_WRITER_ADMIN',
+];
+let ports: Record<string, string> = {};
+
+interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+}
+
+/** Runs a command as `npm run` does. */
+function run(words: readonly string[], environment: Record<string, string> = {}): Promise<Ran> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, PLAYLINE_ROOT: root, ...environment };
+  const bootstrap = join(CHECKOUT, 'infra', 'local', 'bootstrap.mjs');
+  const child = spawn(process.execPath, [bootstrap, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (out += chunk));
+  return new Promise((done) => child.once('close', (code) => done({ code, out })));
+}
+
+const up = () => run(['up'], { ...SETTINGS, ...OWN, ...ports });
+const stack = (): StackFile => readStackFile(places)!;
+
+async function post(message: object): Promise<number> {
+  const { gateway, keys } = stack();
+  const answer = await fetch(`${gateway}/v1/audience/messages`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-night-publishable-key': keys!.development.publishable },
+    body: JSON.stringify({ messages: [message] }),
+  });
+  return answer.status;
+}
+
+const identify = (anonymousId: string) =>
+  post({
+    ...{ type: 'identify', messageId: randomUUID(), eventTimestamp: new Date().toISOString() },
+    ...{ anonymousId, userId: `user-of-${anonymousId}`, identityType: 'steam' },
+  });
+
+async function untilLinked(persons: number): Promise<void> {
+  await until(
+    'the links are decided and stored',
+    async () => {
+      const [row] = await query<{ n: string }>(stack().clickhouse, 'SELECT toString(count()) AS n FROM identity_links');
+      return Number(row?.n) >= persons;
+    },
+    60_000,
+  );
+}
+
+/** A command costs a second of the machine, so the supervisor's own record is waited for, and the command asked once. */
+async function untilAllServe(): Promise<void> {
+  const record = () => JSON.parse(readFileSync(join(places.state, 'processes.json'), 'utf8')) as { state: string }[];
+  await until('all serve again', () => record().every(({ state }) => state === 'serving'), 60_000);
+  expect((await run(['status'])).code).toBe(0);
+}
+
+beforeAll(async () => {
+  const found = await freePorts(PORTS.length);
+  ports = Object.fromEntries(PORTS.map((name, at) => [`PLAYLINE_${name}_PORT`, String(found[at])]));
+});
+afterAll(async () => {
+  await run(['down']);
+  rmSync(root, { recursive: true, force: true });
+}, NIGHT_MS);
+
+describe('the settings of this test', () => {
+  it('are all that services know', () => {
+    const known = [gatewaySettings, linkerSettings, writerSettings].flatMap(({ shape }) => Object.keys(shape));
+    const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
+    expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
+  });
+});
+
+describe('a night', { timeout: NIGHT_MS }, () => {
+  it('begins with a stack that was started with every setting, and serves under the names they gave', async () => {
+    const started = await up();
+    expect(started.out).toContain('all 7 processes serve');
+    expect(started.code).toBe(0);
+    expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
+    expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);
+    expect(started.out).toContain("-H 'x-night-publishable-key: ");
+    expect(await identify('before')).toBe(200);
+    await untilLinked(1);
+    const verified = await run(['verify']);
+    expect(verified.out).toContain('every record of the log is accounted for, once');
+    expect(verified.code).toBe(0);
+  });
+
+  it('goes on with processes that live and do not serve: every command says which, why, and ends with 1', async () => {
+    const { processes, redis } = stack();
+    const client = new Redis(redis);
+    await client.config('SET', 'maxmemory', '1kb');
+    for (const name of ['gateway', 'event-writer']) process.kill(processes[name]!, 'SIGSTOP');
+    const [status, doctor, again, verify] = await Promise.all(
+      ['status', 'doctor', 'up', 'verify'].map((command) => run([command])),
+    );
+    for (const name of ['gateway', 'event-writer']) process.kill(processes[name]!, 'SIGCONT');
+    await client.config('SET', 'maxmemory', '512mb');
+    client.disconnect();
+    expect(status!.code).toBe(1);
+    expect(status!.out).toMatch(/^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not answer$/m);
+    expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
+    expect(status!.out).toMatch(/^redis +degraded .*\n +why: it takes no writes: OOM/m);
+    expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
+    for (const told of [doctor!, again!]) {
+      expect(told.code).toBe(1);
+      expect(told.out).toMatch(/4 of 7 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+    }
+    expect(verify!.code).toBe(3);
+    expect(verify!.out).toContain('event-writer does not serve');
+    await untilAllServe();
+  });
+
+  it('loses the data of Redis while the stack is down: up stays up, one command mends it, traffic flows', async () => {
+    await run(['down']);
+    rmSync(join(places.state, 'data', 'redis'), { recursive: true });
+    const started = await up();
+    expect(started.out).toContain('wait until you run `npm run rebuild`');
+    expect(started.out).toContain('2 of 7 processes: gateway cannot do all, identity-linker does not serve');
+    expect(started.code).toBe(1);
+    expect(await post(trackMessage({ anonymousId: 'during' }))).toBe(200);
+    expect(await identify('during')).toBe(200);
+
+    const rebuilt = await run(['rebuild']);
+    expect(rebuilt.code, rebuilt.out).toBe(0);
+    await untilLinked(2);
+    await untilAllServe();
+    await until('the supervisor says so', () =>
+      readFileSync(join(places.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
+    );
+    expect((await run(['verify'])).code).toBe(0);
+  });
+});
