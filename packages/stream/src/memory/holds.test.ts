@@ -36,3 +36,25 @@ it.each([
   'tells a handler whether the log has a batch when %s between its assignment and its question',
   async (_, change, expected) => expect(await askAfter(change)).toBe(expected),
 );
+
+it('names the batch in front of each position to a handler that starts before what is committed', async () => {
+  const log = createMemoryLog({ partitions: 1 });
+  const producer = log.openProducer();
+  for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
+  const named: (number | null)[] = [];
+  const open = (start: number | null) =>
+    log.openRecordConsumer({
+      ...{ topics: [TOPIC], batchRecordsMax: 2 },
+      onAssign: async ({ committed }) => start ?? committed,
+      onBatch: async (_, { mark }) => void named.push(mark?.base ?? null),
+    });
+  const first = open(null);
+  await until('all is committed', () => log.committed(TOPIC, 0) === 10);
+  await first.close();
+  named.length = 0;
+  const again = open(4);
+  await until('all is read again', () => named.length === 3);
+  await again.close();
+  // Every record is a batch of its own here: the one in front of offset 6 is at 5.
+  expect(named).toEqual([5, 7, 9]);
+});

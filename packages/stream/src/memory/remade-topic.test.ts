@@ -122,7 +122,12 @@ describe('a topic that is deleted and made anew', () => {
       topics: [TOPIC],
       onAssign: async ({ committed, holds }) => {
         await gate.promise;
-        starts.push(await holds(mark).catch((fault: Error) => fault.name));
+        try {
+          starts.push(await holds(mark));
+        } catch (fault) {
+          starts.push((fault as Error).name);
+          throw fault;
+        }
         return committed;
       },
       onBatch: async () => {},
@@ -131,7 +136,7 @@ describe('a topic that is deleted and made anew', () => {
     log.remake(TOPIC);
     await append(10);
     gate.resolve();
-    await until('it has been asked again', () => starts.length === 2);
+    await until('it has been asked about the new one', () => starts.length > 0 && starts.at(-1) !== 'RetryableFault');
     await consumer.close();
     expect(starts).toEqual(['RetryableFault', false]);
   });

@@ -132,4 +132,19 @@ describe('a partition whose log was replaced once', () => {
     ]);
     expect(parseMetadata(committed.metadata, 9)).toMatchObject({ decidedAtMs: 7, isDecision: false, triedTo: null });
   });
+
+  it('tells the next owner up to where rows may stand, until a block ends behind that', async () => {
+    const { open, committed } = openBench();
+    committed.metadata = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
+    const guarded = await open();
+    for (const [end, triedTo] of [
+      [3, 4],
+      [6, null],
+    ] as const) {
+      guarded.worker.accept([end - 3, end - 2, end - 1].map(createRecord), end);
+      await until('a commit', () => committed.offset === end);
+      expect(parseMetadata(committed.metadata, end).triedTo).toBe(triedTo);
+    }
+    guarded.end();
+  });
 });

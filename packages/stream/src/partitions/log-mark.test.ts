@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { judgeLog } from './log-finding.ts';
-import { isSuspect, type LogMark, MarkTrail } from './log-mark.ts';
+import { isSameMark, isSuspect, type LogMark, MarkTrail } from './log-mark.ts';
 import { isAnswer, parseDecision, toDecisionMetadata } from './offset-decision.ts';
 
 const whole = fc.nat({ max: 2 ** 40 });
@@ -36,6 +36,8 @@ describe('what is committed beside an offset', () => {
     const intent = { end: 9, namedAtMs: 5, transformVersion: 2, mark: null, firstTimestampMs: null };
     expect(parseMetadata('{"v":1,"e":9,"t":5,"s":2}', 4)).toEqual({ ...NO_NOTE, intent });
     expect(parseMetadata('{"v":1}', 4)).toEqual(NO_NOTE);
+    // A block that ends where it begins is none: cut there, it would be committed again and again.
+    expect(parseMetadata('{"v":2,"e":9,"t":5,"s":2}', 9)).toEqual(NO_NOTE);
   });
 
   it('fits with what brokers keep, and a decision is read as it was made', () => {
@@ -114,6 +116,18 @@ describe('the batches that were read', () => {
     expect(judgeLog(read, { start: 0, end: 40, found }).kind).toBe('unproven');
     expect(judgeLog(read, { start: 31, end: 40, found: null })).toEqual({ kind: 'expired', start: 31 });
   });
+});
+
+it('tells a batch that another leader appended from the same bytes of the one before: its checksum leaves the epoch out', () => {
+  const one = { base: 5, epoch: 1, crc: 7 };
+  expect(isSameMark(one, { ...one })).toBe(true);
+  expect(isSameMark(one, { ...one, epoch: 2 })).toBe(false);
+  expect(isSameMark(one, { ...one, base: 6 })).toBe(false);
+});
+
+it('finds a log shortened that ends within the block under way, although its start is committed', () => {
+  const read = { committed: 10, end: 30, mark: { base: 29, epoch: 1, crc: 5 } };
+  expect(judgeLog(read, { start: 0, end: 20, found: null })).toEqual({ kind: 'shortened', end: 20 });
 });
 
 it('suspects another batch at a place that was read, whatever its epoch, and not the batch itself', () => {

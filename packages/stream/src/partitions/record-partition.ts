@@ -121,8 +121,8 @@ export class RecordPartition implements PartitionWorker {
 
   async drain(budgetMs: number): Promise<void> {
     this.#draining = true;
-    // One that stands would stand for the whole budget.
-    if (this.#working !== null && this.#healthy)
+    // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
+    if (this.#working !== null && this.#healthy && !this.#starting)
       await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
     this.end();
   }

@@ -274,6 +274,13 @@ describe('the sender', () => {
     expect(cluster.newProducerIds).toHaveLength(2);
   });
 
+  it('takes a new producer id, not only an epoch, when the broker refuses the old one for a batch that may stand', async () => {
+    const refused: Fate = { arrives: 'never', answer: OUT_OF_ORDER };
+    const outcome = await run({ sends: [[1], [1]] }, { fates: [LOST, refused], partitions: 1 });
+    expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#'] });
+    expect(outcome.cluster.newProducerIds).toHaveLength(2);
+  });
+
   it('splits a batch that is too large, and fails the one record that is', async () => {
     const many = await run({ sends: [[10]], pad: 90 }, { bytesMax: BATCH_BYTES_MAX });
     expect(many.acknowledged).toHaveLength(10);
