@@ -13,6 +13,10 @@ const FORBIDDEN: { pattern: RegExp; mend: string }[] = [
     mend: 'name paths from the top of the repository, or ask the system for a temporary folder',
   },
   { pattern: /\b(TO[D]O|FIX[M]E|X[X]X)\b/, mend: 'do it now, or leave it out and write down the decision' },
+  {
+    pattern: /\b(decided[ ]points?|design[ ]page|specification[ ]\d)\b/i,
+    mend: 'say the rule, or name a row of test/conformance/README.md: pages outside of the repository are not known here',
+  },
   { pattern: /@ts-(ignore|nocheck|expect-error)\b/, mend: 'say the type; parse what is unknown' },
 ];
 /** Written by tools or taken over word for word. */

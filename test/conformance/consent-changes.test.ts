@@ -1,4 +1,4 @@
-// Decided points, section B, rows "Previous state" and "History"; section A, row "Ingest and stored consent".
+// Specification, part B, rows "Previous state" and "History"; part A, row "Ingest and stored consent".
 // Left out of row "History": "until the identity is erased", which only an eraser could show.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

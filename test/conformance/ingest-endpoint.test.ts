@@ -1,4 +1,4 @@
-// Specification 1, "Ingest messages" and "Authentication"; decided points, sections A (bodies) and D.
+// Specification, "Ingest messages" and "Authentication"; parts A (bodies) and D.
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';

@@ -1,10 +1,10 @@
-// Specification 1, tables "Message" and "MessageRejection", rows messageId; decided points, section A, row "messageId".
+// Specification, tables "Message" and "MessageRejection", rows messageId; part A, row "messageId".
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
-/** Decided points, section A, "Body limits". */
+/** Specification, part A, "Body limits". */
 const BATCH_BYTES = 1 << 20;
 
 let client: Client & ConformanceGateway;

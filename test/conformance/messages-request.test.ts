@@ -1,4 +1,4 @@
-// Specification 1, tables "MessagesRequest", "MessagesResponse", "MessageRejection", "RejectionError"; decided points, section A.
+// Specification, tables "MessagesRequest", "MessagesResponse", "MessageRejection", "RejectionError"; part A.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, errorsOf, expectAccepted, expectEnvelope, message, track } from './client.ts';

@@ -1,4 +1,4 @@
-// Decided points, section A, row "Rate limit": the defaults, and the header fields on every answer.
+// Specification, part A, row "Rate limit": the defaults, and the header fields on every answer.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Answer,

@@ -1,4 +1,4 @@
-// Specification 1, rule 4 of "Errors"; decided points, section A, row "Rate limit".
+// Specification, rule 4 of "Errors"; part A, row "Rate limit".
 
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

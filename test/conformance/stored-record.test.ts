@@ -1,4 +1,4 @@
-// Specification 1, "test" of "What the service does"; decided points, section A, rows about what is kept of a message:
+// Specification, "test" of "What the service does"; part A, rows about what is kept of a message:
 // unknown extra fields, null, blank optional ids, `test: true`.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -67,6 +67,34 @@ describe('a blank optional id', () => {
     const [absent] = await keep(track({ anonymousId: 'visitor' }));
     expect(blank?.key).not.toBeNull();
     expect(blank?.key).toEqual(absent?.key);
+  });
+});
+
+/** A track with texts in their places that no object of JavaScript gives as it stands. */
+async function keepAs(fields: Record<string, unknown>, texts: Record<string, string>) {
+  const sent = track(fields);
+  let body = JSON.stringify({ messages: [sent] });
+  for (const [place, text] of Object.entries(texts)) body = body.replace(place, text);
+  expectAccepted(await client.post(body), 1);
+  const [kept] = await messagesOnLog(client.topicPrefix, [sent.messageId]);
+  return kept?.record;
+}
+
+describe('what is stored of text and free-form objects', () => {
+  it('a lone surrogate as U+FFFD, in text and in free-form objects', async () => {
+    const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
+    const kept = await keepAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
+    expect(kept).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
+    expect(kept?.traits).toBe('{"a":"\\ud83c\\udf00"}');
+  });
+
+  it('an integer beyond 64 bits and a number beyond a double as strings of the same characters', async () => {
+    const fields = { properties: { a: 'BIG' }, traits: { a: 'HUGE' } };
+    const kept = await keepAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
+    expect(kept).toMatchObject({
+      properties: '{"a":"20000000000000000000"}',
+      traits: '{"a":["-1e400",18446744073709551615]}',
+    });
   });
 });
 

@@ -36,6 +36,6 @@ export function createContext(
 
 function cut(name: string, text: string): string {
   const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_MAX_ELSE;
-  // Half a surrogate pair is no text: the service rejects it.
+  // Half a surrogate pair is no text: the service would store a replacement character.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
 }

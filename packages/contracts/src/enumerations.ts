@@ -1,20 +1,20 @@
-/** Values of `type`: specification 1, table "Message". */
+/** Values of `type`: specification, table "Message". */
 export const MESSAGE_TYPES = ['track', 'page', 'screen', 'identify', 'alias'] as const;
 export type MessageType = (typeof MESSAGE_TYPES)[number];
 
-/** Specification 1, table "Enumerations". */
+/** Specification, table "Enumerations". */
 export const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'] as const;
 export type IdentityType = (typeof IDENTITY_TYPES)[number];
 
-/** Specification 1, table "Enumerations". */
+/** Specification, table "Enumerations". */
 export const SURFACES = ['web', 'pixel', 'unity', 'unreal'] as const;
 export type Surface = (typeof SURFACES)[number];
 
-/** Specification 1, table "Enumerations". */
+/** Specification, table "Enumerations". */
 export const CONSENT_STATUSES = ['not_set', 'none', 'anonymous', 'full'] as const;
 export type ConsentStatus = (typeof CONSENT_STATUSES)[number];
 
-/** Codes of a RejectionError: specification 1, table "RejectionError". An open set: new codes may be added. */
+/** Codes of a RejectionError: specification, table "RejectionError". An open set: new codes may be added. */
 export const REJECTION_CODES = [
   'MISSING_REQUIRED_FIELD',
   'INVALID_ENUM',

@@ -31,7 +31,7 @@ function acceptedOf(value: unknown) {
   return parsed.message;
 }
 
-/** A message and the errors it has: one line per row of the decided points, section A. */
+/** A message and the errors it has: one line per row of the specification, part A. */
 type Row = [title: string, value: unknown, ...errors: string[]];
 
 const rows: Row[] = [
@@ -147,11 +147,7 @@ const rows: Row[] = [
   ['length in code points: 256 emoji', { ...TRACK, eventName: EMOJI.repeat(256) }],
   ['length in code points: 257 emoji', { ...TRACK, eventName: EMOJI.repeat(257) }, 'eventName INVALID_VALUE'],
   ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
-  [
-    'lone surrogate in a context field',
-    { ...PAGE, context: { ...CONTEXT, pageTitle: '\udc00' } },
-    'context.pageTitle INVALID_FORMAT',
-  ],
+  ['lone surrogate in other text', { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } }],
   ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
   ['lone surrogate in properties is not looked at', { ...PAGE, properties: { a: '\ud800' } }],
   [
@@ -179,7 +175,7 @@ const rows: Row[] = [
 
 describe('a message', () => {
   it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
-    'is judged by section A, row $title',
+    'is judged by part A, row $title',
     ({ value, errors }) => {
       expect(errorsOf(value)).toEqual(errors);
     },
@@ -292,7 +288,7 @@ describe('the schema of a message', () => {
     expect(EventContext?.properties?.library).toMatchObject({ type: 'string', maxLength: 256 });
     expect(Message?.properties?.messageId).toMatchObject({ type: 'string', format: 'uuid' });
     expect(Message?.properties?.eventTimestamp).toMatchObject({ type: 'string', format: 'date-time' });
-    expect(Message?.properties?.traits).toEqual({ type: ['object', 'null'] });
+    expect(Message?.properties?.traits).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
     expect(Message?.properties?.userId).toMatchObject({
       anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }],
     });

@@ -6,7 +6,7 @@ import { parseTimestamp, type TimeWindow } from './timestamp.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** Unicode code points after JSON decoding, so 256 emoji are 256: decided points A, "Length of a string". */
+/** Unicode code points after JSON decoding, so 256 emoji are 256: specification, part A, "Length of a string". */
 export function hasCodePointsAtMost(text: string, max: number): boolean {
   if (text.length <= max) return true;
   if (text.length > 2 * max) return false;
@@ -45,7 +45,7 @@ const atMost = (max: number): TextRule => ({
   code: 'INVALID_VALUE',
   error: `is longer than ${max} characters`,
 });
-/** Blank counts as missing in a required field: decided points A, second row. */
+/** Blank counts as missing in a required field: specification, part A, second row. */
 const notBlank: TextRule = {
   keeps: (value) => !isBlank(value),
   code: 'MISSING_REQUIRED_FIELD',
@@ -53,25 +53,39 @@ const notBlank: TextRule = {
   ends: true,
 };
 
-/** A string of the contract: well-formed Unicode of at most `max` code points. */
+/**
+ * A string of the contract: at most `max` code points. Half a surrogate pair counts as one and is stored as U+FFFD:
+ * clients cut strings at a number of UTF-16 units, and would lose the message for it.
+ */
 const text = (max: number) =>
   z
     .string()
-    .superRefine(keepAll(wellFormed, atMost(max)))
+    .superRefine(keepAll(atMost(max)))
     .meta({ maxLength: max });
 const requiredText = (max: number) =>
   z
     .string()
-    .superRefine(keepAll(wellFormed, atMost(max), notBlank))
+    .superRefine(keepAll(atMost(max), notBlank))
     .meta({ maxLength: max });
 
-/** `null` in an optional field is absent: decided points A. */
-const id = () => text(ID_CODE_POINTS_MAX).nullish();
+/** `null` in an optional field is absent: specification, part A. */
+const name = () => text(ID_CODE_POINTS_MAX).nullish();
+/** Well-formed Unicode: two ids that differ only in half a character must not become one person. */
+const personId = () =>
+  z
+    .string()
+    .superRefine(keepAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
+    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode: no half of a surrogate pair.' })
+    .nullish();
+/** Ids that link events to a person. */
+export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
 const isFreeForm = (value: unknown): value is FreeForm =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+const FREE_FORM_WORDS =
+  'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
 /**
  * Any JSON object, kept as it is: a record or a loose object would copy it key by key, half a second for 100,000 keys,
  * and lose a key `__proto__`. A custom type would do too, but has no JSON schema.
@@ -79,10 +93,10 @@ const isFreeForm = (value: unknown): value is FreeForm =>
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
     .refine(isFreeForm, rule('INVALID_FORMAT', 'is not an object'))
-    .meta({ type: 'object' })
+    .meta({ type: 'object', description: FREE_FORM_WORDS })
     .nullish();
 
-/** RFC 9562 text, any version, any case: decided points A, "messageId". */
+/** RFC 9562 text, any version, any case: specification, part A, "messageId". */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 const uuid: TextRule = { keeps: (value) => UUID.test(value), code: 'INVALID_FORMAT', error: 'is not a UUID' };
@@ -93,7 +107,7 @@ const timestamp: TextRule = {
 };
 
 const max = CONTEXT_CODE_POINTS_MAX;
-/** Specification 1, table "EventContext". */
+/** Specification, table "EventContext". */
 export const eventContextSchema = z
   .object({
     library: requiredText(max.library),
@@ -115,18 +129,18 @@ const messageShape = z.object({
   type: z.enum(MESSAGE_TYPES),
   messageId: z.string().superRefine(keepAll(notBlank, uuid)).meta({ format: 'uuid' }),
   eventTimestamp: z.string().superRefine(keepAll(notBlank, timestamp)).meta({ format: 'date-time' }),
-  anonymousId: id(),
-  deviceId: id(),
-  sessionId: id(),
+  anonymousId: personId(),
+  deviceId: name(),
+  sessionId: name(),
   context: eventContextSchema.nullish(),
-  eventName: id(),
+  eventName: name(),
   properties: freeForm(),
-  userId: id(),
+  userId: personId(),
   identityType: identityType(),
   traits: freeForm(),
-  fromId: id(),
+  fromId: personId(),
   fromType: identityType(),
-  toId: id(),
+  toId: personId(),
   toType: identityType(),
   surface: z.enum(SURFACES).nullish(),
   consentLevel: z.enum(CONSENT_STATUSES).nullish(),
@@ -134,7 +148,7 @@ const messageShape = z.object({
 });
 type MessageShape = z.output<typeof messageShape>;
 
-/** Strings that a type needs beyond those every message needs: decided points A, "Required per type". */
+/** Strings that a type needs beyond those every message needs: specification, part A, "Required per type". */
 export const REQUIRED_BY_TYPE = [
   { type: 'track', field: 'eventName' },
   { type: 'identify', field: 'userId' },
@@ -153,7 +167,7 @@ function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape
 /** Every error of a message is wanted, so rules between fields are asked even when a field failed. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
-/** THE definition of a message: specification 1, table "Message", and decided points A; all but the time window. */
+/** THE definition of a message: specification, table "Message", and part A; all but the time window. */
 export const messageSchema = REQUIRED_BY_TYPE.reduce(
   (schema, { type, field }) =>
     schema.refine((message) => message.type !== type || !isMissing(message[field]), {
@@ -183,7 +197,7 @@ export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
 
 export type ParsedMessage = { ok: true; message: Message } | { ok: false; errors: RejectionError[] };
 
-/** A blank optional id owns and links nothing: decided points A. */
+/** A blank optional id owns and links nothing: specification, part A. */
 const OPTIONAL_IDS = ['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'] as const;
 
 function withoutNull<T extends object>(value: T): WithoutNull<T> {

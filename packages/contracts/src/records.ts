@@ -42,9 +42,9 @@ export interface MessageRecord {
   pageReferrer: string;
   pageTitle: string;
   browserLanguage: string;
-  /** The object's JSON text exactly as it stood in the body; '' when absent. */
+  /** The object's JSON text as it stood in the body, but for what the column store cannot read; '' when absent. */
   properties: string;
-  /** The object's JSON text exactly as it stood in the body; '' when absent. */
+  /** The object's JSON text as it stood in the body, but for what the column store cannot read; '' when absent. */
   traits: string;
   /** 32 lower-case hex characters. */
   traceId: string;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { REJECTION_CODES, type RejectionCode } from './enumerations.ts';
 
-/** Specification 1, table "RejectionError". The set of codes is open, so the schema takes any text. */
+/** Specification, table "RejectionError". The set of codes is open, so the schema takes any text. */
 export const rejectionErrorSchema = z
   .object({
     field: z
@@ -12,7 +12,7 @@ export const rejectionErrorSchema = z
   })
   .meta({ id: 'RejectionError' });
 
-/** Specification 1, table "MessageRejection". */
+/** Specification, table "MessageRejection". */
 export const messageRejectionSchema = z
   .object({ messageId: z.string(), errors: z.array(rejectionErrorSchema).min(1) })
   .meta({ id: 'MessageRejection' });
@@ -31,7 +31,7 @@ export interface MessageRejection {
 /** Name of the field when the message as a whole is at fault. */
 export const WHOLE_MESSAGE = 'message';
 
-/** Codes of the error envelope: specification 1, "Errors", and decided points D. */
+/** Codes of the error envelope: specification, "Errors", and part D. */
 export const ENVELOPE_CODES = [
   'VALIDATION_ERROR',
   'UNAUTHORISED_REQUEST',
@@ -42,7 +42,7 @@ export const ENVELOPE_CODES = [
   'INTERNAL_SERVER_ERROR',
 ] as const;
 
-/** Specification 1, table "Error envelope". */
+/** Specification, table "Error envelope". */
 export const errorEnvelopeSchema = z
   .object({
     message: z.string(),

@@ -1,6 +1,6 @@
 import type { HeaderList } from './exchange.ts';
 
-/** Seconds a browser may keep a preflight's answer; Chromium's own cap. Decided points A, "CORS". */
+/** Seconds a browser may keep a preflight's answer; Chromium's own cap. Specification, part A, "CORS". */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
 /** Cross-origin headers of the operations that take a publishable key; those with a secret key send none at all. */
@@ -9,7 +9,7 @@ export interface CorsHeaders {
   readonly preflight: HeaderList;
 }
 
-/** Any origin, no credentials: decided points A, "CORS". */
+/** Any origin, no credentials: specification, part A, "CORS". */
 export function corsHeaders(publishableKeyHeader: string): CorsHeaders {
   const allowed = ['content-type', 'content-encoding', publishableKeyHeader, 'traceparent'].join(', ');
   const origin = ['access-control-allow-origin', '*'];

@@ -9,7 +9,7 @@ export type Authorise = (exchange: Exchange) => KeyRecord | Promise<KeyRecord>;
 /**
  * Builds the check of one key header.
  * Missing: VALIDATION_ERROR. Malformed, unknown, refreshed away or of the other kind: UNAUTHORISED_REQUEST. A store
- * that cannot answer: the verifier's fault, hence 500, since a transient fault is no 4xx. Decided points A and G.
+ * that cannot answer: the verifier's fault, hence 500, since a transient fault is no 4xx. Specification, parts A and G.
  * Whatever guards the verifier may refuse with TOO_MANY_REQUESTS_ERROR.
  */
 export function createAuthorise(header: string, verify: GuardedVerifier): Authorise {

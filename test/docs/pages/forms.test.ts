@@ -168,6 +168,8 @@ describe('the answer', () => {
     await form.getByLabel(/Body/).fill('{"messages":[{"type":"click","messageId":"<img src=x onerror=alert(1)>"}]}');
     expect(await sendForm(form)).toMatch(/\b400\b/);
     const answer = form.getByRole('region', { name: /^Answer/ });
+    expect(await answer.textContent()).toContain('"messageId": "<img src=x onerror=alert(1)>"');
+    expect(await answer.locator('img').count()).toBe(0);
     await answer.getByRole('link', { name: 'UNSUPPORTED_TYPE' }).click();
     expect(page.url()).toBe(`${gateway.url}/docs/rejections/UNSUPPORTED_TYPE`);
     await page.goto(`${gateway.url}/docs/reference`);

@@ -21,8 +21,12 @@ describe('every page', () => {
   it.each(LOOKS)('is whole, readable and quiet on $width pixels, $scheme', async (look) => {
     for (const path of PAGES) {
       const { page, faults } = await visitDocs(path, look);
-      expect(await page.evaluate(TOO_WIDE), `${path}: wider than the screen`).toEqual([]);
-      expect(await page.evaluate(FAINT_TEXT), `${path}: contrast below 4.5`).toEqual([]);
+      for (const state of ['folded', 'unfolded']) {
+        if (state === 'unfolded')
+          await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+        expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
+        expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+      }
       // The browser itself reports the status of a page that is not there.
       const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
       expect(faults, path).toEqual(expected);
@@ -47,6 +51,14 @@ describe('the page of VALIDATION_ERROR', () => {
     const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR', { width: 1280, scheme: 'light' });
     await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
     expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);
+  });
+});
+
+describe('a link to an example', () => {
+  it('unfolds it, however deep it lies', async () => {
+    const { page } = await visitDocs('/docs/reference#partly-rejected', { width: 1280, scheme: 'light' });
+    expect(await page.locator('#partly-rejected pre').first().isVisible()).toBe(true);
+    expect(await page.locator('#track pre').first().isVisible()).toBe(false);
   });
 });
 

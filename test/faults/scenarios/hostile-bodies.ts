@@ -46,7 +46,7 @@ function refusedBodies(random: Random): HostileBody[] {
     refused('properties a level too deep', bodyOf([{ ...createMessage(random), properties: nested(65) }]), {
       batch: [1, 1],
     }),
-    refused('a lone surrogate in a name', bodyOf([{ ...createMessage(random), type: 'track', eventName: '\ud800' }]), {
+    refused('a lone surrogate in an id', bodyOf([{ ...createMessage(random), userId: '\ud800' }]), {
       batch: [1, 1],
     }),
   ];
@@ -65,6 +65,7 @@ function storedBodies(random: Random): HostileBody[] {
     withProperties('duplicate keys', '{"k":1,"k":2}'),
     withProperties('__proto__', '{"__proto__":{"polluted":true},"constructor":1}'),
     withProperties('escaped NUL and lone surrogate', '{"nul":"\\u0000","lone":"\\ud800"}'),
+    withProperties('numbers beyond what is stored as such', '{"wei":20000000000000000000,"huge":1e400}'),
   ];
 }
 

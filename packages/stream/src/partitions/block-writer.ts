@@ -5,7 +5,7 @@ import { sendDeadLetters } from './dead-letters.ts';
 import type { Epoch } from './epoch.ts';
 import type { Hindrance } from './hindrance.ts';
 import { ALARM_HOURS, hoursLeft } from './retention.ts';
-import { RetryNotice } from './retry-notice.ts';
+import { retryLogOf } from './retry-log.ts';
 import type { Tenure } from './tenure.ts';
 import { WriteWatch } from './write-watch.ts';
 
@@ -75,7 +75,6 @@ export class BlockWriter {
 
   async #writeUntilStored(block: Block) {
     const { log, metrics, sessionTimeoutMs, withoutIntents } = this.#options;
-    const notice = new RetryNotice();
     const write = async () => {
       // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
       const isOld = performance.now() - block.confirmedAt > sessionTimeoutMs / 2;
@@ -87,18 +86,19 @@ export class BlockWriter {
     await this.#epoch.retry(write, (error) => {
       if (!(error instanceof RetryableFault)) return false;
       metrics.retry(log.topic, 'write');
-      const told = notice.next();
-      if (told !== null) this.#tell(block, { ...told, error });
+      this.#tell(block, error);
       return true;
     });
   }
 
-  #tell({ start, firstTimestampMs }: Block, told: Record<string, unknown>) {
+  #tell({ start, firstTimestampMs }: Block, error: unknown) {
     const { log, logger, retentionMsOf } = this.#options;
-    const retentionMs = retentionMsOf?.(log.topic) ?? null;
+    const { topic, partition } = log;
+    const retentionMs = retentionMsOf?.(topic) ?? null;
     const left = retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
-    const line = { ...told, topic: log.topic, partition: log.partition, start, hoursLeft: left };
-    if (left !== null && left < ALARM_HOURS) logger?.error(line, 'retention will take records that are not written');
-    else logger?.warn(line, 'a block is tried again');
+    const isLate = left !== null && left < ALARM_HOURS;
+    const message = isLate ? 'retention will take records that are not written' : 'a block is tried again';
+    const fields = { start, hoursLeft: left };
+    retryLogOf(logger)?.tell({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
   }
 }

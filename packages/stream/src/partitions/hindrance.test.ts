@@ -44,7 +44,7 @@ describe.each(['writer', 'handler'])('a %s whose commits are refused', (kind) =>
     expect(lines[0]).toMatchObject({
       topic: TOPIC,
       partition: 0,
-      error: { message: 'Not authorized to access group' },
+      reason: 'Not authorized to access group',
     });
     log.refuseCommits(null);
     await until('ready', () => consumer.ready());

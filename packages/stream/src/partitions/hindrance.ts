@@ -1,5 +1,5 @@
 import type { Logger } from '@playline/runtime';
-import { RetryNotice } from './retry-notice.ts';
+import { retryLogOf } from './retry-log.ts';
 
 /**
  * A coordinator that moves or a broker that starts again needs some seconds: nobody has to know. What takes longer, or what
@@ -33,13 +33,11 @@ export class Hindrance {
   begin(doing: string): StepTrial {
     const { at, logger } = this.#options;
     const { topic, partition } = at;
-    const notice = new RetryNotice();
     const startMs = performance.now();
     let isTold = false;
     return {
       failed: (error) => {
-        const told = notice.next();
-        if (told !== null) logger?.error({ ...told, error, topic, partition }, doing);
+        retryLogOf(logger)?.tell({ topic, partition, level: 'error', error }, doing);
         if (!isFinal(error) && performance.now() - startMs < STUMBLE_MS) return;
         isTold = true;
         this.stand(doing, error);
@@ -55,7 +53,8 @@ export class Hindrance {
   /** It does not go on until `goOn`. */
   stand(what: string, error: unknown): void {
     const { topic, partition } = this.#options.at;
-    this.#sentence = `${topic}/${partition}: ${what}: ${error instanceof Error ? error.message : String(error)}`;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#sentence = `${topic}/${partition}: ${what}: ${reason}`;
   }
 
   goOn(): void {

@@ -5,6 +5,7 @@ import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts
 import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { retryLogOf } from './retry-log.ts';
 import { Standstill } from './standstill.ts';
 import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
@@ -242,7 +243,7 @@ export class RecordPartition implements PartitionWorker {
     await this.#epoch.retry(handle, (error) => {
       if (!(error instanceof RetryableFault)) return false;
       metrics.retry(log.topic, 'batch');
-      logger?.warn({ error, topic, partition, start }, 'a batch is tried again');
+      retryLogOf(logger)?.tell({ topic, partition, level: 'warn', error, fields: { start } }, 'a batch is tried again');
       return true;
     });
     this.#epoch.check();

@@ -102,6 +102,7 @@ describe('what a partition tells', () => {
   });
 
   it('is one line for many attempts in a row, with what failed and for how long the log keeps what waits', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
     for (const [retentionHours, level, msg] of [
       [null, 'warn', 'a block is tried again'],
       [60, 'warn', 'a block is tried again'],
@@ -125,7 +126,7 @@ describe('what a partition tells', () => {
       await until('the block', () => worker.done === 9);
       expect(lines).toHaveLength(1);
       expect(lines[0]).toMatchObject({ level, msg, topic: 'topic', partition: 2, start: 7, attempts: 1 });
-      expect(lines[0]).toMatchObject({ hoursLeft: retentionHours, error: { message: 'busy' } });
+      expect(lines[0]).toMatchObject({ hoursLeft: retentionHours, reason: 'busy' });
       worker.end();
     }
   });

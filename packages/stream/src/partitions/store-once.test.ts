@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { OversizeFault, RetryableFault } from '../ports.ts';
 import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
+import { createNameNotes, storeOnce } from './store-once.ts';
 
 const TOPIC = 'topic';
 
@@ -103,4 +104,26 @@ it('halves a block that is refused for its size until it fits, and asks for the 
   expect(store.offsets(TOPIC)).toHaveLength(1_000);
   expect(store.asked.filter((rows) => rows === 1_000)).toHaveLength(5);
   expect(store.asked.length).toBeLessThan(40);
+});
+
+it('refuses a table with several rows of one record: of those it could not tell which stand, and would lose the others', async () => {
+  const standing: number[] = [];
+  let inserts = 0;
+  const attempt = (triedBefore: boolean) =>
+    storeOnce({
+      ...{ start: 0, end: 2, triedBefore, notes: createNameNotes(), tokenOf: (start, end) => `${start}-${end}` },
+      rows: {
+        // Rows 1 and 2 come from one record, and go to two parts: of the first insert only one part gets there.
+        ...{ count: 3, offsetOf: (row) => [0, 1, 1][row]!, partOf: (row) => [0, 0, 1][row]! },
+        insert: async (rows) => {
+          const isHalf = inserts++ === 0;
+          standing.push(...rows.filter((row) => !isHalf || row < 2));
+          if (isHalf) throw new RetryableFault('halfway');
+        },
+        storedOffsets: async () => new Set(standing.map((row) => [0, 1, 1][row]!)),
+      },
+    });
+  await expect(attempt(false)).rejects.toThrow('two rows of the record at 1');
+  await expect(attempt(true)).rejects.toThrow('two rows of the record at 1');
+  expect(inserts).toBe(0);
 });

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { OversizeFault } from '../ports.ts';
 
 /**
- * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index;
- * several rows may come from one record.
+ * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index,
+ * and no record has two rows in a table: what stands is told by offsets.
  */
 export interface TokenRows {
   readonly count: number;
@@ -60,13 +60,33 @@ export const REFUSALS_MAX = 5;
  *    tokens of the two halves of the range, each by the same steps.
  * A range that is refused for its size again and again goes to step 3 as well. Its token is closed by one row of each
  * part. Every owner goes through the same names in the same order, so two owners never write a row under two names.
- * @throws RetryableFault to be called again
+ * @throws RetryableFault to be called again; Error, before anything is sent, when two rows come from one record
  */
 export async function storeOnce(options: StoreOnceOptions): Promise<void> {
   const { rows, start, end } = options;
+  checkOffsets(rows);
   const all = Array.from({ length: rows.count }, (_, row) => row);
   if (!options.triedBefore) return await insertNamed(options, all, options.tokenOf(start, end));
   await storeRest(options, await findMissing(rows, all), { start, end });
+}
+
+/** A record whose second row is lost would count as stored. @throws Error when two rows have the same offset */
+function checkOffsets({ count, offsetOf }: TokenRows): void {
+  let last = -1;
+  let row = 0;
+  // Nearly always in the order of the log, which needs no memory to check.
+  for (; row < count; row++) {
+    const offset = offsetOf(row);
+    if (offset <= last) break;
+    last = offset;
+  }
+  if (row === count) return;
+  const seen = new Set<number>();
+  for (row = 0; row < count; row++) {
+    const offset = offsetOf(row);
+    if (seen.has(offset)) throw new Error(`two rows of the record at ${offset} cannot be stored once`);
+    seen.add(offset);
+  }
 }
 
 async function findMissing(rows: TokenRows, asked: readonly number[]): Promise<number[]> {

@@ -71,7 +71,7 @@ const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 
-/** Every operation that the gateway offers to callers, as data: specification 1, "Endpoints". */
+/** Every operation that the gateway offers to callers, as data: specification, "Endpoints". */
 export function createOperations(context: ExampleContext): Operation[] {
   return [
     createIngest(context),
@@ -166,7 +166,7 @@ function createErase(context: ExampleContext): Operation {
     caution: {
       question: 'Erase this person?',
       consequence:
-        'Everything about the identity, and about every identity linked to it, is erased. Nothing brings it back.',
+        'The request covers everything about this identity and every identity linked to it. It cannot be taken back.',
       consent: 'Erase',
     },
     query: [

@@ -12,16 +12,16 @@ import { z } from 'zod';
 /** JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Not blank: decided points A and B. White space is what the pattern language calls `\s`, as for the gateway. */
+/** Not blank: specification, parts A and B. White space is what the pattern language calls `\s`, as for the gateway. */
 const NOT_BLANK = '\\S';
 
-/** Specification 1, query parameters `anonymousId` and `userId`. */
+/** Specification, query parameters `anonymousId` and `userId`. */
 export const identifierSchema = z.string().meta({ minLength: 1, maxLength: ID_CODE_POINTS_MAX, pattern: NOT_BLANK });
 
-/** Specification 1, table "TrackingConsent". */
+/** Specification, table "TrackingConsent". */
 export const trackingConsentSchema = z.object({ status: z.enum(CONSENT_STATUSES) }).meta({ id: 'TrackingConsent' });
 
-/** Specification 1, table "UpdateTrackingConsentRequest". */
+/** Specification, table "UpdateTrackingConsentRequest". */
 export const updateTrackingConsentSchema = z
   .object({
     anonymousId: identifierSchema,
@@ -80,7 +80,7 @@ function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema 
   return { ...schema, properties };
 }
 
-/** What a type needs beyond what every message needs: decided points A, "Required per type". */
+/** What a type needs beyond what every message needs: specification, part A, "Required per type". */
 function createRulesByType(): JsonSchema[] {
   return REQUIRED_BY_TYPE.map(({ type, field }) => ({
     if: { properties: { type: { const: type } } },

@@ -22,7 +22,7 @@ export interface MessageLimitParts {
   onRefused: OnRefused;
 }
 
-/** Builds the limit of decided points A, "Rate limit": messages under one publishable key, on all processes together. */
+/** Builds the limit of the specification, part A, "Rate limit": messages under one publishable key, on all processes together. */
 export function createMessageLimit({ settings, limiter, onRefused }: MessageLimitParts): LimitMessages {
   const policyOf = createPolicies(settings);
   return (exchange, { keyId, environmentId }) => {

@@ -50,6 +50,7 @@ export function createScanner(): Scanner {
     ends: new Int32Array(BATCH_MESSAGES_MAX),
     hasUuid: new Uint8Array(BATCH_MESSAGES_MAX),
     tooDeep: new Int32Array(BATCH_MESSAGES_MAX),
+    odd: new Int32Array(BATCH_MESSAGES_MAX),
   };
   return {
     state,

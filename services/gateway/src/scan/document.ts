@@ -39,6 +39,24 @@ export function readDocument(body: Buffer): ReadDocument {
   return { ok: true, document, sources: sourcesOf(body) };
 }
 
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const ESCAPE = /\\u(?:d[89ab][\da-f]{2}\\ud[c-f]|(d[89a-f]))[\da-f]{2}|\\./gi;
+const INTEGER_DIGITS_MAX = 20;
+
+/** JSON text as it is stored: what the column store cannot read is replaced. What `makeReadable` is tested against. */
+export function toReadableJson(text: string): string {
+  return text.replace(TOKEN, (token) => {
+    if (token.startsWith('"')) return token.replace(ESCAPE, (whole, lone?: string) => (lone ? '\\ufffd' : whole));
+    return isStorable(token) ? token : `"${token}"`;
+  });
+}
+
+function isStorable(number: string): boolean {
+  if (/[.e]/i.test(number)) return Number.isFinite(Number(number));
+  if (number.length > INTEGER_DIGITS_MAX) return false;
+  return BigInt(number) >= -(2n ** 63n) && BigInt(number) < 2n ** 64n;
+}
+
 interface Range {
   start: number;
   end: number;

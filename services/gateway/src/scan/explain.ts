@@ -9,6 +9,7 @@ import {
   MESSAGE_BYTES_MAX,
   MESSAGE_TYPES,
   messageSchema,
+  PERSON_IDS,
   parseTimestamp,
   SURFACES,
 } from '@playline/contracts';
@@ -16,6 +17,7 @@ import { FIELD, type Field, type FieldName, isEscaped, ROW_SHIFT, textOf } from 
 import { FAULT, type Fault, faultsOf, faultsOfStranger, KIND, type Kind } from './faults.ts';
 import { LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
 import { readMessageId } from './message-id.ts';
+import { makeReadable } from './readable.ts';
 import { NO_OBJECT, type ScanState } from './state.ts';
 import { isVisibleAt } from './text.ts';
 import { timestampOf } from './timestamp.ts';
@@ -50,6 +52,7 @@ const OPTIONAL_IDS = [
   FIELD.fromId,
   FIELD.toId,
 ] as const;
+const IDS_OF_PERSONS = new Set<Field>(PERSON_IDS.map((name) => FIELD[name]));
 const TEXT_MAX = new Map<number, number>(
   Object.entries(CONTEXT_CODE_POINTS_MAX).map(([name, max]) => [FIELD[name as FieldName], max]),
 );
@@ -75,7 +78,10 @@ export function explain(state: ScanState, message: number): readonly Fault[] {
     return isTooLarge(state, message) ? [...faults, FAULT.tooLarge] : faults;
   }
   const faults = new Explanation(state, message).faults();
-  if (faults.length === 0) dropBlankIds(state, message);
+  if (faults.length === 0) {
+    dropBlankIds(state, message);
+    makeReadable(state, message);
+  }
   return faults;
 }
 
@@ -83,7 +89,7 @@ function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
   return ends[message]! - starts[message]! > MESSAGE_BYTES_MAX;
 }
 
-/** A blank optional id is absent: decided points A. */
+/** A blank optional id is absent: specification, part A. */
 function dropBlankIds({ batch }: ScanState, message: number): void {
   for (const field of OPTIONAL_IDS) {
     const slot = (message << ROW_SHIFT) + field;
@@ -184,7 +190,7 @@ class Explanation {
       if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return FINE;
     }
     const text = this.#textOf(field);
-    if (!text.isWellFormed()) return KIND.surrogate;
+    if (IDS_OF_PERSONS.has(field) && !text.isWellFormed()) return KIND.surrogate;
     const isMissing = isRequired && isBlank(text);
     if (hasCodePointsAtMost(text, max)) return isMissing ? KIND.blank : FINE;
     return isMissing ? KIND.blankAndLong : KIND.long;

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type TimeWindow } from '@playline/contracts';
 import { createScannedEncoder, type EncodedRecord, encodeMessages, type KeyOf } from '@playline/events';
 import { BODY_FAULT, createScanner } from './batch.ts';
-import { type ReadDocument, readDocument } from './document.ts';
+import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
 import type { Fault } from './faults.ts';
 import { createRandom, damagedBody } from './fuzz-bodies.ts';
 import { judgeScanned } from './judge.ts';
@@ -66,7 +66,11 @@ function judgeByContract(read: ReadDocument, window: TimeWindow): Judged {
   if (!read.ok) return { fault: 'not JSON', ...REFUSED };
   const verdict = judgeBatch(read.document, { window, sources: read.sources });
   if (verdict.kind === 'fault') return { fault: verdict.message, ...REFUSED };
-  const messages = verdict.accepted.map(({ index, message }) => ({ message, ...read.sources[index] }));
+  const messages = verdict.accepted.map(({ index, message }) => {
+    const { propertiesText, traitsText } = read.sources[index]!;
+    const readable = (text: string | undefined) => (text === undefined ? undefined : toReadableJson(text));
+    return { message, propertiesText: readable(propertiesText), traitsText: readable(traitsText) };
+  });
   return {
     fault: null,
     records: encodeMessages(messages, ENVELOPE, legibleKeyOf),

@@ -38,6 +38,12 @@ export const LOWER_CASE = 0x20;
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;
 
+/** Sign and digits from which on an integer may be beyond 64 bits. */
+const LONG_NUMBER_BYTES = 19;
+
+/** How often a surrogate escape, a long integer or an exponent was read: what the column store may not be able to read. */
+export const oddReads = { count: 0 };
+
 /** 1 for bytes that end a run of plain bytes within a string: control characters, quote, backslash. */
 const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
 STOPS[QUOTE] = 1;
@@ -83,8 +89,10 @@ function endOfEscapedString(bytes: Uint8Array, at: number): number {
     if (bytes[i] === QUOTE) return -(i + 1);
     if (bytes[i] !== BACKSLASH) return FAIL;
     if (SIMPLE_ESCAPES[bytes[i + 1]!] === 1) i += 2;
-    else if (bytes[i + 1] === LETTER_U && isHex4(bytes, i + 2)) i += 6;
-    else return FAIL;
+    else if (bytes[i + 1] === LETTER_U && isHex4(bytes, i + 2)) {
+      if (HEX_VALUES[bytes[i + 2]!] === 0xd && HEX_VALUES[bytes[i + 3]!]! >= 8) oddReads.count++;
+      i += 6;
+    } else return FAIL;
   }
 }
 
@@ -120,6 +128,7 @@ function endOfNumber(bytes: Uint8Array, at: number): number {
   if (!isDigit(first)) return FAIL;
   i++;
   if (first !== DIGIT_0) while (isDigit(bytes[i]!)) i++;
+  if (i - at >= LONG_NUMBER_BYTES) oddReads.count++;
   const next = bytes[i]!;
   // Mostly it ends here: what may stand behind a number sorts before letters, and is no point.
   return next < LETTER_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
@@ -133,6 +142,7 @@ function endOfFraction(bytes: Uint8Array, at: number): number {
     i = skipDigits(bytes, i + 1);
   }
   if ((bytes[i]! | LOWER_CASE) !== LETTER_E) return i;
+  oddReads.count++;
   i++;
   if (bytes[i] === PLUS || bytes[i] === MINUS) i++;
   return isDigit(bytes[i]!) ? skipDigits(bytes, i) : FAIL;

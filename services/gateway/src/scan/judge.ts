@@ -105,7 +105,7 @@ interface Spelling {
 
 const NO_ID: Spelling = { echo: '', name: '', isComparable: false };
 
-/** Decided points A, rows "messageId", "Message is not an object", "Absent or non-string ids" and "Same messageId". */
+/** Specification, part A, rows "messageId", "Message is not an object", "Absent or non-string ids" and "Same messageId". */
 class Spellings {
   readonly #state: ScanState;
   readonly #known: (Spelling | undefined)[] = [];

@@ -13,6 +13,7 @@ import {
   LETTER_N,
   LETTER_T,
   OPEN_BRACE,
+  oddReads,
   QUOTE,
   SPACE,
   skipColon,
@@ -92,6 +93,7 @@ export function clearRow(state: ScanState): void {
   }
   batch.escaped[message] = 0;
   state.tooDeep[message] = 0;
+  state.odd[message] = 0;
   state.hasUuid[message] = 0;
   state.isDoubtful = false;
 }
@@ -107,6 +109,7 @@ function scanField(state: ScanState, field: Field, at: number): number {
 function scanOther(state: ScanState, field: Field, at: number): number {
   const { bytes, batch, message } = state;
   const deepReadsBefore = deepReads.count;
+  const oddReadsBefore = oddReads.count;
   const end = endOfValue(bytes, at, VALUE_DEPTH);
   if (end === FAIL) return FAIL;
   const slot = (message << ROW_SHIFT) + field;
@@ -116,8 +119,13 @@ function scanOther(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = isNull ? at : end;
   batch.escaped[message]! &= ~(1 << field);
   state.tooDeep[message]! &= ~(1 << field);
+  state.odd[message]! &= ~(1 << field);
   if (field === FIELD.properties || field === FIELD.traits) {
     if (deepReads.count !== deepReadsBefore) state.tooDeep[message]! |= 1 << field;
+    if (oddReads.count !== oddReadsBefore) {
+      state.odd[message]! |= 1 << field;
+      state.isDoubtful = true;
+    }
     if (deepReads.count !== deepReadsBefore || (!isNull && bytes[at] !== OPEN_BRACE)) state.isDoubtful = true;
   } else if (field === FIELD.test) {
     if (bytes[at] !== LETTER_T && bytes[at] !== LETTER_F && !isNull) state.isDoubtful = true;

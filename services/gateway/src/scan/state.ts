@@ -26,4 +26,6 @@ export interface ScanState {
   readonly hasUuid: Uint8Array;
   /** Per message: bit f is set when field f is nested deeper than it may be. */
   readonly tooDeep: Int32Array;
+  /** Per message: bit f is set when the free-form field f may hold what the column store cannot read. */
+  readonly odd: Int32Array;
 }

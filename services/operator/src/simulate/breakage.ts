@@ -5,11 +5,12 @@ import {
   EVENT_AHEAD_MAX_MS,
   ID_CODE_POINTS_MAX,
   MESSAGE_BYTES_MAX,
+  PERSON_IDS,
   type RejectionCode,
 } from '@playline/contracts';
 import type { Message } from './messages.ts';
 
-/** One way to break a message, and exactly what the answer must say of it (decided points, section A). */
+/** One way to break a message, and exactly what the answer must say of it (specification, part A). */
 export interface Breakage {
   readonly name: string;
   /** Type of the sound message that is broken. */
@@ -71,6 +72,7 @@ const IDS: readonly (readonly [string, Breakage['type']])[] = [
   ['fromId', 'alias'],
   ['toId', 'alias'],
 ];
+const isPersonId = (field: string) => PERSON_IDS.some((id) => id === field);
 const REQUIRED: readonly (readonly [string, Breakage['type']])[] = [
   ['type', 'track'],
   ['eventTimestamp', 'track'],
@@ -112,7 +114,7 @@ const lengths: readonly Breakage[] = [
 
 const shapes: readonly Breakage[] = [
   ...IDS.map(([field, type]) => ofType(type, change(`${field} a number`, { [field]: 7 }, [[field, 'INVALID_FORMAT']]))),
-  ...IDS.map(([field, type]) =>
+  ...IDS.filter(([field]) => isPersonId(field)).map(([field, type]) =>
     ofType(
       type,
       change(`${field} with half a surrogate pair`, { [field]: LONE_SURROGATE }, [[field, 'INVALID_FORMAT']]),
@@ -223,7 +225,7 @@ const others: readonly Breakage[] = [
   element('an array', '[]'),
 ];
 
-/** Every way of section A that breaks one message. */
+/** Every way of part A that breaks one message. */
 export const BREAKAGES: readonly Breakage[] = [
   ...missing,
   ...lengths,

@@ -15,13 +15,16 @@ export function showSending(form) {
 /** `text` is the body; `tookMs` how long the answer took, in milliseconds. */
 export function showAnswer(form, { answer, text, tookMs }) {
   const words = JSON.parse(form.dataset.answers)[answer.status] ?? answer.statusText;
-  sayOutcome(form, { tone: answer.ok ? 'good' : 'bad', head: String(answer.status), words: ` ${words}` });
+  sayOutcome(form, {
+    tone: answer.ok ? 'good' : 'bad',
+    head: String(answer.status),
+    words: ` ${words} (${Math.max(1, Math.round(tookMs))} ms)`,
+  });
   const headers = [...answer.headers].filter(([name]) => !TRANSPORT.test(name));
   const shown = form.querySelector('[data-answer]');
   shown.replaceChildren(
     `${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`,
     ...(text === '' ? [] : ['\n', ...toParts(indented(text))]),
-    `\n\nafter ${Math.max(1, Math.round(tookMs))} ms`,
   );
   shown.hidden = false;
 }

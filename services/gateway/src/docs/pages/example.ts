@@ -22,7 +22,7 @@ function toFolded(example: Example, place: ExamplePlace, open: boolean): Markup 
   const { name, title, request, answer } = example;
   const [path = ''] = request.target.split('?');
   return html`<details id="${name}"${open ? html` open` : ''}>
-<summary><span>${title}</span> <span class="quiet">${toMethod(request.method)} <code>${path}</code> <b>${answer.status}</b></span></summary>
+<summary><span>${title}</span> <span class="quiet"><b>${answer.status}</b> ${toMethod(request.method)} <code>${path}</code></span></summary>
 ${toExamplePair(example, place)}
 </details>
 `;

@@ -35,7 +35,7 @@ export function toSchemaWords(schema: JsonSchema): HtmlValue {
     const bound = maxItems === undefined ? `at least ${minItems}` : `${minItems} to ${maxItems}`;
     return [`array of ${bound}: `, toSchemaWords(items as JsonSchema)];
   }
-  const length = maxLength === undefined ? '' : `, at most ${maxLength} characters`;
+  const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`;
   return `${[type].flat().join(' or ')}${format === undefined ? '' : ` (${format})`}${length}`;
 }
 

@@ -43,7 +43,7 @@ ${toQuestion(operation)}</form>`;
 
 function toKeyField(id: string, kind: KeyKind, keyHeader: string): Markup {
   const { label, type, hint } = KEY_WORDS[kind];
-  return html`<p><label for="${id}-key">${label} <code>${keyHeader}</code></label>
+  return html`<p><label for="${id}-key">${label} <code class="quiet">${keyHeader}</code></label>
 <input id="${id}-key" type="${type}" data-key="${kind}" required aria-describedby="${id}-key-hint" autocomplete="off" spellcheck="false" autocapitalize="off">
 <span class="hint" id="${id}-key-hint">${hint}</span></p>
 `;
@@ -56,7 +56,7 @@ function toQueryFields({ id, path, query, caution, examples }: Operation): Marku
     ({
       name,
       required,
-    }) => html`<p><label for="${id}-${name}"><code>${name}</code>${required ? ' required' : ''}</label>
+    }) => html`<p><label for="${id}-${name}"><code>${name}</code>${required ? html` <span class="quiet">required</span>` : ''}</label>
 <input id="${id}-${name}" data-query="${name}" value="${caution === null ? (given.get(name) ?? '') : ''}"${required ? html` required` : ''} autocomplete="off" spellcheck="false" autocapitalize="off"></p>
 `,
   );
@@ -70,7 +70,7 @@ function toBodyField({ id, examples }: Operation): HtmlValue {
     ? html`
 <span class="hint" id="${id}-body-hint">Each Send makes a new <code>messageId</code> and time. After a 429 or a 500 the same ones go again, as every client must do. Those that you type stay.</span>`
     : '';
-  return html`<p><label for="${id}-body">Body <code>application/json</code></label>
+  return html`<p><label for="${id}-body">Body <code class="quiet">application/json</code></label>
 <textarea id="${id}-body" data-body rows="${Math.min(body.split('\n').length, BODY_LINES_MAX)}" spellcheck="false" autocapitalize="off"${hint === '' ? '' : html` aria-describedby="${id}-body-hint"`}>
 ${body}</textarea>${hint}</p>
 `;

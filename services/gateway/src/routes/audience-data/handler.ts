@@ -14,7 +14,7 @@ export interface EraseRouteParts {
 }
 
 /**
- * DELETE /v1/audience/data: specification 1, "Erase data for an identity"; decided points C. It takes a secret key, so
+ * DELETE /v1/audience/data: specification, "Erase data for an identity"; part C. It takes a secret key, so
  * it has no CORS headers: no browser may call it.
  */
 export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs }: EraseRouteParts): Route {

@@ -9,13 +9,13 @@ export interface Subject {
   readonly kinds: readonly IdentityKind[];
 }
 
-/** `userId` carries no type, so it is meant in every type and untyped: decided points C. */
+/** `userId` carries no type, so it is meant in every type and untyped: specification, part C. */
 const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /**
  * Reads the subject of an erasure off the request target.
  * @throws PublicError VALIDATION_ERROR when not exactly one of the two identifiers is given, or it is blank, too long
- *   or given twice: decided points C
+ *   or given twice: specification, part C
  */
 export function parseSubject(target: string): Subject {
   const query = parseQuery(target);

@@ -2,7 +2,7 @@ import type { RejectionEntry } from '../../scan/index.ts';
 import type { ReadBatch } from './read-batch.ts';
 
 /**
- * JSON text of a MessagesResponse: specification 1, table "MessagesResponse"; `success` by decided points A. Errors are
+ * JSON text of a MessagesResponse: specification, table "MessagesResponse"; `success` by part A. Errors are
  * put together from texts that were made once: a batch may have thousands.
  */
 export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {

@@ -98,10 +98,10 @@ describe('a body', () => {
   it('keeps properties byte for byte as they were sent', async () => {
     const { post, producer } = await openGateway();
     const texts = [
-      '{ "a" : 1.0,\n"b":1e400,"c":12345678901234567890 }',
+      '{ "a" : 1.0,\n"b":1e300,"c":12345678901234567890 }',
       '{"__proto__":{"polluted":true},"constructor":1}',
       '{"k":1,"k":2}',
-      '{"nul":"\\u0000","lone":"\\ud800","escaped":"\\u0041"}',
+      '{"nul":"\\u0000","pair":"\\ud83d\\uDE00","escaped":"\\u0041"}',
       '{"emoji":"🎮","line":"\u2028"}',
     ];
     for (const text of texts) expect((await post(withProperties(text))).status).toBe(200);
@@ -145,13 +145,18 @@ describe('a body', () => {
     expect(sentMessages(producer)[0]).toMatchObject({ type: 'track', eventName: 'level_complete' });
   });
 
-  it('with a lone surrogate in a checked string loses that message', async () => {
-    const { post } = await openGateway();
-    const body = JSON.stringify({ messages: [message({ eventName: 'NAME' })] }).replace('NAME', '\\ud800');
-    const answer = await post(body);
+  it('with half a surrogate pair in text is stored with U+FFFD in its place, and in an id of a person loses that message', async () => {
+    const { post, producer } = await openGateway();
+    const context = { library: 'l', libraryVersion: '1', pageTitle: 'a\ud83c' };
+    const texts = { eventName: 'LONE\ud800', deviceId: '\udc00', sessionId: 's\ud800', context };
+    expect((await post({ messages: [message(texts)] })).status).toBe(200);
+    expect(sentMessages(producer)[0]).toMatchObject({
+      ...{ eventName: 'LONE\ufffd', deviceId: '\ufffd', sessionId: 's\ufffd', pageTitle: 'a\ufffd' },
+    });
+    const answer = await post({ messages: [message({ anonymousId: 'a\ud800' })] });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
-      rejections: [{ errors: [{ field: 'eventName', code: 'INVALID_FORMAT' }] }],
+      rejections: [{ errors: [{ field: 'anonymousId', code: 'INVALID_FORMAT' }] }],
     });
   });
 

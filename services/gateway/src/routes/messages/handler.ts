@@ -35,7 +35,7 @@ const COMPRESSION_GUESS = 8;
 const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: specification 1, "Ingest messages". In this order: key, limit of the key, headers of
+ * POST /v1/audience/messages: specification, "Ingest messages". In this order: key, limit of the key, headers of
  * the body, room for its bytes, body, messages, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {

@@ -3,7 +3,7 @@ import type { Authorise } from '../../authorise.ts';
 
 /**
  * The check of the key as the consent operations answer it: they list 400 and 500 only, so a key that is not valid is
- * VALIDATION_ERROR with the header's name: decided points B, "Invalid key".
+ * VALIDATION_ERROR with the header's name: specification, part B, "Invalid key".
  */
 export function createConsentAuthorise(authorise: Authorise): Authorise {
   return async (exchange) => {

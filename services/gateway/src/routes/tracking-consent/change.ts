@@ -6,7 +6,7 @@ import { invalidField, requireText } from '../../text-field.ts';
 
 export const CONSENT_PATH = '/v1/audience/tracking-consent';
 
-/** What a caller asks for: specification 1, table "UpdateTrackingConsentRequest". */
+/** What a caller asks for: specification, table "UpdateTrackingConsentRequest". */
 export interface WantedConsent {
   readonly anonymousId: string;
   readonly status: ChosenStatus;

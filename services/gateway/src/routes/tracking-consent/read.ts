@@ -16,7 +16,7 @@ export interface ReadConsentParts {
   deadlineMs: number;
 }
 
-/** GET /v1/audience/tracking-consent: specification 1, "Get tracking consent"; decided points B. */
+/** GET /v1/audience/tracking-consent: specification, "Get tracking consent"; part B. */
 export function createReadConsentRoute({ authorise, consents, keyer, deadlineMs }: ReadConsentParts): Route {
   return {
     method: 'GET',

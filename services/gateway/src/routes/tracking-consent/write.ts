@@ -18,7 +18,7 @@ export interface WriteConsentParts {
   onStored: (outcome: ApplyOutcome) => void;
 }
 
-/** PUT /v1/audience/tracking-consent: specification 1, "Update tracking consent"; decided points B. */
+/** PUT /v1/audience/tracking-consent: specification, "Update tracking consent"; part B. */
 export function createWriteConsentRoute(parts: WriteConsentParts): Route {
   const receive = createReceive(parts);
   return {
