@@ -53,10 +53,17 @@ async function ask<T>(url: string, ca: string | null, question: (client: Redis) 
     commandTimeout: ANSWER_MS,
     maxRetriesPerRequest: 0,
   });
-  client.on('error', () => {}); // the command's own failure says it
+  // A client whose connection broke says of a command only that it is closed.
+  let broken: Error | null = null;
+  client.on('error', (error) => {
+    broken = error;
+  });
   try {
     await client.connect();
     return await question(client);
+  } catch (error) {
+    const isSilence = /^(Connection is closed|Command timed out)/.test((error as Error).message);
+    throw broken ?? (isSilence ? new Error('it does not answer') : error);
   } finally {
     client.disconnect();
   }

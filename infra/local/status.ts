@@ -91,22 +91,22 @@ function latest(one: Told, other: Told): Told {
 export interface Verdict {
   readonly isWell: boolean;
   readonly sentence: string;
+  /** Behind the sentence, where the table of `status` does not stand above it; '' when there is nothing to ask. */
+  readonly hint: string;
 }
 
 export function judge(statuses: readonly ProcessStatus[] | null): Verdict {
-  if (statuses === null)
-    return {
-      isWell: false,
-      sentence: 'no supervisor of a stack runs here; `npm run up` starts it, and ends what a killed one left',
-    };
-  if (statuses.length === 0) return { isWell: false, sentence: 'the stack is just starting' };
+  const [isWell, hint] = [false, ''];
+  if (statuses === null) {
+    const sentence = 'no supervisor of a stack runs here; `npm run up` starts it, and ends what a killed one left';
+    return { isWell, sentence, hint };
+  }
+  if (statuses.length === 0) return { isWell, sentence: 'the stack is just starting', hint };
   const ill = statuses.filter(({ state }) => state !== 'serves');
-  if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve` };
+  if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint };
   const names = ill.map(({ name, state }) => `${name} ${WORDS[state]}`).join(', ');
-  return {
-    isWell: false,
-    sentence: `${ill.length} of ${statuses.length} processes: ${names} (why: \`npm run status\`)`,
-  };
+  const sentence = `${ill.length} of ${statuses.length} processes: ${names}`;
+  return { isWell, sentence, hint: ' (why: `npm run status`)' };
 }
 
 const WORDS: Record<ProcessStatus['state'], string> = {

@@ -17,7 +17,7 @@ export async function doctor(places: Places): Promise<number> {
     console.log('the stack is not running');
     return isMachineWell ? EXIT.ok : EXIT.failed;
   }
-  const { isWell, sentence } = judge(await readStatus(places));
-  console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}`);
+  const { isWell, sentence, hint } = judge(await readStatus(places));
+  console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}${hint}`);
   return isMachineWell && isWell ? EXIT.ok : EXIT.failed;
 }

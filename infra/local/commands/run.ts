@@ -57,9 +57,11 @@ export async function verify(places: Places, args: readonly string[]): Promise<n
   if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
   const statuses = await readStatus(places);
   const needed = statuses?.filter(({ name }) => NEEDED_BY_VERIFY.includes(name)) ?? null;
-  const { isWell, sentence } = judge(needed);
+  const { isWell, sentence, hint } = judge(needed);
   if (isWell) return code;
-  console.error(`verify: this holds up to what the event writer has committed, and that may be old: ${sentence}`);
+  console.error(
+    `verify: this holds up to what the event writer has committed, and that may be old: ${sentence}${hint}`,
+  );
   return EXIT.unreachable;
 }
 

@@ -75,7 +75,7 @@ export async function up(places: Places): Promise<number> {
 
 /** What `doctor` and `status` say too. @returns the exit code that goes with it */
 async function sayVerdict(places: Places): Promise<number> {
-  const { isWell, sentence } = judge(await readStatus(places));
-  console.log(sentence);
+  const { isWell, sentence, hint } = judge(await readStatus(places));
+  console.log(sentence + hint);
   return isWell ? EXIT.ok : EXIT.failed;
 }
