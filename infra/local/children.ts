@@ -34,6 +34,12 @@ export function openChildrenFile(places: Places): { set(name: string, pid: numbe
   };
 }
 
+/** Processes that a dead owner left and that live on, in the order of their start; none while the owner lives. */
+export function findOrphans(places: Places): ProcessRecord[] {
+  const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
+  return file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
+}
+
 /**
  * Ends what a dead owner left running: services first, then stores. Nothing is touched while the owner lives, nor a
  * process that merely got the id of one of them.
@@ -42,7 +48,7 @@ export function openChildrenFile(places: Places): { set(name: string, pid: numbe
 export async function endOrphans(places: Places): Promise<string[]> {
   const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
   if (file === null || isAlive(file.owner)) return [];
-  const orphans = file.children.filter(isAlive);
+  const orphans = findOrphans(places);
   const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
   await Promise.all(orphans.filter(isService).map((record) => endProcess(record, ORPHAN_GRACE_MS)));
   await Promise.all(orphans.map((record) => endProcess(record, ORPHAN_GRACE_MS)));

@@ -33,7 +33,7 @@ const COMMANDS = {
   status: {
     does: 'asks each process whether it serves: state, age, restarts, lag, why not, last error',
     usage: '[--json]',
-    more: '  --json   one line for scripts\n\nExit code 1 when one does not serve, 3 when no stack runs.',
+    more: '  --json   one line for scripts\n\nExit code 1 when one does not serve, or processes run without their supervisor; 3 when no stack runs.',
     options: { json: { type: 'boolean' } },
   },
   logs: {

@@ -95,8 +95,14 @@ export interface Verdict {
   readonly hint: string;
 }
 
-export function judge(statuses: readonly ProcessStatus[] | null): Verdict {
+/** @param orphans names of what lives on although its supervisor is dead; looked at where there are no statuses */
+export function judge(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
   const [isWell, hint] = [false, ''];
+  if (statuses === null && orphans.length > 0) {
+    const names = orphans.join(', ');
+    const sentence = `the supervisor is dead; ${names} still run without it; \`npm run up\` ends them and starts anew`;
+    return { isWell, sentence, hint };
+  }
   if (statuses === null) {
     const sentence = 'no supervisor of a stack runs here; `npm run up` starts it, and ends what a killed one left';
     return { isWell, sentence, hint };

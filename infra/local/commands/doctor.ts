@@ -1,3 +1,4 @@
+import { findOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
 import { examine } from '../doctor.ts';
 import type { Places } from '../places.ts';
@@ -9,10 +10,16 @@ const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 /** `npm run doctor`: every finding and how to mend it; ends with 1 when something would keep the stack from starting, or serving. */
 export async function doctor(places: Places): Promise<number> {
   const supervisor = findSupervisor(places);
-  const findings = await examine(places, { environment: process.env, isRunning: supervisor !== null });
+  const orphans = supervisor === null ? findOrphans(places).map(({ name }) => name) : [];
+  const isRunning = supervisor !== null || orphans.length > 0;
+  const findings = await examine(places, { environment: process.env, isRunning });
   for (const { level, what, mend } of findings)
     console.log(`${SIGNS[level]}  ${what}${mend === undefined ? '' : `\n      mend: ${mend}`}`);
   const isMachineWell = !findings.some((finding) => finding.level === 'bad');
+  if (orphans.length > 0) {
+    console.log(judge(null, orphans).sentence);
+    return EXIT.failed;
+  }
   if (supervisor === null) {
     console.log('the stack is not running');
     return isMachineWell ? EXIT.ok : EXIT.failed;

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { findOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { readStackFile } from '../stack-file.ts';
@@ -57,7 +58,10 @@ export async function verify(places: Places, args: readonly string[]): Promise<n
   if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
   const statuses = await readStatus(places);
   const needed = statuses?.filter(({ name }) => NEEDED_BY_VERIFY.includes(name)) ?? null;
-  const { isWell, sentence, hint } = judge(needed);
+  const { isWell, sentence, hint } = judge(
+    needed,
+    findOrphans(places).map(({ name }) => name),
+  );
   if (isWell) return code;
   console.error(
     `verify: this holds up to what the event writer has committed, and that may be old: ${sentence}${hint}`,

@@ -1,14 +1,16 @@
+import { findOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { judge, readStatus, toLines } from '../status.ts';
 
-/** `npm run status`: every process, asked just now; ends with 1 when one does not serve, with 3 when no stack runs. */
+/** `npm run status`: every process, asked just now; ends with 1 when one does not serve or none is watched over, with 3 when no stack runs. */
 export async function status(places: Places, args: readonly string[]): Promise<number> {
   const statuses = await readStatus(places);
-  const { isWell, sentence } = judge(statuses);
+  const orphans = findOrphans(places).map(({ name }) => name);
+  const { isWell, sentence } = judge(statuses, orphans);
   const lines = statuses === null ? [sentence] : [...toLines(statuses), '', sentence];
   if (args.includes('--json')) console.log(JSON.stringify({ isWell, processes: statuses ?? [] }));
   else for (const line of lines) console.log(line);
-  if (statuses === null) return EXIT.unreachable;
+  if (statuses === null && orphans.length === 0) return EXIT.unreachable;
   return isWell ? EXIT.ok : EXIT.failed;
 }

@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { doctor } from './commands/doctor.ts';
+import { status } from './commands/status.ts';
+import type { Places } from './places.ts';
+import { markOf } from './process-mark.ts';
+import { testPlaces } from './test/places.ts';
+
+/** A process that lives until the test ends. */
+function startSleeper(): number {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child.pid ?? 0;
+}
+
+/** What a supervisor that was killed leaves behind: of these processes the ones whose id is not 0 still live. */
+function leaveBehind(places: Places, pids: Record<string, number>): void {
+  const owner = { name: 'owner', pid: process.pid, mark: 'another start of the machine' };
+  const children = Object.entries(pids).map(([name, pid]) => ({ name, pid, mark: markOf(pid) ?? 'gone' }));
+  writeFileSync(join(places.state, 'children.json'), JSON.stringify({ owner, children }));
+}
+
+/** What a command prints, and the exit code it ends with. */
+async function run(command: () => Promise<number>): Promise<{ code: number; out: string }> {
+  const lines: string[] = [];
+  const spy = vi.spyOn(console, 'log').mockImplementation((line) => void lines.push(String(line)));
+  try {
+    const code = await command();
+    return { code, out: lines.join('\n') };
+  } finally {
+    spy.mockRestore();
+  }
+}
+
+test('what a dead supervisor left running is named by status and by doctor, with what mends it, and both end with 1', async () => {
+  const places = testPlaces();
+  leaveBehind(places, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
+  const sentence =
+    'the supervisor is dead; gateway, kafka still run without it; `npm run up` ends them and starts anew';
+  const told = await run(() => status(places, []));
+  expect(told).toEqual({ code: 1, out: sentence });
+  const found = await run(() => doctor(places));
+  expect(found.out).toContain(sentence);
+  expect(found.out).not.toContain('the stack is not running');
+  expect(found.code).toBe(1);
+});
+
+test('a dead supervisor that left nothing running is a stack that does not run', async () => {
+  const places = testPlaces();
+  leaveBehind(places, { clickhouse: 0 });
+  const told = await run(() => status(places, []));
+  expect(told.code).toBe(3);
+  expect(told.out).toContain('no supervisor of a stack runs here');
+});
