@@ -30,10 +30,12 @@ test('every disk that data lies on is looked at, also one behind a link', async 
   mkdirSync(join(places.state, 'data'), { recursive: true });
   symlinkSync(elsewhere, join(places.state, 'data', 'redis'));
   mkdirSync(join(places.state, 'data', 'kafka'));
+  symlinkSync('/dev', join(places.state, 'data', 'kafka', 'data'));
   const findings = await examine(places, { environment: {}, isRunning: true });
   const disks = findings.map(({ what }) => what).filter((what) => what.startsWith('disk'));
   expect(disks).toEqual([
     expect.stringMatching(/^disk: /),
+    expect.stringContaining(`disk of ${join(places.state, 'data', 'kafka', 'data')}: `),
     expect.stringContaining(`disk of ${join(places.state, 'data', 'redis')}: `),
   ]);
 });

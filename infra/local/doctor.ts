@@ -102,13 +102,23 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
 /** Room for a store's data that lies on a disk of its own. */
 const DATA_DISK_MIN_BYTES = 1024 ** 3;
 
+/** What lies in a folder; nothing where there is none. */
+function entriesOf(folder: string): string[] {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  return readdirSync(folder).map((name) => join(folder, name));
+}
+
 /** The disk of the stack's folder, and every other one that data lies on: a folder below may be a mount, or a link to one. */
 function findDisks(places: Places): Finding[] {
   const data = join(places.state, 'data');
-  const stores = existsSync(data) ? readdirSync(data).map((name) => join(data, name)) : [];
+  const stores = entriesOf(data);
   const seen = new Set<number>();
   const found: Finding[] = [];
-  for (const folder of [existsSync(places.state) ? places.state : places.checkout, data, ...stores]) {
+  for (const folder of [
+    ...[existsSync(places.state) ? places.state : places.checkout, data],
+    // A store may keep its data a folder below its own, as Kafka does.
+    ...stores.flatMap((store) => [store, ...entriesOf(store)]),
+  ]) {
     const { dev } = statSync(folder, { throwIfNoEntry: false }) ?? {};
     if (dev === undefined || seen.has(dev)) continue;
     const { bavail, bsize } = statfsSync(folder);

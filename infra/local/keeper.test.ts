@@ -118,6 +118,12 @@ test('a process that ends before it was ever ready fails the start with its last
   expect(pids).toEqual([expect.any(Number), null]);
 });
 
+test('what a process said last is told without the frames of its stack', async () => {
+  const { keeper, conditions } = keep('throw new Error("the folder is not mine")', { isReady: async () => false });
+  await expect(keeper.whenReady()).rejects.toThrow();
+  expect(conditions.at(-1)?.lastError?.what).toBe('exit code 1: Error: the folder is not mine');
+});
+
 test('a program that does not exist fails the start by name', async () => {
   const { keeper } = keep('', { program: '/nonexistent/program', isReady: async () => false });
   await expect(keeper.whenReady()).rejects.toThrow(/tiny .*could not be started/);

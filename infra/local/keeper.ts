@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync } from 'node:fs';
 import type { Condition } from './condition.ts';
-import { openLog, tailOf } from './logs.ts';
+import { lastWordsOf, openLog, tailOf } from './logs.ts';
 import { watchReadiness } from './readiness-watch.ts';
 
 /** How one process of the stack is started, known to serve, and stopped. */
@@ -170,7 +170,7 @@ class KeptProcess implements Keeper {
     this.deaths += 1;
     const lastLines = tailOf(this.spec.logFile, logStart);
     this.note({ pid: null, sinceAt: new Date().toISOString() });
-    this.noteFault('ended', `${how}: ${lastLines.split('\n').at(-1) || 'it wrote nothing'}`);
+    this.noteFault('ended', `${how}: ${lastWordsOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
       // A process that never served will not serve by being started again; the start as a whole has failed.
       this.firstReady.reject(new Error(`${this.name} ended before it was ready (${how})${quoted(lastLines)}`));

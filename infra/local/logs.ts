@@ -37,6 +37,24 @@ export function lastErrorOf(path: string, sinceAt: string): { at: string; what: 
   return found !== null && found.at >= sinceAt ? found : null;
 }
 
+/** Below a fault, in Java and in Node: where it arose, how many frames are left out, and which Node it was. */
+const BELOW_FAULT = /^\s*(at \S.*|\.\.\. \d+ .*|Node\.js v\S+)?$/;
+const NO_SPACE = /No space left on device|ENOSPC/i;
+
+/**
+ * What a process said last, written at or after byte `from`: the last line that is no part of a stack. A full disk is
+ * told when any of the last lines speaks of it, for those that follow speak of its consequences.
+ */
+export function lastWordsOf(path: string, from = 0): string {
+  const lines = endOf(path, { from, bytesMax: ERROR_BYTES }).split('\n');
+  const words = lines.filter((each) => !BELOW_FAULT.test(each)).slice(-TAIL_LINES);
+  if (words.some((each) => NO_SPACE.test(each)))
+    return 'its disk is full (no space left on device): make room; `npm run doctor` names the disk';
+  const last = words.at(-1);
+  if (last === undefined) return 'it wrote nothing';
+  return parseErrorLine(last)?.what ?? last.trim();
+}
+
 /** The last lines of a log that were written at or after byte `from`; '' when there are none. */
 export function tailOf(path: string, from = 0): string {
   return endOf(path, { from, bytesMax: TAIL_BYTES }).trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
