@@ -19,6 +19,8 @@ export interface Condition {
   readonly restarts: number;
   /** Why it does not serve; null while it does. */
   readonly reason: string | null;
+  /** It lives and has not served for a minute: what it waits for may come back, or it hangs. */
+  readonly isSilent: boolean;
   /** The last thing that went wrong, also when it is mended since. */
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }

@@ -201,6 +201,7 @@ test('a process that lives and does not serve is told of once, with the reason, 
   await until('it is told of', () => silences.length === 1);
   expect(silences).toEqual([{ name: 'tiny', pid: pids[0], reason }]);
   expect(conditions.at(-1)).toMatchObject({ state: 'not serving', reason, lastError: { what: reason } });
+  expect(conditions.at(-1)).toMatchObject({ isSilent: true });
   reason = 'not ready: broker, schemas';
   await until('the new reason is known', () => conditions.at(-1)?.reason === reason);
   reason = null;
@@ -208,7 +209,7 @@ test('a process that lives and does not serve is told of once, with the reason, 
   expect(silences).toHaveLength(1);
   expect(deaths).toEqual([]);
   expect(pids).toHaveLength(1);
-  expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0 });
+  expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0, isSilent: false });
 });
 
 test('a process that was not ready in time is watched on: it is told of when it serves, and started again when it ends', async () => {

@@ -108,7 +108,8 @@ class KeptProcess implements Keeper {
     this.spec = spec;
     this.events = events;
     const [pid, sinceAt] = [null, new Date().toISOString()];
-    this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, reason: null, lastError: null };
+    const isWell = { reason: null, isSilent: false, lastError: null };
+    this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, ...isWell };
     // Whoever starts a stack may learn of an earlier failure first and never ask this one.
     this.firstReady.promise.catch(() => {});
     this.start();
@@ -169,7 +170,7 @@ class KeptProcess implements Keeper {
     clearTimeout(this.timer);
     this.deaths += 1;
     const lastLines = tailOf(this.spec.logFile, logStart);
-    this.note({ pid: null, sinceAt: new Date().toISOString() });
+    this.note({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
     this.noteFault('ended', `${how}: ${lastWordsOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
       // A process that never served will not serve by being started again; the start as a whole has failed.
@@ -194,7 +195,7 @@ class KeptProcess implements Keeper {
         isReady: () => spec.isReady(),
         isCurrent: () => this.child === child && !this.isStopping,
         onReady: () => {
-          this.note({ state: 'serving', reason: null });
+          this.note({ state: 'serving', reason: null, isSilent: false });
           if (isRecovery) events.onRecovery(name);
           [isRecovery, isBeginning, this.isStarted] = [false, false, true];
           this.firstReady.resolve();
@@ -214,6 +215,7 @@ class KeptProcess implements Keeper {
         onSilence: (reason) => {
           [isRecovery, isBeginning] = [true, false];
           this.noteFault('not serving', reason);
+          this.note({ isSilent: true });
           events.onSilence?.({ name, pid: child.pid ?? 0, reason });
         },
       },

@@ -13,9 +13,16 @@ export function deathReport(death: Death): string {
   return `${death.name} ended (${death.how}); it is started again in ${death.restartInMs} ms. Its last lines:\n${lines}`;
 }
 
+const anewBy = (pid: number) => `\`kill -9 ${pid}\` has it started anew`;
+
+/** What to do about a process that has not served for a minute. */
+export function silenceRemedy(name: string, pid: number): string {
+  return `${name} has not served for a minute: what it waits for may come back; ${anewBy(pid)}`;
+}
+
 /** A process that is left alone although it serves nobody: it may be waiting, or stopped on purpose. */
 export function silenceReport({ name, pid, reason }: Silence): string {
-  return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; \`kill -9 ${pid}\` has it started anew.`;
+  return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; ${anewBy(pid)}.`;
 }
 
 /** What a start says of a Redis whose data is gone. */

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { doctor } from './commands/doctor.ts';
 import { status } from './commands/status.ts';
+import { type Condition, writeConditions } from './condition.ts';
 import type { Places } from './places.ts';
 import { markOf } from './process-mark.ts';
+import { claimSupervision } from './supervisor.ts';
 import { testPlaces } from './test/places.ts';
 
 /** A process that lives until the test ends. */
@@ -53,4 +55,22 @@ test('a dead supervisor that left nothing running is a stack that does not run',
   const told = await run(() => status(places, []));
   expect(told.code).toBe(3);
   expect(told.out).toContain('no supervisor of a stack runs here');
+});
+
+test('a process that has not served for a minute is told of with the words that start it anew, below its reason', async () => {
+  const places = testPlaces();
+  claimSupervision(places);
+  const frozen: Condition = {
+    ...{ name: 'kafka', state: 'not serving', pid: process.pid, sinceAt: new Date().toISOString(), restarts: 0 },
+    ...{ reason: 'it does not answer', lastError: null, isSilent: true },
+  };
+  writeConditions(places, [frozen, { ...frozen, name: 'redis', isSilent: false }]);
+  const mend = `kafka has not served for a minute: what it waits for may come back; \`kill -9 ${process.pid}\` has it started anew`;
+  const told = await run(() => status(places, []));
+  expect(told.out).toMatch(/^kafka .*\n +why: it does not answer\n +do: kafka has not served/m);
+  expect(told.out.split(mend)).toHaveLength(2);
+  expect(told.out).not.toContain('redis has not served');
+  const found = await run(() => doctor(places));
+  expect(found.out).toContain(mend);
+  expect([told.code, found.code]).toEqual([1, 1]);
 });

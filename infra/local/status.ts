@@ -5,6 +5,7 @@ import { logFileOf, type Places } from './places.ts';
 import { askLag, type Found, probe } from './probes.ts';
 import { ageOf } from './process-mark.ts';
 import { sentenceOf } from './readiness-watch.ts';
+import { silenceRemedy } from './report.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
 import { supervisedSinceAt } from './supervisor.ts';
 
@@ -20,6 +21,8 @@ export interface ProcessStatus {
   readonly restarts: number;
   /** Why it does not serve, or what it cannot do; null when all is well. */
   readonly reason: string | null;
+  /** What to do about one that has not served for a minute; null for all others. */
+  readonly mend: string | null;
   /** Records behind the end of the log; null for what reads no log, and while Kafka does not tell. */
   readonly lag: number | null;
   readonly lastError: { readonly at: string; readonly what: string } | null;
@@ -66,6 +69,7 @@ export async function readStatus(places: Places): Promise<ProcessStatus[] | null
       state: stateOf(condition, found),
       ageSeconds: pid === null ? null : ageOf(pid),
       reason: reasonOf(condition, found),
+      mend: found.fault !== null && condition.isSilent && pid !== null ? silenceRemedy(name, pid) : null,
       lag: lags.get(name) ?? null,
       lastError: latest(condition.lastError, lastErrorOf(logFileOf(places, name), startedAt)),
     };
@@ -144,9 +148,10 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
       .trimEnd();
   return [
     line(head),
-    ...statuses.flatMap(({ reason, lastError }, at) => [
+    ...statuses.flatMap(({ reason, mend, lastError }, at) => [
       line(rows[at]!),
       ...(reason === null ? [] : [`    why: ${reason}`]),
+      ...(mend === null ? [] : [`    do: ${mend}`]),
       ...(lastError === null || lastError.what === reason
         ? []
         : [`    last error, ${lastError.at}: ${lastError.what}`]),

@@ -24,7 +24,9 @@ export async function doctor(places: Places): Promise<number> {
     console.log('the stack is not running');
     return isMachineWell ? EXIT.ok : EXIT.failed;
   }
-  const { isWell, sentence, hint } = judge(await readStatus(places));
+  const statuses = (await readStatus(places)) ?? [];
+  const { isWell, sentence, hint } = judge(statuses);
   console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}${hint}`);
+  for (const { mend } of statuses) if (mend !== null) console.log(`      mend: ${mend}`);
   return isMachineWell && isWell ? EXIT.ok : EXIT.failed;
 }
