@@ -7,6 +7,7 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
+import { storeEnvironment } from './store-environment.ts';
 
 /** The database of the stack that people start; its first letters carry the grants of users.xml. */
 export const DATABASE = 'playline';
@@ -125,7 +126,7 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
       ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]),
     ],
     env: {
-      ...process.env,
+      ...storeEnvironment(),
       // No colours and cursor movements in the log.
       TERM: 'dumb',
       CLICKHOUSE_OPERATOR_SHA256: sha256(secrets.operatorPassword),

@@ -11,6 +11,7 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { StackSecurity } from './security.ts';
+import { storeEnvironment } from './store-environment.ts';
 
 /** Heap for a handful of topics on one machine; the broker's page cache is the system's. */
 const JVM_FLAGS = [
@@ -256,7 +257,7 @@ export async function kafkaSpec(
     name,
     program: java.program,
     args: [...jvmFlagsOf(member), ...archive.flags, log4jFlag, '-cp', classPath, 'kafka.Kafka', settings],
-    env: process.env,
+    env: storeEnvironment(),
     folder,
     logFile: logFileOf(places, name),
     isReady: async () => {

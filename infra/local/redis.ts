@@ -6,6 +6,7 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
+import { storeEnvironment } from './store-environment.ts';
 
 /** Ten times what a development stack holds, and a bound against a runaway test. */
 const MEMORY_MAX = '512mb';
@@ -111,7 +112,7 @@ export function redisSpec(
     name: 'redis',
     program,
     args: [settings],
-    env: process.env,
+    env: storeEnvironment(),
     folder,
     logFile: logFileOf(places, 'redis'),
     isReady: () =>

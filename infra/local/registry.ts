@@ -5,6 +5,7 @@ import { jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
+import { storeEnvironment } from './store-environment.ts';
 
 /** The path under which it speaks the Confluent interface. */
 const CONFLUENT_PATH = '/apis/ccompat/v7';
@@ -38,7 +39,7 @@ export function registrySpec(places: Places, { java, port }: { java: Java; port:
     name: 'registry',
     program: java.program,
     args: [...flags, ...settings, '-jar', join(program, runner)],
-    env: process.env,
+    env: storeEnvironment(),
     folder,
     logFile: logFileOf(places, 'registry'),
     isReady: () => answersOk(`${registryAddress(port)}/subjects`),

@@ -111,9 +111,12 @@ export function assertServicesExist(places: Places, services: readonly ServiceEn
 /** Where stores are and who logs in, of every service and command. */
 const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
 
+/** Whether a setting is about a store. */
+export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name);
+
 /** This process's environment without what it says of stores: a stack has its own, and a half of another's breaks it. */
 export function environmentWithoutStores(): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !STORE_SETTING.test(name)));
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 }
 
 /** Where a service's own listener is. */

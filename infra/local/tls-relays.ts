@@ -4,6 +4,7 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { writePrivateFile } from './private-file.ts';
 import { type Account, createStackFetch, type StackSecurity } from './security.ts';
+import { storeEnvironment } from './store-environment.ts';
 
 /** What the process of tls-relay.ts is told. */
 export interface RelaySettings {
@@ -41,7 +42,7 @@ export function tlsRelaySpec(
     name,
     program: process.execPath,
     args: [join(import.meta.dirname, 'tls-relay.ts'), path],
-    env: process.env,
+    env: storeEnvironment(),
     folder,
     logFile: logFileOf(places, name),
     isReady: async () => {

@@ -147,6 +147,9 @@ describe('the settings of this test', () => {
 describe('a night', { timeout: NIGHT_MS }, () => {
   it('begins with a stack that was started with every setting, and serves under the names they gave', async () => {
     const started = await up();
+    expect(started.out).toContain(
+      `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
+    );
     expect(started.out).toContain('all 7 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);

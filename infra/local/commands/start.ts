@@ -1,11 +1,13 @@
 import { endOrphans } from '../children.ts';
+import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
+import { configMistakes, leftOutSentence } from '../settings.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile } from '../stack-file.ts';
 import type { Stack } from '../stack-options.ts';
-import { claimSupervision, releaseSupervision } from '../supervisor.ts';
+import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -84,8 +86,23 @@ export function alreadyRunning(places: Places): string {
   return file === null ? `${hint} (it is just starting or stopping)` : `${hint}\n${stackReport(places, file)}`;
 }
 
+/**
+ * Judges what the environment says of a stack that is about to be started: mistakes go to standard error, a line each,
+ * and what the stack leaves out is said.
+ * @returns whether it may be started
+ */
+export async function areSettingsRight(places: Places): Promise<boolean> {
+  const mistakes = await configMistakes(places, process.env);
+  for (const mistake of mistakes) console.error(mistake);
+  if (mistakes.length > 0) return false;
+  const leftOut = await leftOutSentence(places, process.env);
+  if (leftOut !== null) console.log(leftOut);
+  return true;
+}
+
 /** `npm start`: in the foreground until Ctrl-C. */
 export async function start(places: Places): Promise<number> {
+  if (findSupervisor(places) === null && !(await areSettingsRight(places))) return EXIT.usage;
   const didRun = await supervise(places, {
     say: createProgress((line) => console.log(line)),
     onReady: ({ file, missing }) => {

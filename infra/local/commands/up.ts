@@ -8,7 +8,7 @@ import { createProgress, stackReport } from '../report.ts';
 import { readStackFile } from '../stack-file.ts';
 import { judge, readStatus } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
-import { alreadyRunning, supervise } from './start.ts';
+import { alreadyRunning, areSettingsRight, supervise } from './start.ts';
 
 /** What the detached supervisor tells the command that started it. */
 type Message = { say: string } | { ready: true; missing: readonly string[] } | { failed: string };
@@ -43,6 +43,7 @@ export async function up(places: Places): Promise<number> {
     console.log(alreadyRunning(places));
     return sayVerdict(places);
   }
+  if (!(await areSettingsRight(places))) return EXIT.usage;
   const logFile = logFileOf(places, 'supervisor');
   const log = openLog(logFile);
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts'), 'supervise'], {

@@ -1,0 +1,76 @@
+import { join } from 'node:path';
+import { ConfigError, parseConfig } from '@playline/runtime';
+import type { z } from 'zod';
+import { assertSameTopics } from './deployment.ts';
+import type { Places } from './places.ts';
+import { givenPort } from './ports.ts';
+import { isStoreSetting, SERVICES } from './services.ts';
+import { portNamesFor } from './stack-ports.ts';
+
+type Environment = Record<string, string | undefined>;
+
+/**
+ * What the stack tells services itself, whatever the environment says. The values stand for its own, so that the rest
+ * can be judged before there is a stack.
+ */
+const STAND_INS: Record<string, string> = {
+  KAFKA_BROKERS: '127.0.0.1:1',
+  SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
+  REDIS_URL: 'redis://127.0.0.1:1',
+  CLICKHOUSE_URL: 'http://127.0.0.1:1',
+  CLICKHOUSE_USER: 'writer',
+  CLICKHOUSE_PASSWORD: 'x',
+  CLICKHOUSE_DATABASE: 'playline',
+  IDENTITY_PEPPER: '00'.repeat(32),
+  CONSUMER_GROUP: 'stack',
+  HTTP_HOST: '127.0.0.1',
+  HTTP_PORT: '1',
+  ADMIN_HOST: '127.0.0.1',
+  ADMIN_PORT: '1',
+};
+
+const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(STAND_INS, name);
+
+/** The settings of every service. By their path, as their processes are started. */
+async function schemasOf(places: Places): Promise<z.ZodObject[]> {
+  const modules = SERVICES.map(({ name }) => import(join(places.checkout, 'services', name, 'src', 'config.ts')));
+  return (await Promise.all(modules)).map(({ configSchema }) => configSchema);
+}
+
+/** Names the settings of services that are set and not used, since the stack has its own; null when there is none. */
+export async function leftOutSentence(places: Places, environment: Environment): Promise<string | null> {
+  const known = new Set((await schemasOf(places)).flatMap(({ shape }) => Object.keys(shape)));
+  const isLeftOut = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
+  const names = Object.keys(environment).filter(isLeftOut);
+  if (names.length === 0) return null;
+  const ports = names.some((name) => name.endsWith('_PORT')) ? ' (ports: PLAYLINE_<NAME>_PORT)' : '';
+  return `left out, since the stack decides them itself: ${names.sort().join(', ')}${ports}`;
+}
+
+/**
+ * Judges all that the environment says before anything is started: ports, names of topics, settings of every service.
+ * @returns one line a mistake, never with a value, since a value may be a secret; empty when all is right
+ */
+export async function configMistakes(places: Places, environment: Environment): Promise<string[]> {
+  const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
+  const judged = { ...Object.fromEntries(passedOn), ...STAND_INS };
+  const mistakes = portNamesFor({}, SERVICES).flatMap((name) => mistakesOf(() => givenPort(name, environment)));
+  for (const schema of await schemasOf(places)) mistakes.push(...mistakesOf(() => parseConfig(schema, judged)));
+  mistakes.push(...mistakesOf(() => assertSameTopics(places, environment)));
+  return [...new Set(mistakes)];
+}
+
+function mistakesOf(judge: () => unknown): string[] {
+  try {
+    judge();
+    return [];
+  } catch (error) {
+    const { message } = error as Error;
+    if (!(error instanceof ConfigError)) return [message];
+    // Its first line only says that the others follow.
+    return message
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim());
+  }
+}
