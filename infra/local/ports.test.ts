@@ -22,7 +22,9 @@ test('ports stay the same over restarts while they are free', async () => {
   const places = testPlaces();
   const first = await claim(places);
   first.guard.close();
-  expect((await claim(places)).ports).toEqual(first.ports);
+  const { ports, moves } = await claim(places);
+  expect(ports).toEqual(first.ports);
+  expect([first.moves, moves]).toEqual([[], []]);
 });
 
 test('a port that somebody took meanwhile is replaced, and the others stay', async () => {
@@ -31,6 +33,7 @@ test('a port that somebody took meanwhile is replaced, and the others stay', asy
   first.guard.close();
   await occupy(first.ports.redis ?? 0);
   const second = await claim(places);
+  expect(second.moves).toEqual([`port ${first.ports.redis} is taken, redis is on ${second.ports.redis} now`]);
   expect(second.ports).toMatchObject({
     kafka: first.ports.kafka,
     'event-writer-admin': first.ports['event-writer-admin'],
@@ -42,6 +45,16 @@ test('a stack whose block of ports another one holds takes another block', async
   const places = testPlaces();
   const [one, two] = [await claim(places), await claim(places)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
+});
+
+test('a stack whose whole block was taken meanwhile says so in one line', async () => {
+  const places = testPlaces();
+  const first = await claim(places);
+  first.guard.close();
+  const block = Math.min(...Object.values(first.ports)) - 1;
+  await occupy(block);
+  const { moves } = await claim(places);
+  expect(moves).toEqual([expect.stringContaining(`another stack has the ports from ${block} on`)]);
 });
 
 test('a port of the environment is used, and refused by its name when it is taken or no port', async () => {

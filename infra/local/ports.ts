@@ -22,6 +22,8 @@ export interface PortGuard {
 export interface ClaimedPorts {
   /** Port of each name asked for. */
   ports: Record<string, number>;
+  /** Which remembered ports are others now, a sentence each: whoever keeps an address must hear of it. */
+  moves: readonly string[];
   /** Keeps other stacks off this stack's block while it runs. */
   guard: PortGuard;
 }
@@ -105,6 +107,9 @@ export async function claimPorts(
   const kept = last?.block === first ? last.ports : {};
   const ports: Record<string, number> = {};
   const chosen: Record<string, number> = {};
+  const moves: string[] = [];
+  if (last !== null && last.block !== first)
+    moves.push(`another stack has the ports from ${last.block} on: this one is on ports from ${first} on now`);
   const isUsable = async (port: number) => !Object.values(ports).includes(port) && (await isPortFree(port));
   try {
     for (const name of names) {
@@ -120,6 +125,7 @@ export async function claimPorts(
         while ((Object.values(kept).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
         if (port === first + BLOCK_PORTS) throw new Error(`no free port for ${name} from ${first} to ${port - 1}`);
         ports[name] = chosen[name] = port;
+        if (before !== undefined) moves.push(`port ${before} is taken, ${name} is on ${port} now`);
       }
     }
   } catch (error) {
@@ -127,5 +133,5 @@ export async function claimPorts(
     throw error;
   }
   writePrivateFile(path, `${JSON.stringify({ block: first, ports: { ...kept, ...chosen } }, null, 2)}\n`);
-  return { ports, guard };
+  return { ports, moves, guard };
 }

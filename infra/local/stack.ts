@@ -271,7 +271,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const names = portNamesFor(options, services);
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
-  const stack = new RunningStack(places, options, await claimPorts(names, { places, environment }));
+  const claimed = await claimPorts(names, { places, environment });
+  for (const move of claimed.moves) options.say?.(move);
+  const stack = new RunningStack(places, options, claimed);
   const abort = () => void stack.stop();
   options.signal?.addEventListener('abort', abort);
   try {
