@@ -1,9 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Places } from './places.ts';
-import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { readDispensableFile, readJsonFile, writePrivateFile } from './private-file.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
 import { SERVICES } from './services.ts';
+import { readStackFile } from './stack-file.ts';
 
 /** The processes that a stack's owner has started, written before anything is asked of them. */
 interface ChildrenFile {
@@ -36,19 +37,48 @@ export function openChildrenFile(places: Places): { set(name: string, pid: numbe
 
 /** Processes that a dead owner left and that live on, in the order of their start; none while the owner lives. */
 export function findOrphans(places: Places): ProcessRecord[] {
-  const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
-  return file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
+  return orphansIn(peekAt(places));
+}
+
+/** The record as it is, untouched; null also where it cannot be read, which a start says and mends. */
+function peekAt(places: Places): ChildrenFile | null {
+  try {
+    return readJsonFile(pathOf(places)) as ChildrenFile | null;
+  } catch {
+    return null;
+  }
+}
+
+const orphansIn = (file: ChildrenFile | null): ProcessRecord[] =>
+  file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
+
+function peekAtProcesses(places: Places): Record<string, number> {
+  try {
+    return readStackFile(places)?.processes ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** What the addresses' file says of processes, without the mark that would tell them from others: for people to judge. */
+function survivorsOf(places: Places): string {
+  const recorded = Object.entries(peekAtProcesses(places));
+  const living = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
+  if (living.length === 0) return '';
+  return `; of the last stack these may still run: ${living.map(([name, pid]) => `${name} (\`kill ${pid}\`)`).join(', ')}`;
 }
 
 /**
  * Ends what a dead owner left running: services first, then stores. Nothing is touched while the owner lives, nor a
  * process that merely got the id of one of them.
+ * @param say told when the record cannot be read: it is set aside then, and nothing is ended
  * @returns the names of those that were ended
  */
-export async function endOrphans(places: Places): Promise<string[]> {
-  const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
+export async function endOrphans(places: Places, say: (line: string) => void = () => {}): Promise<string[]> {
+  const aside = (line: string) => say(line + survivorsOf(places));
+  const file = readDispensableFile(pathOf(places), aside) as ChildrenFile | null;
   if (file === null || isAlive(file.owner)) return [];
-  const orphans = findOrphans(places);
+  const orphans = orphansIn(file);
   const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
   await Promise.all(orphans.filter(isService).map((record) => endProcess(record, ORPHAN_GRACE_MS)));
   await Promise.all(orphans.map((record) => endProcess(record, ORPHAN_GRACE_MS)));
@@ -68,7 +98,7 @@ export async function sweepStacks(placesOfFolder: (folder: string) => Places, pa
   }
   for (const folder of folders) {
     const places = placesOfFolder(join(parent, folder));
-    const file = readJsonFile(pathOf(places)) as ChildrenFile | null;
+    const file = peekAt(places);
     // Without a record it is a stack that is just being born, or was put away: nothing runs there.
     if (file === null || isAlive(file.owner)) continue;
     await endOrphans(places);

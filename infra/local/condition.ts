@@ -39,5 +39,7 @@ export function removeConditions(places: Places): void {
 
 /** What the living supervisor of this checkout knows of its processes, in the order of their start; null without one. */
 export function readConditions(places: Places): Condition[] | null {
-  return findSupervisor(places) === null ? null : ((readJsonFile(pathOf(places)) ?? []) as Condition[]);
+  return findSupervisor(places) === null
+    ? null
+    : ((readJsonFile(pathOf(places), '`npm run down`, then `npm run up` writes it anew') ?? []) as Condition[]);
 }

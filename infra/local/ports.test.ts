@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Places } from './places.ts';
 import { claimPorts, FIRST_DRAWN_PORT, freePorts, isPortFree, portVariableOf } from './ports.ts';
@@ -45,6 +47,14 @@ test('a stack whose block of ports another one holds takes another block', async
   const places = testPlaces();
   const [one, two] = [await claim(places), await claim(places)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
+});
+
+test('a record of ports that cannot be read is set aside, and said to be', async () => {
+  const places = testPlaces();
+  writeFileSync(join(places.state, 'ports.json'), '{ half');
+  const { ports, moves } = await claim(places);
+  expect(Object.keys(ports)).toEqual(NAMES);
+  expect(moves).toEqual(['ports.json could not be read and was set aside as ports.json.unreadable']);
 });
 
 test('a stack whose whole block was taken meanwhile says so in one line', async () => {

@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import type { Places } from './places.ts';
-import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { readDispensableFile, writePrivateFile } from './private-file.ts';
 
 const HOST = '127.0.0.1';
 /** Blocks lie below 32768, where Linux begins to hand ports to outgoing connections. */
@@ -101,13 +101,13 @@ export async function claimPorts(
   { places, environment }: { places: Places; environment: Record<string, string | undefined> },
 ): Promise<ClaimedPorts> {
   const path = join(places.state, 'ports.json');
-  const last = readJsonFile(path) as Kept | null;
+  const moves: string[] = [];
+  const last = readDispensableFile(path, (line) => moves.push(line)) as Kept | null;
   const { first, guard } = await claimBlock(places, last);
   // Another block means that another stack has the old one, with all its ports.
   const kept = last?.block === first ? last.ports : {};
   const ports: Record<string, number> = {};
   const chosen: Record<string, number> = {};
-  const moves: string[] = [];
   if (last !== null && last.block !== first)
     moves.push(`another stack has the ports from ${last.block} on: this one is on ports from ${first} on now`);
   const isUsable = async (port: number) => !Object.values(ports).includes(port) && (await isPortFree(port));

@@ -55,7 +55,7 @@ export function stackFilePath(places: Places): string {
 
 /** The stack's file, or null when no stack is recorded. It may be stale after a crash: see `findSupervisor`. */
 export function readStackFile(places: Places): StackFile | null {
-  return readJsonFile(stackFilePath(places)) as StackFile | null;
+  return readJsonFile(stackFilePath(places), '`npm run down`, then `npm run up` writes it anew') as StackFile | null;
 }
 
 /** Replaces the file by rename, mode 0600: it holds passwords and secret keys. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { endOrphans, openChildrenFile } from './children.ts';
+import { endOrphans, findOrphans, openChildrenFile } from './children.ts';
 import type { Places } from './places.ts';
 import { endProcess, isAlive, markOf } from './process-mark.ts';
 import { loadSecrets } from './secrets.ts';
@@ -79,6 +79,22 @@ test('what a dead supervisor left is ended by its records, and nothing else', as
   expect(await endOrphans(places)).toEqual(['kafka']);
   expect(markOf(orphan)).toBeNull();
   expect(markOf(stranger)).not.toBeNull();
+});
+
+test('a record of processes that cannot be read is set aside with one sentence, which names what may still run', async () => {
+  const places = testPlaces();
+  const left = startSleeper();
+  writeFileSync(join(places.state, 'children.json'), '{ half');
+  writeStackFile(places, { ...STACK, processes: { kafka: left, redis: 0 } });
+  const said: string[] = [];
+  expect(findOrphans(places)).toEqual([]);
+  expect(await endOrphans(places, (line) => said.push(line))).toEqual([]);
+  expect(said).toEqual([
+    `children.json could not be read and was set aside as children.json.unreadable; of the last stack these may still run: kafka (\`kill ${left}\`)`,
+  ]);
+  expect(readFileSync(join(places.state, 'children.json.unreadable'), 'utf8')).toBe('{ half');
+  expect(await endOrphans(places, (line) => said.push(line))).toEqual([]);
+  expect(said).toHaveLength(1);
 });
 
 test('a stopped orphan is ended too', async () => {

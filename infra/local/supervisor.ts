@@ -82,7 +82,7 @@ export function releaseSupervision(places: Places): void {
 export async function endStack(places: Places): Promise<string | null> {
   const supervisor = findSupervisor(places);
   if (supervisor !== null) await endProcess(supervisor, SUPERVISOR_GRACE_MS);
-  const orphans = await endOrphans(places);
+  const orphans = await endOrphans(places, (line) => console.error(line));
   removeStackFile(places);
   rmSync(pathOf(places), { force: true });
   if (orphans.length > 0) return `ended what a dead supervisor had left: ${orphans.join(', ')}`;

@@ -70,7 +70,7 @@ async function prove(stack: Stack, say: (line: string) => void): Promise<void> {
 export async function supervise(places: Places, supervision: Supervision): Promise<boolean> {
   if (claimSupervision(places) !== null) return false;
   try {
-    const orphans = await endOrphans(places);
+    const orphans = await endOrphans(places, supervision.say);
     if (orphans.length > 0) supervision.say(`ended what a dead supervisor had left: ${orphans.join(', ')}`);
     await superviseUntilSignal(supervision);
   } finally {
