@@ -21,7 +21,10 @@ await runService(logger, async (use) => {
   const store = await use('event store', () =>
     openEventStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
-  const ready = { consumer: () => consumer?.ready() ?? false, store: () => store.ready() };
+  const ready = {
+    consumer: () => consumer?.ready() ?? false,
+    store: faults.forgetting('ClickHouse', () => store.ready()),
+  };
   const reasons = () => ({ ...faults.reasons(), ...Object.fromEntries(consumer?.hindrances() ?? []) });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),

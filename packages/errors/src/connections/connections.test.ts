@@ -126,6 +126,24 @@ describe('the faults of a service', () => {
     expect(lines).toEqual([]);
     expect(faults.reasons()).toEqual({ Redis: 'Redis does not answer (ECONNREFUSED)' });
   });
+
+  it('are no reason any more once the store has answered, which makes no refusal be logged again', async () => {
+    const lines: object[] = [];
+    let isThere = false;
+    const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
+    const ready = faults.forgetting('ClickHouse', async () => isThere);
+    faults.of('ClickHouse')({ code: 'ECONNREFUSED' });
+    faults.of('ClickHouse')(refusal);
+    faults.of('Redis')({ code: 'ECONNREFUSED' });
+    expect(await ready()).toBe(false);
+    expect(Object.keys(faults.reasons())).toEqual(['ClickHouse', 'Redis']);
+    isThere = true;
+    expect(await ready()).toBe(true);
+    expect(Object.keys(faults.reasons())).toEqual(['Redis']);
+    faults.of('ClickHouse')(refusal);
+    expect(faults.reasons().ClickHouse).toContain('CLICKHOUSE_TLS_CA_FILE');
+    expect(lines).toHaveLength(1);
+  });
 });
 
 describe('the pace of reconnecting', () => {

@@ -9,6 +9,8 @@ export interface FaultLog {
 export interface ConnectionFaults {
   /** The listener of one store's clients: told of every fault of theirs. */
   of(store: StoreName): (fault: unknown) => void;
+  /** A check of a store's clients; as soon as it holds, what was heard of the store before is a reason no more. */
+  forgetting(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
   /** Why stores cannot be used, as last heard within half a minute, by their names. */
   reasons(): Readonly<Record<string, string>>;
 }
@@ -49,6 +51,12 @@ export function createConnectionFaults(log: FaultLog, nowMs: () => number = () =
   };
   return {
     of: (store) => (fault) => hear(store, fault),
+    forgetting: (store, holds) => async () => {
+      const isUsable = await holds();
+      // The times of the log stay: a store that comes and goes is told of no more often.
+      if (isUsable) for (const known of stores.get(store)?.values() ?? []) known.heardMs = Number.NEGATIVE_INFINITY;
+      return isUsable;
+    },
     reasons() {
       const found: Record<string, string> = {};
       for (const [store, sentences] of stores) {
