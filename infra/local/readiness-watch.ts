@@ -35,15 +35,30 @@ async function faultOf(isReady: () => Promise<boolean>): Promise<string | null> 
   }
 }
 
+interface Below {
+  readonly name?: string;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+/** How long kafkajs waited for an answer; its own words name requests and versions. */
+function unansweredMs(fault: Below | undefined): number | undefined {
+  return fault?.name === 'KafkaJSRequestTimeoutError'
+    ? (fault as { pendingDuration?: number }).pendingDuration
+    : undefined;
+}
+
 /** The words of a fault, its cause's included: `fetch` says only there which connection failed. */
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // Of AbortSignal.timeout, whose words name no one.
   if (error.name === 'TimeoutError') return 'it does not answer';
-  const { cause } = error as { cause?: { code?: string; message?: string } };
+  const { cause } = error as { cause?: Below };
+  const silentMs = unansweredMs(error) ?? unansweredMs(cause);
+  if (typeof silentMs === 'number') return `it does not answer within ${Math.max(1, Math.round(silentMs / 1000))} s`;
   const below = cause?.code ?? cause?.message;
   const words = error.message === '' ? ((error as { code?: string }).code ?? error.name) : error.message;
-  return below === undefined ? words : `${words} (${below})`;
+  return below === undefined || words.includes(below) ? words : `${words} (${below})`;
 }
 
 function pauseMs(silentMs: number): number {
