@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { consentTo, refusalOf } from './command-table.mjs';
+import { consentTo, onlyLooks, refusalOf } from './command-table.mjs';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
@@ -75,13 +75,14 @@ async function npm(node, args, cwd) {
 }
 
 /** Path of a Node that is new enough: this process's own, or the one in `.playline/node`, installed when absent. */
-async function findNode() {
+async function findNode(words) {
   if (isNewEnough(process.version)) return process.execPath;
   const name = `node-${process.platform}-${process.arch}`;
   const folder = join(checkout, '.playline', 'node');
   const binary = join(folder, 'node_modules', name, 'bin', 'node');
   const stamp = join(folder, 'version');
   if (existsSync(binary) && existsSync(stamp) && readFileSync(stamp, 'utf8') === NODE_VERSION) return binary;
+  if (onlyLooks(words)) throw new Refusal(lookingNeeds(words, `Node ${NODE_MIN.join('.')} or newer, which is missing`));
   say(
     `Node ${process.version} is older than ${NODE_MIN.join('.')}: installing Node ${NODE_VERSION} into .playline/node`,
   );
@@ -100,7 +101,10 @@ function versionOf(node) {
   return node === process.execPath ? process.version : `v${NODE_VERSION}`;
 }
 
-async function installPackages(node) {
+/** Of a command that changes nothing: what it lacks, and what brings it. */
+const lookingNeeds = ([name], what) => `${name} only looks, and needs ${what}: \`npm start\` installs what is missing`;
+
+async function installPackages(node, words) {
   const stampFile = join(checkout, 'node_modules', '.playline-stamp');
   const lock = readFileSync(join(checkout, 'package-lock.json'));
   const stamp = createHash('sha256')
@@ -108,6 +112,8 @@ async function installPackages(node) {
     .update(`${versionOf(node)} ${process.platform} ${process.arch}`)
     .digest('hex');
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return;
+  if (onlyLooks(words))
+    throw new Refusal(lookingNeeds(words, "the project's packages, which are missing or of another version"));
   say('installing the locked packages (npm ci); the first time brings the ClickHouse engine, about 550 MB on disk');
   // No package here needs an install script: those that have one only build optional speed-ups.
   await npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], checkout);
@@ -121,8 +127,8 @@ async function runCommand(words) {
     (refusal.code === 0 ? console.log : console.error)(refusal.text);
     return refusal.code;
   }
-  const node = await findNode();
-  await installPackages(node);
+  const node = await findNode(words);
+  await installPackages(node, words);
   if (node === process.execPath) {
     await import(main);
     return undefined;

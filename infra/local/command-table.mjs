@@ -13,7 +13,7 @@ const YES = { yes: { type: 'boolean' } };
 /**
  * `options`: flags as `parseArgs` takes them; `words`: how many other words. Without `options` the command has words of
  * its own (the operator's commands, bench, fuzz, faults, tools), and refuses the wrong ones itself before it does
- * anything.
+ * anything. `looks`: it changes nothing, so nothing is installed for it either.
  */
 const COMMANDS = {
   start: {
@@ -29,18 +29,24 @@ const COMMANDS = {
     options: YES,
     destroys: 'This removes all events, identities, keys and secrets of the stack in this checkout.',
   },
-  doctor: { does: 'says what of the machine keeps the stack from running, and how to mend it', options: NOTHING },
+  doctor: {
+    does: 'says what of the machine keeps the stack from running, and how to mend it',
+    options: NOTHING,
+    looks: true,
+  },
   status: {
     does: 'asks each process whether it serves: state, age, restarts, lag, why not, last error',
     usage: '[--json]',
     more: '  --json   one line for scripts\n\nExit code 1 when one does not serve, or processes run without their supervisor; 3 when no stack runs.',
     options: { json: { type: 'boolean' } },
+    looks: true,
   },
   logs: {
     does: 'shows the last lines of each process; at a terminal also what follows',
     usage: '[name …]',
     options: NOTHING,
     words: 100,
+    looks: true,
   },
   test: {
     does: 'set-up, format, lint, types, then the tests against real stores',
@@ -65,6 +71,9 @@ const COMMANDS = {
 
 /** The names that people use. */
 export const COMMAND_NAMES = Object.keys(COMMANDS).filter((name) => !COMMANDS[name].hidden);
+
+/** Whether a command only looks: who asks what is wrong must not be handed another machine than he asked about. */
+export const onlyLooks = ([name = '']) => COMMANDS[name].looks === true;
 
 /** How a command is called through npm, which knows two of them itself. */
 const calledAs = (name) => (name === 'start' || name === 'test' ? `npm ${name}` : `npm run ${name}`);

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CHECKOUT } from './places.ts';
 
 const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
@@ -68,6 +68,22 @@ describe('the words of a command', () => {
     expect(err).toContain('usage: ');
     expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
   });
+
+  it.each(['doctor', 'status', 'logs'])(
+    'of %s: without packages it says what mends that, and installs nothing',
+    (name) => {
+      const fresh = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
+      onTestFinished(() => rmSync(fresh, { recursive: true, force: true }));
+      cpSync(join(bare, 'infra'), join(fresh, 'infra'), { recursive: true });
+      writeFileSync(join(fresh, 'package-lock.json'), '{}');
+      const { code, out, err } = runIn(fresh, [name]);
+      expect(err).toBe(
+        `${name} only looks, and needs the project's packages, which are missing or of another version: \`npm start\` installs what is missing\n`,
+      );
+      expect([out, code]).toEqual(['', 1]);
+      expect(readdirSync(fresh).sort()).toEqual(['infra', 'package-lock.json']);
+    },
+  );
 
   it('that destroy everything are asked back, and without an answer nothing is touched', () => {
     const { code, err } = runIn(bare, ['reset']);
