@@ -164,12 +164,13 @@ describe('operator keys', () => {
     expect((await run('keys', 'list')).results).toEqual([]);
   });
 
-  it('refuses a second live key of one kind with exit code 1', async () => {
+  it('refuses a second live key of one kind with exit code 1, and says the command that replaces it', async () => {
     const { run } = createOperator();
     await run(...create);
     const second = await run(...create);
     expect(second).toMatchObject({ code: EXIT.failed, results: [] });
     expect(second.progress).toContain('live key');
+    expect(second.progress).toMatch(/npm run keys -- refresh --project \S+ --environment \S+ --kind \S+ ends it/);
   });
 });
 

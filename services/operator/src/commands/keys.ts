@@ -1,4 +1,5 @@
 import { createKey, type KeyRecord, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
 import {
   type Command,
   choiceOf,
@@ -93,8 +94,11 @@ async function make(context: KeysContext, values: Values, terminal: Terminal): P
   const { environmentId, environment, kind } = wanted;
   const { record, key } = await changeKeys(context, async (store) => {
     const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
-    const act = values.word === 'refresh' || isReplaced ? refreshKey : createKey;
-    return act({ store, prefix: context.prefix }, wanted);
+    const at = { store, prefix: context.prefix };
+    if (values.word === 'refresh' || isReplaced) return refreshKey(at, wanted);
+    return createKey(at, wanted).catch((fault) => {
+      throw isConflict(fault) ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
+    });
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
   // Printed before anything else can fail: the text cannot be had a second time.
@@ -102,6 +106,14 @@ async function make(context: KeysContext, values: Values, terminal: Terminal): P
     values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
   );
   await context.publish({ project: wanted.projectId, environment, kind, key });
+}
+
+const isConflict = (fault: unknown): fault is PublicError =>
+  fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+
+/** What ends a live key and makes its successor: `create` alone never ends one. */
+function toReplacement({ projectId, environment, kind }: NewKey): string {
+  return `npm run keys -- refresh --project ${projectId} --environment ${environment} --kind ${kind} ends it and prints its successor.`;
 }
 
 async function revoke(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {

@@ -10,7 +10,8 @@ const toPlain = (path: string): string =>
     .toUpperCase();
 
 /**
- * The page for a path below `/docs` that has none. It names the pages that may have been meant.
+ * The page for a path below `/docs` that has none. It names the pages that may have been meant, and repeats nothing of the
+ * path: somebody's key may stand in it.
  * @param path as it stands in the request, without its query; links of the page are relative to it
  */
 export function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
@@ -20,7 +21,7 @@ export function createUnknownPage(source: DocsSource, path: string, known: reado
     meant.length === 0
       ? ''
       : html`<p>Perhaps you mean ${meant.map((one, index) => html`${index === 0 ? '' : ' or '}<a href="${top}${one.slice(1)}"><code>${one}</code></a>`)}.</p>`;
-  const content = html`<p class="lead"><strong class="status">404</strong> The documentation has nothing at <code>${path}</code>.</p>
+  const content = html`<p class="lead"><strong class="status">404</strong> The documentation has nothing at this address.</p>
 ${guess}
 <ul>
 <li><a href="${top}docs">Send your first event</a>: the first page</li>

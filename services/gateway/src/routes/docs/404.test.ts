@@ -19,12 +19,12 @@ describe('404', () => {
     },
   );
 
-  it('names the page that was meant, and repeats no markup of the path', async () => {
+  it('names the page that was meant, and repeats nothing of the path', async () => {
     const { url } = await openGateway();
     const page = await (await fetch(`${url}/docs/error/validation-error.html?x="<b>`)).text();
     expect(page).toContain('<a href="../../docs/errors/VALIDATION_ERROR">');
-    const odd = await (await fetch(`${url}/docs/'"&amp;<b>`)).text();
-    expect(odd).not.toMatch(/<b>/);
+    const odd = await (await fetch(`${url}/docs/sk_secret'"&amp;<b>`)).text();
+    expect(odd).not.toMatch(/<b>|sk_secret/);
   });
 
   it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
