@@ -81,4 +81,4 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
 
 const AGAIN =
   'A row that stands is found and left out; one that a merge has folded into another copy may be written again beside ' +
-  'it, which events_exact shows once. A link fact is answered with the decision that was made.';
+  'it, which events_exact shows once. A link fact that the graph has applied is not decided again.';

@@ -81,6 +81,29 @@ const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly s
     SELECT ${rule.columns} FROM ${table} WHERE ${rule.columns} IN (SELECT ${rule.fromText} FROM ${list}))`;
 };
 
+async function readRepeated(query: QueryRows, table: Table, range: PartitionRange): Promise<Repeated> {
+  const found: Repeated = { repeatedRecords: 0, doubledRows: 0, overlappingOffsets: 0, examples: [] };
+  const note = (offset: number, kind: 'doubled' | 'overlapping') => {
+    if (found.examples.length < EXAMPLES_MAX) found.examples.push({ offset, kind });
+  };
+  for await (const row of query(repeatedSql(table, range))) {
+    const [offset = 0, repeated = 0, identities = 0] = row.map(Number);
+    found.repeatedRecords += repeated;
+    if (identities === 1) continue;
+    found.overlappingOffsets++;
+    note(offset, 'overlapping');
+  }
+  if (found.repeatedRecords === 0) return found;
+  // Asked after the raw rows: a merge in between can only have folded some of them.
+  for await (const row of query(shownSql(table, range))) {
+    const [offset = 0, rows = 0, records = 0] = row.map(Number);
+    found.doubledRows += rows - records;
+    found.repeatedRecords -= records;
+    note(offset, 'doubled');
+  }
+  return found;
+}
+
 export function createStoredRows(query: QueryRows, bucketSize: number): StoredRows {
   return {
     async *counts({ table }, ranges) {
@@ -98,28 +121,7 @@ export function createStoredRows(query: QueryRows, bucketSize: number): StoredRo
       const [starts, lasts] = row as [string[], string[]];
       return starts.map((start, index) => ({ start: Number(start), end: Number(lasts[index]) + 1 }));
     },
-    async repeated(table, range) {
-      const found: Repeated = { repeatedRecords: 0, doubledRows: 0, overlappingOffsets: 0, examples: [] };
-      const note = (offset: number, kind: 'doubled' | 'overlapping') => {
-        if (found.examples.length < EXAMPLES_MAX) found.examples.push({ offset, kind });
-      };
-      for await (const row of query(repeatedSql(table, range))) {
-        const [offset = 0, repeated = 0, identities = 0] = row.map(Number);
-        found.repeatedRecords += repeated;
-        if (identities === 1) continue;
-        found.overlappingOffsets++;
-        note(offset, 'overlapping');
-      }
-      if (found.repeatedRecords === 0) return found;
-      // Asked after the raw rows: a merge in between can only have folded some of them.
-      for await (const row of query(shownSql(table, range))) {
-        const [offset = 0, rows = 0, records = 0] = row.map(Number);
-        found.doubledRows += rows - records;
-        found.repeatedRecords -= records;
-        note(offset, 'doubled');
-      }
-      return found;
-    },
+    repeated: (table, range) => readRepeated(query, table, range),
     async lastOffsets({ table }) {
       const rows = await readRows(query(`SELECT kafka_partition, max(kafka_offset) FROM ${table} GROUP BY 1`));
       return new Map(rows.map(([partition, offset]) => [Number(partition), Number(offset)]));
