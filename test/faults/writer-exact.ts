@@ -22,8 +22,9 @@ export function assertSame(differences: readonly Difference[]): void {
   if (differences.length > 0) throw new BrokenPromise(JSON.stringify(differences), { lost, doubled });
 }
 
-/** Asserts that the operator's `verify` accounts for every record of the log. */
+/** Asserts that the operator's `verify` accounts for every record of the log, and that none was stored twice. */
 export async function assertVerified(rig: WriterRig): Promise<void> {
   const { code, lines } = await rig.operate('verify', '--group', rig.group);
   assert.equal(code, 0, lines.join('\n'));
+  assert.doesNotMatch(lines.join('\n'), /more than one raw row/);
 }

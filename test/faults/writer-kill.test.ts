@@ -30,7 +30,9 @@ describe('a writer that is killed', () => {
   );
 
   it('leaves nothing that the verifier finds fault with', async () => {
-    expect(await rig.operate('verify', '--group', rig.group)).toMatchObject({ code: 0 });
+    const { code, lines } = await rig.operate('verify', '--group', rig.group);
+    expect(code).toBe(0);
+    expect(lines.join('\n')).not.toContain('more than one raw row');
   });
 });
 
@@ -43,7 +45,10 @@ describe('a writer without intents', () => {
         const run = createKillRun(rig, WRITER_WITHOUT_INTENTS);
         const plan = planKill(4, 'after the insert was acknowledged, before the commit');
         expect((await run.run({ ...plan, passages: 0, standsBy: false })).differences).not.toEqual([]);
-        expect(await rig.operate('verify', '--group', rig.group)).toMatchObject({ code: 1 });
+        // Readers of events_exact see each once: the verifier says it, and calls it no difference.
+        const { code, lines } = await rig.operate('verify', '--group', rig.group);
+        expect(code).toBe(0);
+        expect(lines.join('\n')).toMatch(/\d+ records stand in more than one raw row of events/);
       } finally {
         await rig.close();
       }

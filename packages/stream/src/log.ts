@@ -73,5 +73,11 @@ export interface GroupOffsets {
   list(groupId: string): Promise<GroupPartition[]>;
   /** Leaves a decision for the group's members, who follow it within seconds. */
   decide(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<void>;
+  /**
+   * Commits where a group without members goes on, as its members would after a decision.
+   * @returns false when the group has members: brokers take its commits from them alone, and nothing was done
+   * @throws Error when the group has committed something else than what the decision answers
+   */
+  move(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<boolean>;
   close(): Promise<void>;
 }

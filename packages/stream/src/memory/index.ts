@@ -51,6 +51,8 @@ export interface MemoryLog {
   remake(topic: string): void;
   /** Decides, as an operator does, where a group goes on with a log that was replaced. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
+  /** Commits an offset as a foreign tool does: without a word beside it. */
+  moveCommit(at: { topic: string; partition: number; offset: number; metadata?: string }): void;
   /** Refuses every commit with this fault, as a broker does that is away or grants nothing; null takes them again. */
   refuseCommits(fault: Error | null): void;
   /** The group's committed offset; 0 when it has committed none. */
@@ -121,6 +123,8 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     },
     truncate: (topic, partition, end) => log.truncate(topic, partition, end),
     expire: (topic, partition, start) => log.expire(topic, partition, start),
+    moveCommit: ({ topic, partition, offset, metadata = '' }) =>
+      void offsetsOf().set(`${topic}/${partition}`, { offset, metadata }),
     refuseCommits(fault) {
       commitFault = fault;
     },

@@ -290,7 +290,7 @@ export class BlockPartition implements PartitionWorker {
   }
 
   #commit(offset: number, note: CommitNote): Promise<void> {
-    return commitOffset(this.#tenure, offset, this.#options.withoutIntents ? '' : toMetadata(note));
+    return commitOffset(this.#tenure, offset, toMetadata(this.#options.withoutIntents ? NO_NOTE : note));
   }
 
   #stop(error: unknown) {

@@ -137,11 +137,12 @@ export class GuardedPartition {
     const isRefused =
       finding.kind === 'shortened' ||
       finding.kind === 'exchanged' ||
+      finding.kind === 'foreign' ||
       (finding.kind === 'expired' && whenExpired === 'stop');
     if (isRefused) {
       const fault = toRefusal({ topic, partition, committed, groupId }, finding);
       const standing = new StandingPartition({ log, fault, logger, metrics });
-      void this.#awaitDecision(standing, log);
+      void this.#awaitDecision(standing, { log, finding });
       return standing;
     }
     log.resume();
@@ -224,10 +225,12 @@ export class GuardedPartition {
     this.#worker = this.#open(examined);
   }
 
-  async #awaitDecision(standing: StandingPartition, log: LogPartition): Promise<void> {
+  async #awaitDecision(standing: StandingPartition, { log, finding }: ExaminedPartition): Promise<void> {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
     const read = parseRead(committed, metadata);
+    // Where it is not known what was read, any record of the log may have its row.
+    const rowsTo = finding.kind === 'foreign' ? Math.max(read.triedTo, finding.end) : read.triedTo;
     while (!standing.signal.aborted) {
       try {
         const decision = await readDecision();
@@ -235,7 +238,7 @@ export class GuardedPartition {
           const { from, decidedAtMs } = decision;
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
           if (standing.signal.aborted) return;
-          const triedTo = read.triedTo > from ? read.triedTo : null;
+          const triedTo = rowsTo > from ? rowsTo : null;
           await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true, triedTo }));
           logger?.warn({ topic, partition, committed, from }, 'reading goes on as an operator has decided');
           standing.end();

@@ -94,6 +94,8 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
 /** How far a group has read, as far as its commit tells. */
 export interface ReadSoFar {
   readonly committed: number;
+  /** Somebody else than a consumer of ours made the commit: what was read is not known. */
+  readonly isForeign: boolean;
   /** Exclusive end of what was read: of the block under way, else what is committed. */
   readonly end: number;
   /** The batch in front of `end`. */
@@ -102,13 +104,31 @@ export interface ReadSoFar {
   readonly triedTo: number;
 }
 
-/** Reads how far a group has read; a commit in a format of nobody's tells nothing of the log. */
+/**
+ * Our consumers have never committed an offset without a note beside it, in no format and not at the first commit. Tools
+ * that move offsets leave the metadata empty, or words of their own there. A note of a later format is not theirs.
+ */
+function isForeignMetadata(metadata: string | null): boolean {
+  if (metadata === null) return false;
+  try {
+    const value: unknown = JSON.parse(metadata);
+    return !isRecord(value) || typeof value.v !== 'number';
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * Reads how far a group has read; a commit in a format of nobody's tells nothing of the log.
+ * @param metadata null where the group has committed nothing; empty where a commit has none
+ */
 export function parseRead(committed: number, metadata: string | null): ReadSoFar {
+  const isForeign = isForeignMetadata(metadata);
   try {
     const { intent, mark, triedTo } = parseMetadata(metadata, committed);
     const end = intent?.end ?? committed;
-    return { committed, end, mark: intent?.mark ?? mark, triedTo: Math.max(end, triedTo ?? 0) };
+    return { committed, isForeign, end, mark: intent?.mark ?? mark, triedTo: Math.max(end, triedTo ?? 0) };
   } catch {
-    return { committed, end: committed, mark: null, triedTo: committed };
+    return { committed, isForeign, end: committed, mark: null, triedTo: committed };
   }
 }

@@ -4,6 +4,8 @@ import { isSameMark, type LogMark } from './log-mark.ts';
 export type Finding =
   /** The batch in front of the commit is where it was. */
   | { readonly kind: 'intact' }
+  /** A tool committed this offset, no consumer of ours: records in front of it may never have been read. */
+  | { readonly kind: 'foreign'; readonly end: number }
   /** Nothing can be compared: an older commit without a mark, or retention took its batch. */
   | { readonly kind: 'unproven' }
   /** Records that nobody has read are gone: retention took them. */
@@ -26,9 +28,10 @@ export interface LogState {
  * @param read what the group has read: up to `end`, whose last batch was `mark`
  */
 export function judgeLog(
-  read: { committed: number; end: number; mark: LogMark | null },
+  read: { committed: number; end: number; mark: LogMark | null; isForeign?: boolean },
   { start, end, found }: LogState,
 ): Finding {
+  if (read.isForeign === true) return { kind: 'foreign', end };
   if (read.end > end) return { kind: 'shortened', end };
   if (read.committed < start) return { kind: 'expired', start };
   if (read.mark === null || read.mark.base < start) return { kind: 'unproven' };
@@ -42,6 +45,11 @@ export function toFindingText(finding: Finding, committed: number): string {
   switch (finding.kind) {
     case 'intact':
       return 'the log is the one that was read';
+    case 'foreign':
+      return (
+        `offset ${committed} was committed by somebody else, without the note that our consumers leave: what was read ` +
+        'is not known, and records in front of it may never have been'
+      );
     case 'unproven':
       return 'nothing can be compared: retention took the batch that was read last, or an older release committed';
     case 'shortened':

@@ -27,6 +27,7 @@ export interface LogPartition {
   readonly partition: number;
   /** The group's committed offset, or the first offset of the log when it has committed none. */
   readonly committed: number;
+  /** What stands beside it: null when the group has committed none, empty when a commit has nothing beside it. */
   readonly metadata: string | null;
   /** The first offset that the log had when the partition was assigned. */
   readonly start: number;

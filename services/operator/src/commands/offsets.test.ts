@@ -10,11 +10,16 @@ const intact: GroupPartition = {
 };
 const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'exchanged', end: 90 }, partsAt: 50 };
 
-function openBench(partitions: readonly GroupPartition[]) {
+function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
+  const moved: { partition: number; from: number }[] = [];
   const decided: { group: string; partition: number; decision: OffsetDecision }[] = [];
   const openOffsets = (): GroupOffsets => ({
     list: async (group) => (group === 'writer' ? [...partitions] : []),
     decide: async (group, { partition }, decision) => void decided.push({ group, partition, decision }),
+    move: async (_, { partition }, { from }) => {
+      if (!hasMembers) moved.push({ partition, from });
+      return !hasMembers;
+    },
     close: async () => {},
   });
   const run = async (...args: string[]) => {
@@ -24,7 +29,7 @@ function openBench(partitions: readonly GroupPartition[]) {
     const code = await runCommand([createOffsetsCommand({ openOffsets })], ['offsets', ...args], terminal);
     return { code, text: lines.join('\n') };
   };
-  return { run, decided };
+  return { run, decided, moved };
 }
 
 const AT = ['--group', 'writer', '--topic', 'messages', '--partition'];
@@ -68,6 +73,50 @@ describe('the command about offsets', () => {
     expect(decided).toEqual([]);
     expect((await run(...asked, '--yes')).code).toBe(0);
     expect(decided).toMatchObject([{ decision: { from: 90 } }]);
+  });
+
+  it('says that somebody else moved an offset, and goes on where nothing is passed over unless it is told to', async () => {
+    const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
+    const { run, decided } = openBench([foreign]);
+    const listed = await run('list', '--group', 'writer');
+    expect(listed).toMatchObject({ code: 1, text: expect.stringContaining('committed by somebody else') });
+    const refused = await run('accept', ...AT, '1', '--from', '80');
+    expect(refused.code).toBe(1);
+    expect(refused.text).toContain(
+      'Offsets 10 to 79 may hold records that nobody has read, AND NOBODY WILL: these 70 offsets',
+    );
+    expect(decided).toEqual([]);
+    expect((await run('accept', ...AT, '1')).code).toBe(0);
+    expect((await run('accept', ...AT, '1', '--from', '80', '--yes')).code).toBe(0);
+    expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
+  });
+
+  it('moves a partition in whose way nothing stands where it is told to, when it is told so twice', async () => {
+    const { run, decided, moved } = openBench([intact]);
+    const rewind = ['accept', ...AT, '1', '--from', '20'];
+    const asked = await run(...rewind);
+    expect(asked.code).toBe(1);
+    expect(asked.text).toContain('Offsets 20 to 79 are read again.');
+    expect(asked.text).toContain('say --yes');
+    expect(moved).toEqual([]);
+    expect((await run(...rewind, '--yes')).code).toBe(0);
+    const forward = await run('accept', ...AT, '1', '--from', '85', '--yes');
+    expect(forward.text).toContain(
+      'Offsets 80 to 84 hold records that nobody has read, AND NOBODY WILL: these 5 offsets',
+    );
+    expect(moved).toEqual([
+      { partition: 1, from: 20 },
+      { partition: 1, from: 85 },
+    ]);
+    expect(decided).toEqual([]);
+  });
+
+  it('says which consumers must be stopped when a group in whose way nothing stands has members', async () => {
+    const { run } = openBench([intact], true);
+    expect(await run('accept', ...AT, '1', '--from', '20', '--yes')).toMatchObject({
+      code: 1,
+      text: expect.stringContaining('stop every consumer of the group writer'),
+    });
   });
 
   it('decides nothing where nothing stands in the way, and nothing that it was not told', async () => {

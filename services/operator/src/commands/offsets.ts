@@ -1,7 +1,7 @@
 import { type GroupOffsets, type GroupPartition, isAnswer, toFindingText } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
-import { type From, needsDecision, planDecision } from '../offsets/plan.ts';
+import { type From, needsDecision, type Plan, planDecision } from '../offsets/plan.ts';
 
 export interface OffsetsContext {
   readonly openOffsets: () => GroupOffsets;
@@ -13,7 +13,8 @@ const HELP = `usage: operator offsets list   [--group event-writer,identity-link
 
 A consumer does not read a partition whose log is not the one that it has read: the log lost its end (a lone broker that
 lost power, an election of a replica that was behind), or was exchanged, or retention took what a consumer of link facts
-had not read. That partition stands until somebody decides; all others go on.
+had not read. Nor does it read on behind an offset that another tool has committed, which may pass records over. That
+partition stands until somebody decides; all others go on.
 
 list    what each group has committed, beside where its logs begin and end, and what stands in the way
 accept  decides that reading goes on with the log as it is. Says what will be read again and what passed over before it
@@ -22,7 +23,10 @@ accept  decides that reading goes on with the log as it is. Says what will be re
   --from earliest-unread   (default) the first record that nobody has read, as the epochs of the log's leaders tell it;
                            the log's first record where they do not
   --from end               only what comes from now on
-  --yes                    needed when records would be passed over that nobody has read
+  --from OFFSET            there. Where nothing stands in the way as well: to read again what a table lacks, or to pass
+                           over. The group's consumers must be stopped for that, and are started afterwards
+  --yes                    needed when records would be passed over that nobody has read, and where nothing stands in
+                           the way
 
 For the group of the identity linker see its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.
 
@@ -124,19 +128,39 @@ async function accept(offsets: GroupOffsets, asked: Asked, terminal: Terminal): 
   const { group, topic, partition, from, isSure } = asked;
   const found = (await offsets.list(group)).find((each) => each.topic === topic && each.partition === partition);
   if (found === undefined) throw new UsageError(`group ${group} has committed nothing of ${topic}/${partition}`);
-  if (!needsDecision(found)) {
-    terminal.progress(`${topic}/${partition}: nothing to decide, ${toFindingText(found.finding, found.committed)}`);
+  const isMove = !needsDecision(found);
+  if (isMove && typeof from !== 'number') {
+    const words = toFindingText(found.finding, found.committed);
+    terminal.progress(
+      `${topic}/${partition}: nothing to decide, ${words}; --from OFFSET reads from there all the same`,
+    );
     return EXIT.failed;
   }
   const plan = planWithin(found, from);
   terminal.result(`${topic}/${partition} of ${group}: ${toFindingText(found.finding, found.committed)}.`);
   for (const sentence of plan.says) terminal.result(sentence);
-  if (plan.passesOver > 0 && !isSure) {
-    terminal.progress('nothing was done: say --yes if records shall be passed over');
+  if ((plan.passesOver > 0 || isMove) && !isSure) {
+    const what = plan.passesOver > 0 ? 'records shall be passed over' : 'reading shall go on there';
+    terminal.progress(`nothing was done: say --yes if ${what}`);
     return EXIT.failed;
   }
+  if (isMove) return await move(offsets, { asked, plan }, terminal);
   await offsets.decide(group, { topic, partition }, plan.decision);
   terminal.result('Decided. The consumer follows within seconds, or when it is started.');
+  return EXIT.ok;
+}
+
+/** Consumers that read look for no decision: their group is told itself, and takes that while none of them is in it. */
+async function move(
+  offsets: GroupOffsets,
+  { asked: { group, topic, partition }, plan }: { asked: Asked; plan: Plan },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
+    terminal.progress(`nothing was done: stop every consumer of the group ${group} first, and start them afterwards`);
+    return EXIT.failed;
+  }
+  terminal.result('Committed. The consumers go on there when they are started.');
   return EXIT.ok;
 }
 

@@ -19,7 +19,8 @@ export interface VerifyContext {
 const HELP = `usage: operator verify [options]          (npm run verify -- [options])
 
 Compares, partition by partition, the log with the rows that the event writer made of it, up to what it has committed:
-every record has its row, once. A record without a row is accounted for by the same message at another offset, by a
+every record has its row, once. Raw rows that repeat and that events_exact shows once are counted, and are no
+difference. A record without a row is accounted for by the same message at another offset, by a
 dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too. Where a log was replaced (npm run offsets), rows of
 the one that is gone stay, and each record is looked for by what it is, not by its offset.
 Reads only. May run beside everything else.

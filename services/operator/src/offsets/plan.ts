@@ -16,11 +16,14 @@ export interface Plan {
 export const isReplaced = ({ finding }: GroupPartition): boolean =>
   finding.kind === 'shortened' || finding.kind === 'exchanged';
 
-export const needsDecision = (at: GroupPartition): boolean => isReplaced(at) || at.finding.kind === 'expired';
+export const needsDecision = (at: GroupPartition): boolean =>
+  isReplaced(at) || at.finding.kind === 'expired' || at.finding.kind === 'foreign';
 
 /** The first record that certainly was not read, as far as the log tells; else the log's first record. */
-const firstUnread = ({ finding, partsAt, start }: GroupPartition): number =>
-  finding.kind === 'expired' ? start : (partsAt ?? start);
+function firstUnread(at: GroupPartition): number {
+  if (!needsDecision(at)) return Math.max(at.start, at.committed);
+  return at.finding.kind === 'expired' ? at.start : (at.partsAt ?? at.start);
+}
 
 function toOffset(at: GroupPartition, from: From): number {
   if (from === 'end') return at.end;
@@ -44,6 +47,7 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
   const unread = firstUnread(at);
   const passesOver = Math.max(0, offset - unread);
   const again = Math.max(0, Math.min(unread, at.committed) - offset);
+  const isForeign = at.finding.kind === 'foreign';
   const unknown = isReplaced(at) && at.partsAt === null;
   const replaced = [...replacedBy(at), ...(at.decision?.replaced ?? [])];
   const says = [
@@ -54,9 +58,18 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
     ...(unknown
       ? ['Where the log parts from the one that was read is not known: records may be read that were before.']
       : []),
+    ...(isForeign
+      ? [
+          `How far it was read is not known; --from ${at.committed} goes on at that commit, and leaves out what nobody had ` +
+            `read in front of it. What is read a second time: ${AGAIN}`,
+        ]
+      : []),
     ...(again > 0 ? [`Offsets ${offset} to ${offset + again - 1} are read again. ${AGAIN}`] : []),
     ...(passesOver > 0
-      ? [`Offsets ${unread} to ${offset - 1} hold records that nobody has read, AND NOBODY WILL: they are passed over.`]
+      ? [
+          `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may hold' : 'hold'} records that nobody has ` +
+            `read, AND NOBODY WILL: these ${passesOver} offsets are passed over.`,
+        ]
       : []),
     ...replacedBy(at).map(
       ({ start, end }) => `Rows at offsets ${start} to ${end - 1} may be of the log that is gone. They stay.`,
@@ -66,4 +79,6 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
   return { decision: { from: offset, answers, decidedAtMs: nowMs, replaced }, says, passesOver };
 }
 
-const AGAIN = 'A row of them that stands is found and left out; a link fact is decided again, with the same result.';
+const AGAIN =
+  'A row that stands is found and left out; one that a merge has folded into another copy may be written again beside ' +
+  'it, which events_exact shows once. A link fact that the graph has applied is not decided again.';

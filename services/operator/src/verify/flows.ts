@@ -33,6 +33,10 @@ export interface Flow {
   readonly table: string;
   /** What tells a row from another at the same offset. */
   readonly identity: string;
+  /** Of the versions of a row that stand under several sorting keys readers see the greatest; '0' without versions. */
+  readonly version: string;
+  /** What readers read: the table, with repeated rows folded. */
+  readonly exact: string;
   /** Tried in turn for a record without a row. Empty where the place in the log is part of the sorting key. */
   readonly copyRules: readonly CopyRule[];
   /** Creates the reader of values (without their frame) that were written with a schema. @throws Error */
@@ -87,6 +91,8 @@ const messages = createFlow({
     topic: TOPICS.messages.name,
     table: 'events',
     identity: 'message_id',
+    version: 'version',
+    exact: 'events_exact',
     copyRules: [
       {
         columns: '(environment_id, event_name, toDate(event_time), identity_key, message_id)',
@@ -113,6 +119,8 @@ const decisions = createFlow({
   flow: {
     topic: TOPICS.identityDecisions.name,
     table: 'identity_links',
+    version: '0',
+    exact: 'identity_links FINAL',
     identity: '(environment_id, link_generation, link_partition, link_offset, step)',
     copyRules: [
       {
@@ -126,7 +134,14 @@ const decisions = createFlow({
 const consents = createFlow({
   codec: consentCodec,
   toFact: (record) => ({ subject: consentRows.subjectOf(record), copies: [] }),
-  flow: { topic: TOPICS.consents.name, table: 'consent_log', identity: '(identity_key, received_at)', copyRules: [] },
+  flow: {
+    topic: TOPICS.consents.name,
+    table: 'consent_log',
+    identity: '(identity_key, received_at)',
+    version: '0',
+    exact: 'consent_log FINAL',
+    copyRules: [],
+  },
 });
 
 const rejections = createFlow({
@@ -135,6 +150,8 @@ const rejections = createFlow({
   flow: {
     topic: TOPICS.rejections.name,
     table: 'message_rejections',
+    version: '0',
+    exact: 'message_rejections FINAL',
     identity: '(code, field, trace_id)',
     copyRules: [],
   },

@@ -2,6 +2,10 @@
 export interface PartitionReport {
   readonly topic: string;
   readonly table: string;
+  /** What readers read of the table. */
+  readonly exact: string;
+  /** The writer's consumer group. */
+  readonly group: string;
   readonly partition: number;
   /** Checked: from the log's first offset to what the writer's group has committed. */
   readonly start: number;
@@ -11,7 +15,9 @@ export interface PartitionReport {
   rows: number;
   /** Records without a row, and nothing that explains it. */
   lost: number;
-  /** Rows beyond the first of one message at one offset. */
+  /** Messages with several raw rows at one offset, which readers see once: they were read twice. No difference. */
+  repeatedRecords: number;
+  /** Rows beyond the first of one message at one offset, as readers see them. */
   doubledRows: number;
   /** Offsets that rows of different messages claim: rows of another log, or a table restored from a copy. */
   overlapping: number;
@@ -73,6 +79,7 @@ const COLUMNS: readonly [string, (partition: PartitionReport) => string | number
   ['fenced', ({ excused }) => excused.fence],
   ['holes', ({ holes }) => holes],
   ['replaced', ({ replaced }) => replaced],
+  ['repeats', ({ repeatedRecords }) => repeatedRecords],
   ['LOST', ({ lost }) => lost],
   ['DOUBLED', ({ doubledRows }) => doubledRows],
   ['OVERLAP', ({ overlapping }) => overlapping],
@@ -81,7 +88,7 @@ const COLUMNS: readonly [string, (partition: PartitionReport) => string | number
 
 const EXPLANATIONS: Record<Example['kind'], string> = {
   lost: 'no row, and no copy, dead letter or fence explains it',
-  doubled: 'more than one row of one message',
+  doubled: 'more than one row of one message, also for readers',
   overlapping: 'rows of different messages at one offset',
   future: 'rows behind the end of the log',
   behind: 'committed behind the end of the log',
@@ -95,15 +102,35 @@ export function toLines(report: VerifyReport): string[] {
   const widths = head.map((name, index) => Math.max(name.length, ...body.map((cells) => cells[index]!.length)));
   const toLine = (cells: string[]) =>
     cells.map((cell, index) => (index === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[index]!))).join('  ');
-  const examples = report.partitions.flatMap(({ topic, partition, examples }) =>
-    examples.map(({ kind, start, end }) => {
-      const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
-      return `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
-    }),
+  const examples = report.partitions.flatMap((partition) =>
+    partition.examples.flatMap((example) => toExampleLines(partition, example)),
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
   const waits = waiting === 0 ? [] : [`${waiting} records behind the commit were not judged: they are not written yet`];
   const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
-  return [toLine(head), ...body.map(toLine), ...examples, ...waits, verdict];
+  return [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
+}
+
+function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
+  const { topic, partition, group, examples } = report;
+  const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
+  const line = `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
+  if (kind !== 'lost') return [line];
+  // The first of the partition under each of them: a second move, to a later one, would pass over what the first reads.
+  const from = Math.min(...examples.filter((each) => each.kind === 'lost').map((each) => each.start));
+  const command = `npm run offsets -- accept --group ${group} --topic ${topic} --partition ${partition} --from ${from} --yes`;
+  return [line, `  read again, while the group's consumers are stopped, by: ${command}`];
+}
+
+/** What was read twice, by table. */
+function toRepeatLines({ partitions }: VerifyReport): string[] {
+  const counts = new Map<PartitionReport['table'], { exact: string; records: number }>();
+  for (const { table, exact, repeatedRecords } of partitions)
+    counts.set(table, { exact, records: (counts.get(table)?.records ?? 0) + repeatedRecords });
+  return [...counts].flatMap(([table, { exact, records }]) =>
+    records === 0
+      ? []
+      : [`${records} records stand in more than one raw row of ${table}, each once in ${exact}: they were read twice`],
+  );
 }

@@ -59,7 +59,7 @@ export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<Partit
   const bounds = await log.bounds(topic);
   const reports = bounds.map((each) => {
     const standing = parts.replaced.get(`${topic}/${each.partition}`)?.standing ?? null;
-    return createReport(flow, topic, { each, committed: committed.get(each.partition), standing });
+    return createReport(flow, topic, { group, each, committed: committed.get(each.partition), standing });
   });
   let excuses: Excuses | null = null;
   const readExcuses = async () => {
@@ -106,9 +106,9 @@ async function judgeReplaced(work: PartitionWork, range: OffsetRange): Promise<v
 function createReport(
   flow: Flow,
   topic: string,
-  parts: { each: LogBounds; committed: number | undefined; standing?: ReplacedLog['standing'] },
+  parts: { group: string; each: LogBounds; committed: number | undefined; standing?: ReplacedLog['standing'] },
 ): PartitionReport {
-  const { each, committed, standing = null } = parts;
+  const { group, each, committed, standing = null } = parts;
   const { partition, start, end } = each;
   const isBehind = committed !== undefined && committed > end;
   // Behind the place where the logs part nothing was read of this one, and nobody has decided about it.
@@ -116,12 +116,15 @@ function createReport(
   return {
     topic,
     table: flow.table,
+    exact: flow.exact,
+    group,
     partition,
     start,
     committed: Math.max(start, readTo),
     end,
     rows: 0,
     lost: 0,
+    repeatedRecords: 0,
     doubledRows: 0,
     overlapping: 0,
     futureRows: 0,
@@ -184,6 +187,7 @@ async function inspect(work: PartitionWork, suspects: readonly Suspect[]): Promi
 
 async function countRepeats({ flow, parts, report }: PartitionWork, range: PartitionRange): Promise<void> {
   const repeated = await parts.stored.repeated(flow, range);
+  report.repeatedRecords += repeated.repeatedRecords;
   report.doubledRows += repeated.doubledRows;
   report.overlapping += repeated.overlappingOffsets;
   for (const { offset, kind } of repeated.examples)
@@ -273,7 +277,7 @@ async function addFuture(
     if (last < from) continue;
     let report = reports.find((each) => each.partition === partition);
     if (report === undefined) {
-      report = createReport(flow, topic, { each: bounds, committed: undefined });
+      report = createReport(flow, topic, { group: parts.group, each: bounds, committed: undefined });
       reports.push(report);
     }
     report.futureRows = await parts.stored.countFrom(flow, { partition, offset: from });

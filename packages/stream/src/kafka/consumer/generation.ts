@@ -90,7 +90,8 @@ export async function examinePartitions(
       const start = starts.get(partition) ?? 0;
       const committed = Number(offset) < 0 ? start : Number(offset);
       const topicId = topicIds.get(topic) ?? null;
-      const at = { topic, partition, committed, metadata: metadata || null, start, topicId };
+      const note = Number(offset) < 0 ? null : (metadata ?? '');
+      const at = { topic, partition, committed, metadata: note, start, topicId };
       const log = createLogPartition(group, view, at);
       view.pin({ topic, partition }, topicId);
       const end = ends.get(partition) ?? 0;

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '@platformatic/kafka';
-import type { GroupOffsets, GroupPartition } from '../../log.ts';
-import { parseRead } from '../../partitions/intent.ts';
+import type { GroupOffsets, GroupPartition, LogReader } from '../../log.ts';
+import { parseRead, toMetadata } from '../../partitions/intent.ts';
 import { judgeLog } from '../../partitions/log-finding.ts';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import {
   decisionGroupOf,
+  isAnswer,
   type OffsetDecision,
   parseDecision,
   toDecisionMetadata,
@@ -44,7 +45,7 @@ async function readCommits(admin: Admin, groupId: string): Promise<Commit[]> {
   const [group] = await admin.listConsumerGroupOffsets({ groups: [groupId] });
   const commits = (group?.topics ?? []).flatMap(({ name: topic, partitions }) =>
     partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => ({
-      ...{ topic, partition, metadata: metadata ?? null },
+      ...{ topic, partition, metadata: metadata ?? '' },
       offset: Number(committedOffset),
     })),
   );
@@ -99,6 +100,49 @@ async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpo
   return end < 0 ? null : end;
 }
 
+/** Commits for a group without members, as part of no group. */
+async function commitAsNobody(
+  admin: Admin,
+  group: string,
+  { topic, partition, offset, metadata }: Commit,
+): Promise<void> {
+  const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
+  if (coordinator === undefined) throw new Error(`no broker keeps the offsets of ${group}`);
+  const connection = await connect(admin, coordinator);
+  const at = { partitionIndex: partition, committedOffset: BigInt(offset), committedLeaderEpoch: NO_EPOCH };
+  const partitions = [{ ...at, committedMetadata: metadata }];
+  await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
+}
+
+/** What a coordinator answers to somebody else's commit while a group has members, or is gathering them. */
+const isOfMembersOnly = (fault: unknown): boolean =>
+  fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
+
+async function moveGroup(
+  { admin, reader }: { admin: Admin; reader: LogReader },
+  { groupId, at }: { groupId: string; at: Place },
+  decision: OffsetDecision,
+): Promise<boolean> {
+  const { topic, partition } = at;
+  const { from, decidedAtMs } = decision;
+  const commits = await readCommits(admin, groupId);
+  const stands = commits.find((each) => each.topic === topic && each.partition === partition);
+  const read = stands === undefined ? null : parseRead(stands.offset, stands.metadata);
+  if (read === null || !isAnswer(decision, read))
+    throw new Error(`${topic}/${partition}: ${groupId} has committed something else meanwhile`);
+  const start = (await reader.bounds(topic)).find((each) => each.partition === partition)?.start ?? 0;
+  const mark = from > start ? await insistOnBatchAt(admin, { ...at, offset: from - 1 }) : null;
+  const triedTo = read.triedTo > from ? read.triedTo : null;
+  const metadata = toMetadata({ intent: null, mark, decidedAtMs, isDecision: true, triedTo });
+  try {
+    await commitAsNobody(admin, groupId, { ...at, offset: from, metadata });
+    return true;
+  } catch (fault) {
+    if (isOfMembersOnly(fault)) return false;
+    throw fault;
+  }
+}
+
 /** Opens what groups have committed on real brokers; connects with the first question. */
 export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
   const admin = openAdmin(options);
@@ -133,15 +177,11 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
       }
       return partitions;
     },
-    async decide(groupId, { topic, partition }, decision) {
-      const group = decisionGroupOf(groupId);
-      const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
-      if (coordinator === undefined) throw new Error(`no broker keeps the offsets of ${group}`);
-      const connection = await connect(admin, coordinator);
-      const at = { partitionIndex: partition, committedOffset: BigInt(decision.from), committedLeaderEpoch: NO_EPOCH };
-      const partitions = [{ ...at, committedMetadata: toDecisionMetadata(decision) }];
-      await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
+    async decide(groupId, at, decision) {
+      const commit = { ...at, offset: decision.from, metadata: toDecisionMetadata(decision) };
+      await commitAsNobody(admin, decisionGroupOf(groupId), commit);
     },
+    move: (groupId, at, decision) => moveGroup({ admin, reader }, { groupId, at }, decision),
     async close() {
       await Promise.all([admin.close(), reader.close()]);
     },

@@ -1,0 +1,87 @@
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { GroupOffsets } from '../../log.ts';
+import type { Producer } from '../../ports.ts';
+import { send } from '../../test/producer-contract.ts';
+import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openGroupOffsets } from '../log/open-group-offsets.ts';
+import { openProducer } from '../producer/open-producer.ts';
+import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { openBlockConsumer } from './open-consumers.ts';
+
+let fixture: KafkaFixture;
+let producer: Producer;
+let offsets: GroupOffsets;
+beforeAll(async () => {
+  fixture = await openKafkaFixture();
+  producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  offsets = openGroupOffsets({ brokers: fixture.brokers, clientId: 'test' });
+});
+afterAll(async () => {
+  await offsets.close();
+  await producer.close();
+  await fixture.close();
+});
+
+/** A topic whose first 50 records a group has stored and committed; `unread` more have come since. */
+async function openBench(unread: number) {
+  const topic = await fixture.createTopic({ partitions: 1 });
+  const at = { topic, partition: 0 };
+  const groupId = `${topic}-group`;
+  const store = new TokenStore();
+  const open = () =>
+    openBlockConsumer({
+      ...{ brokers: fixture.brokers, groupId, topics: [topic], sink: createTokenSink(store), deadLetters: producer },
+      ...{ sessionTimeoutMs: 3_000, limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 } },
+    });
+  const fill = (count: number) =>
+    send(
+      producer,
+      Array.from({ length: count }, (_, index) => ({ topic, key: null, value: Buffer.from(`${index}`) })),
+    );
+  const committed = async () => (await fixture.committed(groupId, topic))[0]!.offset;
+  await fill(50);
+  const first = await open();
+  await until('the commit', async () => (await committed()) === 50);
+  await first.close();
+  await fill(unread);
+  const look = async () => (await offsets.list(groupId))[0]!;
+  const decisionOf = async (from: number) => {
+    const { committed, mark } = await look();
+    return { from, answers: { committed, mark }, decidedAtMs: Date.now(), replaced: [] };
+  };
+  const rows = () => store.offsets(topic).map((place) => Number(place.split('/')[1]));
+  return { at, groupId, open, committed, look, decisionOf, rows };
+}
+const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
+
+it('an offset that a tool has moved forward is not read on from until somebody decides, and then nothing is missed or doubled', async () => {
+  const { at, groupId, open, committed, look, decisionOf, rows } = await openBench(60);
+  await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
+  expect((await look()).finding).toMatchObject({ kind: 'foreign' });
+  const consumer = await open();
+  await until('a partition that stands', () => [...consumer.hindrances().values()].join().includes('somebody else'));
+  expect([await committed(), rows().length]).toEqual([100, 50]);
+  await offsets.decide(groupId, at, await decisionOf(20));
+  await until('the commit', async () => (await committed()) === 110);
+  expect(consumer.ready()).toBe(true);
+  await consumer.close();
+  expect(rows()).toEqual(upTo(110));
+  expect((await look()).finding).toEqual({ kind: 'intact' });
+});
+
+it('a group in whose way nothing stands is moved while it has no members, and reads again without a second row', async () => {
+  const { at, groupId, open, committed, look, decisionOf, rows } = await openBench(30);
+  const consumer = await open();
+  await until('the commit', async () => (await committed()) === 80);
+  expect(await offsets.move(groupId, at, await decisionOf(10))).toBe(false);
+  const stale = await decisionOf(10);
+  await consumer.close();
+  await until('a group without members', async () => await offsets.move(groupId, at, await decisionOf(10)));
+  expect(await look()).toMatchObject({ committed: 10, finding: { kind: 'intact' } });
+  await expect(offsets.move(groupId, at, stale)).rejects.toThrow('something else meanwhile');
+  const next = await open();
+  await until('the commit', async () => (await committed()) === 80);
+  await next.close();
+  expect(rows()).toEqual(upTo(80));
+});

@@ -1,0 +1,84 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { createLogger } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { createMemoryLog } from './index.ts';
+
+const AT = { topic: 'topic', partition: 0 };
+
+/** A log of one partition whose first records are stored; `unread` more have come since, and nobody reads. */
+async function openBench({ read, unread }: { read: number; unread: number }) {
+  const log = createMemoryLog({ partitions: 1 });
+  const producer = log.openProducer();
+  const store = new TokenStore();
+  const lines: string[] = [];
+  const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
+  let sent = 0;
+  const append = async (count: number) => {
+    for (let i = 0; i < count; i++)
+      await new Promise<void>((resolve) =>
+        producer.send([{ topic: AT.topic, key: null, value: Buffer.from(`record ${sent++}`) }], () => resolve()),
+      );
+  };
+  const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
+  const open = () => log.openBlockConsumer({ topics: [AT.topic], sink: createTokenSink(store), limits, logger });
+  await append(read);
+  const before = open();
+  await before.idle();
+  await before.close();
+  await append(unread);
+  return { log, store, lines, open };
+}
+
+describe('an offset that somebody else has committed', () => {
+  it.each([
+    ['without a word beside it', ''],
+    ['with words of another tool', 'moved by hand'],
+  ])('%s passes no record over in silence: the partition stands and names the command', async (_, metadata) => {
+    const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
+    log.moveCommit({ ...AT, offset: 12, metadata });
+    const consumer = open();
+    for (let i = 0; i < 20; i++) await turn();
+    expect(store.rows).toHaveLength(5);
+    expect(consumer.ready()).toBe(false);
+    expect([...consumer.hindrances().values()].join()).toMatch(/offset 12 was committed by somebody else/);
+    expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
+    expect(log.committed(AT.topic, 0)).toBe(12);
+    await consumer.close();
+  });
+
+  it('is read on where an operator decides, with every record behind that in one row, whoever read what before', async () => {
+    const property = fc.asyncProperty(
+      fc.nat(9),
+      fc.nat(9),
+      fc.nat(),
+      fc.nat(),
+      async (read, unread, moved, decided) => {
+        const { log, store, open } = await openBench({ read: read + 1, unread });
+        const end = read + 1 + unread;
+        const from = decided % (end + 1);
+        log.moveCommit({ ...AT, offset: moved % (end + 1) });
+        log.decide({ ...AT, from });
+        const consumer = open();
+        await until('it reads on', () => consumer.ready());
+        await consumer.idle();
+        await consumer.close();
+        const offsets = store.rows.map(({ text }) => Number(text.split(' ')[1])).sort((a, b) => a - b);
+        const expected = Array.from({ length: end }, (_, offset) => offset).filter((at) => at <= read || at >= from);
+        expect(offsets).toEqual(expected);
+      },
+    );
+    await fc.assert(property, { numRuns: 60 });
+  });
+});
+
+it('a group that has committed nothing reads a log from its beginning, an empty one too', async () => {
+  const { log, store, open } = await openBench({ read: 0, unread: 0 });
+  const consumer = open();
+  expect(consumer.ready()).toBe(true);
+  await consumer.close();
+  expect(log.committed(AT.topic, 0)).toBe(0);
+  expect(store.rows).toEqual([]);
+});
