@@ -130,11 +130,10 @@ class KafkaProducer implements Producer {
     while (this.#queue.length > 0) {
       this.#runningSince = performance.now();
       try {
+        if (this.#missing.size === 0) await this.#gather();
+        // Asked behind it: what was gathered may go to a topic that nobody has looked up.
         if (this.#missing.size > 0) await this.#findTopics();
-        else {
-          await this.#gather();
-          await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
-        }
+        else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
         // Nothing of ours should throw here; if it does, the records fail instead of waiting for ever.
         this.#options.logger?.error({ error }, 'a send failed');

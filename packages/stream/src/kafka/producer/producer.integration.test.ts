@@ -45,6 +45,20 @@ it('fails records for a topic that does not exist, and goes on with others', asy
   await fixture.close();
 });
 
+it('brings records of a topic that is new to it into the log, also while those of another are gathered', async () => {
+  const fixture = await openKafkaFixture();
+  const topics = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })] as const;
+  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test', deliveryTimeoutMs: 5_000 });
+  const record = { key: null, value: Buffer.from('x') };
+  await send(producer, [{ ...record, topic: topics[0] }]);
+  const known = send(producer, [{ ...record, topic: topics[0] }]);
+  await new Promise(setImmediate);
+  await Promise.all([known, send(producer, [{ ...record, topic: topics[1] }])]);
+  expect((await fixture.read(topics[1])).length).toBe(1);
+  await producer.close();
+  await fixture.close();
+});
+
 it('is not ready, fails within the delivery time-out and ends no process while no broker answers', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 500 });
   expect(await producer.ready()).toBe(false);
