@@ -13,7 +13,7 @@ const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: '
 async function setUp() {
   const memory = createMemoryKeyStore();
   const created = await createKey({ store: memory, prefix }, wanted);
-  const world = { now: 1_000_000, lookUps: 0, mode: 'up' as 'up' | 'down' | 'hangs' };
+  const world = { now: 1_000_000, lookUps: 0, mode: 'up' as 'up' | 'down' | 'hangs', listed: true };
   const find: KeyStore['find'] = (hash) => {
     world.lookUps++;
     if (world.mode === 'down') return Promise.reject(new Error('connection refused'));
@@ -130,7 +130,7 @@ async function setUpListed() {
   let questions = 0;
   const changesSince: KeyView['changesSince'] = async (place) => {
     questions++;
-    if (world.mode === 'down') throw new Error('connection refused');
+    if (world.mode === 'down' || !world.listed) throw new Error('connection refused');
     if (world.mode === 'hangs') return new Promise<never>(() => {});
     return memory.changesSince(place);
   };
@@ -175,15 +175,33 @@ describe('a verifier with a list of live keys', () => {
   });
 
   it.each(['down', 'hangs'] as const)(
-    'calls every unknown key a fault, without a look-up each, while the store is %s',
+    'calls every unknown key a fault, with one look-up for all, while the store is %s',
     async (mode) => {
       const { verify, world } = await setUpListed();
       world.mode = mode;
       const verdicts = await Promise.allSettled(Array.from({ length: 100 }, async () => verify(guess())));
       for (const verdict of verdicts) expect(verdict).toMatchObject({ reason: expect.any(KeyStoreFault) });
-      expect(world.lookUps).toBe(0);
+      expect(world.lookUps).toBe(1);
     },
   );
+
+  it('ends a revoked key in time, and takes a new one, also while the list cannot be had and others guess', async () => {
+    const { verify, memory, world, key } = await setUpListed();
+    await verify(key);
+    world.listed = false;
+    const { key: successor } = await refreshKey({ store: memory, prefix }, wanted);
+    for (let second = 0; second < 5; second++) {
+      for (let tick = 0; tick < 10; tick++) {
+        world.now += 100;
+        await Promise.allSettled([verify(guess())]);
+      }
+      world.now += 50;
+      await Promise.allSettled([verify(key)]);
+    }
+    expect(await Promise.resolve(verify(key)).catch(() => null)).toBeNull();
+    world.now += 50;
+    expect(await verify(successor)).not.toBeNull();
+  });
 
   it('finds a key that the list lacks by a spare look-up, and lists it', async () => {
     const { verify, memory, world } = await setUpListed();

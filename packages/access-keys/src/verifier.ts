@@ -86,6 +86,7 @@ class AnswerCache {
   readonly #lookUps = new Map<string, Promise<KeyRecord | null>>();
   readonly #options: KeyVerifierOptions;
   readonly #now: () => number;
+  readonly #lookUpMaxMs: number;
   #outageUntil = 0;
   #spareAt = Number.NEGATIVE_INFINITY;
 
@@ -93,6 +94,7 @@ class AnswerCache {
     const max = options.entriesMax ?? ENTRIES_MAX;
     this.#good = new LRUCache({ max });
     this.#options = options;
+    this.#lookUpMaxMs = options.lookUpMaxMs ?? LOOK_UP_MAX_MS;
     this.#now = now;
   }
 
@@ -114,14 +116,27 @@ class AnswerCache {
     if (live === undefined) return this.lookUp(key);
     const hash = hashKey(key);
     if (live.has(hash)) return this.lookUp(key);
-    await this.#ask(live.refresh());
+    // No sign that records cannot be had: guesses would otherwise keep good keys from being looked at again.
+    const fault = await this.#refreshFault(live);
     if (live.has(hash)) return this.lookUp(key);
     // The list may lack a key, when a release made it that kept none: seen unless the spare look-ups are all taken.
-    if (this.#now() - this.#spareAt < SPARE_EVERY_MS) return null;
+    if (this.#now() - this.#spareAt < SPARE_EVERY_MS) {
+      if (fault === null) return null;
+      throw fault;
+    }
     this.#spareAt = this.#now();
     const record = await this.lookUp(key);
     if (record !== null) live.add(hash);
     return record;
+  }
+
+  async #refreshFault(live: LiveKeys): Promise<KeyStoreFault | null> {
+    try {
+      await within(live.refresh(), this.#lookUpMaxMs);
+      return null;
+    } catch (cause) {
+      return new KeyStoreFault('the list of live keys cannot be had', { cause });
+    }
   }
 
   /** One look-up at a time for each key, however many requests wait for it. */
@@ -148,7 +163,7 @@ class AnswerCache {
   /** @throws KeyStoreFault when the store does not answer in time */
   async #ask<T>(question: Promise<T>): Promise<T> {
     try {
-      const answer = await within(question, this.#options.lookUpMaxMs ?? LOOK_UP_MAX_MS);
+      const answer = await within(question, this.#lookUpMaxMs);
       this.#outageUntil = 0;
       return answer;
     } catch (cause) {
