@@ -22,12 +22,18 @@ interface Refusal {
   readonly status?: number;
 }
 
+/** Connections that were told: Node calls again for every piece of bytes that follows the first broken one. */
+const told = new WeakSet<Socket>();
+
 /**
  * Answers what is no request: bytes that are no HTTP, headers that are too long, a request that takes too long. To be
  * called for `clientError` of Node's server.
  */
 export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
+  const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
+  if (told.has(socket) && !isGone) return;
+  told.add(socket);
+  if (!socket.writable || isGone) {
     socket.destroy();
     return;
   }
