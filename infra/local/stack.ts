@@ -84,21 +84,31 @@ class RunningStack implements Stack {
     if (this.stopping !== null) throw new Error('the stack is being stopped');
     const keeper = keepRunning(spec, {
       onPid: (name, pid) => {
-        this.children.set(name, pid);
+        this.keepRecord(() => this.children.set(name, pid));
         const { [name]: _, ...others } = this.file.processes;
         this.file = { ...this.file, processes: pid === null ? others : { ...others, [name]: pid } };
-        if (this.isWritten) this.writeFile();
+        if (this.isWritten) this.keepRecord(() => this.writeFile());
       },
       onDeath: (death) => this.options.onDeath?.(death),
       onRecovery: (name) => this.say(`${name} is ready again`),
       onSilence: (silence) => this.options.onSilence?.(silence),
       onCondition: (condition) => {
         this.conditions.set(condition.name, condition);
-        if (this.stopping === null) writeConditions(this.places, [...this.conditions.values()]);
+        if (this.stopping !== null) return;
+        this.keepRecord(() => writeConditions(this.places, [...this.conditions.values()]));
       },
     });
     group.push(keeper);
     return keeper;
+  }
+
+  /** Records are for people and for the next start: on a full disk the processes go on without. */
+  private keepRecord(write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      this.say(`a record of the processes could not be written: ${error instanceof Error ? error.message : error}`);
+    }
   }
 
   private say(line: string): void {
