@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
@@ -108,6 +108,19 @@ test('stores that are killed come back with their data, on the same addresses, u
   await expectEverythingKept(records);
   expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
   expect(readStackFile(stack.places)).toEqual(stack.file);
+});
+
+test('a process that dies comes back also while no record of it can be written, as on a full disk', async () => {
+  const { redis: killed } = stack.file.processes;
+  const drafts = ['children', 'processes', 'stack'].map((name) => join(directory, `${name}.json.${process.pid}.new`));
+  for (const draft of drafts) mkdirSync(draft);
+  process.kill(killed ?? 0, 'SIGKILL');
+  await until('a new process', () => ![undefined, killed].includes(stack.file.processes.redis));
+  await until('Redis answers with its data', async () => {
+    const redis = openRedis();
+    return await redis.get('kept').finally(() => redis.disconnect());
+  });
+  for (const draft of drafts) rmSync(draft, { recursive: true });
 });
 
 test('a stop ends every process, and a start in the same folder finds addresses, secrets and data', {
