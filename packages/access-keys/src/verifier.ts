@@ -148,28 +148,24 @@ class AnswerCache {
     return started;
   }
 
+  /** @throws KeyStoreFault when the store does not answer in time */
   async #askStore(key: string): Promise<KeyRecord | null> {
     const { store, kind } = this.#options;
     const startedAt = this.#now();
-    const record = await this.#ask(store.find(hashKey(key)));
+    let record: KeyRecord | null;
+    try {
+      record = await within(store.find(hashKey(key)), this.#lookUpMaxMs);
+    } catch (cause) {
+      this.#outageUntil = this.#now() + OUTAGE_PAUSE_MS;
+      throw new KeyStoreFault('the key store does not answer', { cause });
+    }
+    this.#outageUntil = 0;
     if (record !== null && record.kind === kind && record.revokedAt === null) {
       this.#good.set(key, { record, confirmedAt: startedAt });
       return record;
     }
     this.#good.delete(key);
     return null;
-  }
-
-  /** @throws KeyStoreFault when the store does not answer in time */
-  async #ask<T>(question: Promise<T>): Promise<T> {
-    try {
-      const answer = await within(question, this.#lookUpMaxMs);
-      this.#outageUntil = 0;
-      return answer;
-    } catch (cause) {
-      this.#outageUntil = this.#now() + OUTAGE_PAUSE_MS;
-      throw new KeyStoreFault('the key store does not answer', { cause });
-    }
   }
 }
 
