@@ -18,6 +18,15 @@ export function send(producer: Producer, records: readonly OutgoingRecord[]): Pr
   });
 }
 
+/** Sends records without a key whose values are a text and their number, and waits until all are stored. */
+export function sendNumbered(
+  producer: Producer,
+  { topic, text, count }: { topic: string; text: string; count: number },
+): Promise<void> {
+  const records = Array.from({ length: count }, (_, i) => ({ topic, key: null, value: Buffer.from(`${text} ${i}`) }));
+  return send(producer, records);
+}
+
 const text = (record: StreamRecord) => record.value?.toString() ?? '';
 
 /** What every producer must guarantee, whatever log it writes to. */

@@ -2,7 +2,7 @@ import { createLogger, createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Producer } from '../../ports.ts';
-import { send } from '../../test/producer-contract.ts';
+import { sendNumbered } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
@@ -22,10 +22,7 @@ describe('a topic that is deleted and made anew while a member does not fetch it
     await fixture.close();
   });
 
-  const fill = async (topic: string, text: string, count: number) => {
-    const records = Array.from({ length: count }, (_, i) => ({ topic, key: null, value: Buffer.from(`${text} ${i}`) }));
-    await send(producer, records);
-  };
+  const fill = (topic: string, text: string, count: number) => sendNumbered(producer, { topic, text, count });
 
   function listen() {
     const lines: string[] = [];

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseMetadata } from '../../partitions/intent.ts';
 import { decisionGroupOf, toDecisionMetadata } from '../../partitions/offset-decision.ts';
 import type { Producer } from '../../ports.ts';
-import { send } from '../../test/producer-contract.ts';
+import { sendNumbered } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
@@ -25,10 +25,7 @@ describe('a log that is not the one whose offset was committed', () => {
     await fixture.close();
   });
 
-  const fill = async (topic: string, text: string, count: number) => {
-    const records = Array.from({ length: count }, (_, i) => ({ topic, key: null, value: Buffer.from(`${text} ${i}`) }));
-    await send(producer, records);
-  };
+  const fill = (topic: string, text: string, count: number) => sendNumbered(producer, { topic, text, count });
 
   function openStore(topic: string) {
     const store = new TokenStore();
