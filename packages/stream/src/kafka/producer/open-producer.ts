@@ -1,4 +1,4 @@
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { KafkaSecurity, Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, RecordPlace } from '../../ports.ts';
@@ -17,11 +17,6 @@ const HANGING_MS = 2_000;
 /** An acknowledgement this recent is proof enough; older ones are followed by a probe. */
 const PROVEN_MS = 5_000;
 const EXPIRY_CHECK_MS = 250;
-/**
- * As long as a send of one broker on this network takes. Measured on the gateway at batches of 1 from 64 connections:
- * 30 requests a send become 45, and 1.1 times as many events per CPU-second.
- */
-const GATHER_MAX_MS = 2;
 /** A topic just created may be unknown to the broker asked for a moment. */
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
@@ -130,8 +125,6 @@ class KafkaProducer implements Producer {
     while (this.#queue.length > 0) {
       this.#runningSince = performance.now();
       try {
-        if (this.#missing.size === 0) await this.#gather();
-        // Asked behind it: what was gathered may go to a topic that nobody has looked up.
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
@@ -144,19 +137,6 @@ class KafkaProducer implements Producer {
     }
     this.#running = false;
     this.#idle?.();
-  }
-
-  /**
-   * Waits while every turn of the event loop brings more to send: a busy process then makes few large sends, each of
-   * which costs as much work as a small one. Where nothing more comes, one turn is all that it takes.
-   */
-  async #gather() {
-    const endAt = performance.now() + GATHER_MAX_MS;
-    let known = 0;
-    while (known < this.#queue.length && performance.now() < endAt) {
-      known = this.#queue.length;
-      await nextTurn();
-    }
   }
 
   /** Looks up topics sent to for the first time; shipments to one that the cluster says does not exist fail. */
