@@ -1,6 +1,7 @@
 export * from './admin-server.ts';
 export * from './app.ts';
 export * from './content.ts';
+export { Deadlines } from './deadlines.ts';
 export * from './exchange.ts';
 export * from './read-body.ts';
 export * from './server.ts';

@@ -68,7 +68,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   server.on('checkExpectation', app.listener);
   server.on('clientError', (error: Error, socket) => answerBrokenRequest(app, error, socket as Socket));
   server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, { fault: notFound() }));
-  const silent = trackSilentConnections(server);
+  const connections = trackConnections(server);
   await listen(server, host, port);
 
   let state: HttpServerState = 'open';
@@ -76,7 +76,9 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   const drain = async () => {
     state = 'draining';
     app.frame.draining = true;
-    for (const socket of silent) if (socket.bytesRead === 0) socket.destroy();
+    // On these no request has come yet; browsers open such ahead of need. Node does not count them as idle, and would
+    // wait for them until the end of the drain.
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     await closeWithin(server, DRAIN_MAX_MS);
     state = 'closed';
   };
@@ -102,18 +104,13 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-/**
- * Connections on which no request has come yet, such as those that browsers open ahead of need. Node does not count
- * them as idle and would wait for them until the end of the drain.
- */
-function trackSilentConnections(server: Server): ReadonlySet<Socket> {
-  const silent = new Set<Socket>();
+function trackConnections(server: Server): ReadonlySet<Socket> {
+  const connections = new Set<Socket>();
   server.on('connection', (socket) => {
-    silent.add(socket);
-    socket.once('close', () => silent.delete(socket));
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
   });
-  server.on('request', (request) => silent.delete(request.socket));
-  return silent;
+  return connections;
 }
 
 function closeWithin(server: Server, boundMs: number): Promise<void> {

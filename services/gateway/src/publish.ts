@@ -1,4 +1,5 @@
 import { PublicError } from '@playline/errors';
+import { Deadlines } from '@playline/http';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { Hold } from './bytes-in-flight.ts';
 
@@ -17,13 +18,15 @@ export interface PublishOptions {
  * The hold is released when the producer settles, not at the deadline: until then the bytes are in memory.
  */
 export function createPublish({ producer, deadlineMs, onPublished = () => {} }: PublishOptions): Publish {
+  const deadlines = new Deadlines();
   return (records, hold) =>
     new Promise((resolve, reject) => {
       const startedAt = performance.now();
       const fail = (cause: Error) => reject(new PublicError('INTERNAL_SERVER_ERROR', { cause }));
-      const timer = setTimeout(() => fail(new Error(`not acknowledged within ${deadlineMs} ms`)), deadlineMs);
+      const onLate = () => fail(new Error(`not acknowledged within ${deadlineMs} ms`));
+      const deadline = deadlines.add(deadlineMs, onLate);
       const settle = (fault: Error | null) => {
-        clearTimeout(timer);
+        deadline.cancel();
         hold.release();
         if (fault !== null) return fail(fault);
         onPublished((performance.now() - startedAt) / 1000);

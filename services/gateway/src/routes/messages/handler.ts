@@ -1,4 +1,4 @@
-import { BATCH_BYTES_MAX, type RejectionCode } from '@playline/contracts';
+import { BATCH_BYTES_MAX, type RejectionCode, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/identity';
@@ -111,6 +111,7 @@ function createReceive(parts: MessagesRouteParts) {
 /** Builds the reader of whole bodies: records of what is acceptable, and the answer, which names what is not. */
 function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, eventAheadMaxMs }: MessagesRouteParts) {
   const readBatch = createBatchReader();
+  const topics = { messages: topicPrefix + TOPICS.messages.name, links: topicPrefix + TOPICS.identityLinks.name };
   return (exchange: Exchange, environmentId: string, body: Buffer) => {
     const ids = schemaIds();
     if (ids === null)
@@ -122,7 +123,7 @@ function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, ev
       envelope: { schemaId: ids.messages, environmentId, receivedAt, traceId },
       keyOf: (kind, id) => keyer.ofBytes(environmentId, kind, id),
     });
-    const context = { topicPrefix, environmentId, traceparent, linkSchemaId: ids.identityLinks };
+    const context = { topics, environmentId, traceparent, linkSchemaId: ids.identityLinks };
     return { batch, outgoing: toOutgoing(batch, context), bodyBytes: body.length };
   };
 }

@@ -1,11 +1,17 @@
-import { createMessageFieldsDecoder, FRAME_BYTES, frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
+import { createMessageFieldsDecoder, FRAME_BYTES, frameRecord, identityLinkCodec } from '@playline/contracts';
 import type { EncodedRecord } from '@playline/events';
 import { toLinkFact } from '@playline/identity';
 import type { OutgoingRecord } from '@playline/stream';
 import type { ReadBatch } from './read-batch.ts';
 
+/** Names of the topics that a batch goes to. */
+export interface OutgoingTopics {
+  readonly messages: string;
+  readonly links: string;
+}
+
 export interface OutgoingContext {
-  readonly topicPrefix: string;
+  readonly topics: OutgoingTopics;
   readonly environmentId: string;
   readonly traceparent: string;
   readonly linkSchemaId: number;
@@ -25,15 +31,14 @@ const NO_HEADERS = {};
  */
 export function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
-  const topic = context.topicPrefix + TOPICS.messages.name;
+  const topic = context.topics.messages;
   const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => {
     return { topic, key, value, headers: value.length < TRACED_VALUE_BYTES_MIN ? NO_HEADERS : headers };
   });
   for (const place of batch.linking) {
     const value = linkValue(batch.records[place]!, context.linkSchemaId);
     if (value === null) continue;
-    const linkTopic = context.topicPrefix + TOPICS.identityLinks.name;
-    outgoing.push({ topic: linkTopic, key: Buffer.from(context.environmentId), value, headers: NO_HEADERS });
+    outgoing.push({ topic: context.topics.links, key: Buffer.from(context.environmentId), value, headers: NO_HEADERS });
   }
   return outgoing;
 }
