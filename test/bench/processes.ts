@@ -92,7 +92,9 @@ export function openProcess(file: string, { environment, nodeOptions = [] }: Pro
   child.stderr.on('data', keep);
   if (child.pid === undefined) throw new Error(`${file} could not be started`);
   // Whatever ends this process, the one under measurement does not outlive it.
-  process.once('exit', () => child.kill('SIGKILL'));
+  const atExit = () => child.kill('SIGKILL');
+  process.once('exit', atExit);
+  child.once('exit', () => process.removeListener('exit', atExit));
   return { pid: child.pid, output: () => output, close: () => stop(child) };
 }
 

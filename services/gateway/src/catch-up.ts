@@ -15,7 +15,11 @@ export interface CatchUpParts {
 export interface CatchUp extends Closable {
   /** True once the view was looked at with success: from then on its questions are answered. */
   readonly seen: boolean;
-  /** Asks; a question that cannot be answered yet is asked once more behind the catch-up. @throws as the question, or it */
+  /**
+   * Asks; a question that cannot be answered yet is asked once more behind the catch-up. When that was in vain, as while
+   * the log cannot be had, later ones wait for nothing until one of them can be answered.
+   * @throws as the question, or as the catch-up
+   */
   ask<T>(question: () => Promise<T>): Promise<T>;
 }
 
@@ -29,6 +33,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
   let running: Promise<void> | null = null;
   let seen = false;
   let wasFaulty = false;
+  let wasVain = false;
   const once = async () => {
     const records = await run();
     seen = true;
@@ -56,18 +61,28 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
     }
   };
   void watch();
+  const answered = async <T>(question: () => Promise<T>): Promise<T> => {
+    const answer = await question();
+    wasVain = false;
+    return answer;
+  };
   return {
     get seen() {
       return seen;
     },
     ask: async (question) => {
       try {
-        return await question();
+        return await answered(question);
       } catch (fault) {
-        if (!isLagging(fault)) throw fault;
+        if (!isLagging(fault) || wasVain) throw fault;
       }
-      await catchUp();
-      return question();
+      try {
+        await catchUp();
+        return await answered(question);
+      } catch (fault) {
+        wasVain = true;
+        throw fault;
+      }
     },
     close: () => closed.abort(),
   };
