@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { CHECKOUT } from '@playline/infra/local';
+import { bareEnvironment } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { createPersons, type Persons } from './linker-persons.ts';
 import { endsOf, settle } from './world/end-check.ts';
@@ -74,7 +75,7 @@ function operate(world: World, args: readonly string[]): Promise<void> {
   const { file } = world.stack;
   const { engine, topicPrefix } = world.deployment;
   const env = {
-    PATH: process.env.PATH ?? '',
+    ...bareEnvironment(),
     KAFKA_BROKERS: file.kafka.join(','),
     SCHEMA_REGISTRY_URL: file.registry,
     REDIS_URL: file.redis,

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/local';
+import { bareEnvironment } from '@playline/testkit';
 import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
 import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';
 
@@ -50,7 +51,7 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
   const child = spawn(process.execPath, [options.file, ...(options.args ?? [])], {
     cwd: ROOT,
     env: {
-      PATH: process.env.PATH,
+      ...bareEnvironment(),
       ...options.environment,
       KAFKA_BROKERS: kafka.brokers.join(','),
       CLICKHOUSE_URL: clickhouse.url,

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHECKOUT, freePorts, placesOf, readStackFile, type StackFile } from '@playline/infra/local';
-import { testStackFolder, until } from '@playline/testkit';
+import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configSchema as writerSettings } from '../../services/event-writer/src/config.ts';
@@ -84,7 +84,7 @@ interface Ran {
 
 /** Runs a command as `npm run` does. */
 function run(words: readonly string[], environment: Record<string, string> = {}): Promise<Ran> {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, PLAYLINE_ROOT: root, ...environment };
+  const env = { ...bareEnvironment(), HOME: process.env.HOME, PLAYLINE_ROOT: root, ...environment };
   const bootstrap = join(CHECKOUT, 'infra', 'local', 'bootstrap.mjs');
   const child = spawn(process.execPath, [bootstrap, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePorts } from '@playline/infra/local';
-import { openOwnStores, openRedisDatabase, until } from '@playline/testkit';
+import { bareEnvironment, openOwnStores, openRedisDatabase, until } from '@playline/testkit';
 import type { Release } from './release.ts';
 
 /** A process starts in a second, or in half a minute where eight others want the same two cores. */
@@ -42,7 +42,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'playline-upgrade-'));
   const redis = await openRedisDatabase();
   const environment = {
-    PATH: process.env.PATH ?? '',
+    ...bareEnvironment(),
     ...own.environment,
     LOG_LEVEL: 'warn',
     REDIS_URL: redis.url,

@@ -1,3 +1,4 @@
+export * from './bare-environment.ts';
 export * from './clock/open-wall-clock.ts';
 export * from './message-record.ts';
 export * from './messages.ts';

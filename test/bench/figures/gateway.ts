@@ -91,9 +91,15 @@ const PEERS = ['gateway', 'reference', 'plain'] as const;
 type Peer = (typeof PEERS)[number];
 type Medians = Readonly<Record<Traffic, Readonly<Record<Peer, LoadFigure>>>>;
 
+/** How messages are read does not depend on how the brokers are reached: with TLS the usual traffic is enough. */
+function trafficsOf({ stores }: Bench, { batchSize }: Size): readonly Traffic[] {
+  if (stores.secured !== undefined) return ['usual'];
+  return TRAFFICS.filter((traffic) => batchSize > 1 || traffic !== 'one bad a batch');
+}
+
 async function measureSize(bench: Bench, servers: Servers, size: Size): Promise<Row[]> {
   for (const peer of PEERS) await warmUp(servers[peer], bench, size);
-  const traffics = TRAFFICS.filter((traffic) => size.batchSize > 1 || traffic !== 'one bad a batch');
+  const traffics = trafficsOf(bench, size);
   const medians = await measureInTurn(traffics, (peer, traffic) =>
     loadOn(servers[peer], bench, { ...size, ...SHAPE, traffic }),
   );

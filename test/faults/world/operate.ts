@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { CHECKOUT } from '@playline/infra/local';
+import { bareEnvironment } from '@playline/testkit';
 import type { World } from './world.ts';
 
 /** The command reads a log of seconds. */
@@ -19,7 +20,7 @@ export function operate(world: World, args: readonly string[]): Promise<Operated
   const { stack, deployment } = world;
   const { engine } = deployment;
   const env = {
-    PATH: process.env.PATH ?? '',
+    ...bareEnvironment(),
     KAFKA_BROKERS: stack.file.kafka.join(','),
     SCHEMA_REGISTRY_URL: stack.file.registry,
     CLICKHOUSE_URL: engine.url,

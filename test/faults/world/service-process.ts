@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CHECKOUT } from '@playline/infra/local';
+import { bareEnvironment } from '@playline/testkit';
 import { type ServiceEntry, serviceOf } from '../../../infra/local/services.ts';
 import { waitFor } from './wait.ts';
 
@@ -61,7 +62,7 @@ function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Rec
   const log = openSync(logFile, 'a');
   // As the stack runs it, allocator and all: what is tried must be the same process.
   const entry: ServiceEntry = serviceOf(service);
-  const own = { PATH: process.env.PATH ?? '', ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
+  const own = { ...bareEnvironment(), ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
   const child = spawn(
     process.execPath,
     [...(entry.nodeOptions ?? []), join(CHECKOUT, 'services', service, 'src', 'main.ts')],

@@ -13,7 +13,7 @@ import {
   openRecordConsumer,
   readTopic,
 } from '@playline/stream/kafka';
-import { until } from '@playline/testkit';
+import { bareEnvironment, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type JourneyStack, startJourneyStack, stored, trackMessage } from '../stack.ts';
 
@@ -42,7 +42,7 @@ function addressesOf({ kafka, redis, registry, clickhouse }: StackFile): Record<
 async function operate(args: readonly string[], settings: Record<string, string> = {}): Promise<string> {
   const file = stack.file();
   if (file.security === undefined) throw new Error('the stack has no security');
-  const env = { PATH: process.env.PATH, ...addressesOf(file), ...securitySettings(file.security), ...settings };
+  const env = { ...bareEnvironment(), ...addressesOf(file), ...securitySettings(file.security), ...settings };
   const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
   const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env, cwd: CHECKOUT });
   return stdout;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { freePorts } from '@playline/infra/local';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import { openProducer } from '@playline/stream/kafka';
-import { openOwnStores, testStores, until } from '@playline/testkit';
+import { bareEnvironment, openOwnStores, testStores, until } from '@playline/testkit';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const SMALL_BLOCKS = new URL('./small-blocks.ts', import.meta.url).href;
@@ -82,7 +82,7 @@ function createWriters(environment: Record<string, string>, prefix: string) {
       const [port] = await freePorts(1);
       const child = spawn(process.execPath, [MAIN], {
         env: {
-          PATH: process.env.PATH,
+          ...bareEnvironment(),
           ...environment,
           CONSUMER_GROUP: prefix + group,
           ADMIN_PORT: String(port),

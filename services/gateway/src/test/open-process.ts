@@ -8,7 +8,7 @@ import { TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts } from '@playline/infra/local';
 import { readTopic } from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { bareEnvironment, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
@@ -77,6 +77,7 @@ export async function openProcess(
   const child = spawn(process.execPath, [MAIN], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
+      ...bareEnvironment(),
       LOG_LEVEL: 'error',
       KAFKA_BROKERS: stores.kafka.join(),
       SCHEMA_REGISTRY_URL: stores.registry,

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/local';
-import { testStores, until } from '@playline/testkit';
+import { bareEnvironment, testStores, until } from '@playline/testkit';
 import type { RealStores } from './open-real-stores.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
@@ -25,6 +25,7 @@ export async function startProcess(
   const child = spawn(process.execPath, [MAIN], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
+      ...bareEnvironment(),
       LOG_LEVEL: 'error',
       KAFKA_BROKERS: kafka.join(),
       SCHEMA_REGISTRY_URL: registry,

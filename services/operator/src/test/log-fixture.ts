@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { frameRecord, type MessageRecord, messageRecordCodec, type RecordCodec, TOPICS } from '@playline/contracts';
 import { freePorts } from '@playline/infra/local';
 import type { OutgoingRecord } from '@playline/stream';
-import { openOwnStores, testStores, until } from '@playline/testkit';
+import { bareEnvironment, openOwnStores, testStores, until } from '@playline/testkit';
 import { openLogAccess } from './log-access.ts';
 import { createOperate } from './operate.ts';
 
@@ -20,7 +20,7 @@ const START_MS = 50_000;
 function createProcesses(environment: Record<string, string>) {
   const running = new Set<ChildProcess>();
   const start = (args: string[], settings: Record<string, string>) => {
-    const env = { PATH: process.env.PATH, ...environment, ...settings };
+    const env = { ...bareEnvironment(), ...environment, ...settings };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
     running.add(child);
     child.once('exit', () => running.delete(child));
