@@ -33,7 +33,6 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
   let running: Promise<void> | null = null;
   let seen = false;
   let wasFaulty = false;
-  let wasVain = false;
   const once = async () => {
     const records = await run();
     seen = true;
@@ -61,29 +60,34 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
     }
   };
   void watch();
+  return {
+    get seen() {
+      return seen;
+    },
+    ask: createAsk(catchUp, isLagging),
+    close: () => closed.abort(),
+  };
+}
+
+function createAsk(catchUp: () => Promise<void>, isLagging: CatchUpParts['isLagging']): CatchUp['ask'] {
+  let wasVain = false;
   const answered = async <T>(question: () => Promise<T>): Promise<T> => {
     const answer = await question();
     wasVain = false;
     return answer;
   };
-  return {
-    get seen() {
-      return seen;
-    },
-    ask: async (question) => {
-      try {
-        return await answered(question);
-      } catch (fault) {
-        if (!isLagging(fault) || wasVain) throw fault;
-      }
-      try {
-        await catchUp();
-        return await answered(question);
-      } catch (fault) {
-        wasVain = true;
-        throw fault;
-      }
-    },
-    close: () => closed.abort(),
+  return async (question) => {
+    try {
+      return await answered(question);
+    } catch (fault) {
+      if (!isLagging(fault) || wasVain) throw fault;
+    }
+    try {
+      await catchUp();
+      return await answered(question);
+    } catch (fault) {
+      wasVain = true;
+      throw fault;
+    }
   };
 }
