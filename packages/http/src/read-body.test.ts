@@ -4,9 +4,11 @@ import { connect } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { PublicError } from '@playline/errors';
 import { until } from '@playline/testkit';
-import { describe, expect, expectTypeOf, it } from 'vitest';
+import { describe, expect, expectTypeOf, it, vi } from 'vitest';
+import { createHttpApp } from './app.ts';
 import { planJsonBody } from './content.ts';
-import type { UseBodyOptions } from './read-body.ts';
+import { type UseBodyOptions, useBody } from './read-body.ts';
+import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
 
 describe('a body', () => {
@@ -204,4 +206,58 @@ it.each([
 it('bytes that are good until a function returns are given to no async one: the compiler refuses it', () => {
   expectTypeOf<UseBodyOptions<Promise<number>>['use']>().returns.toBeNever();
   expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
+});
+
+describe('bodies of one packet', () => {
+  /** What happens, in its order, when three requests come in one write. */
+  async function orderOf(body: Buffer, headers: string): Promise<string[]> {
+    const order: string[] = [];
+    const app = createHttpApp({
+      publishableKeyHeader: 'x-key',
+      link: (code) => code,
+      routes: [
+        {
+          method: 'POST',
+          path: '/use',
+          hot: true,
+          handle: async (exchange) => {
+            order.push('let in');
+            const plan = planJsonBody(exchange.request, LIMIT);
+            await useBody(exchange.request, plan, { use: (bytes) => void order.push(`used ${bytes.length}`) });
+            exchange.answerEmpty(204);
+          },
+        },
+      ],
+    });
+    const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+    const head = `POST /use HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n${headers}content-length: ${body.length}\r\n`;
+    const request = (last: string) => Buffer.concat([Buffer.from(`${head}${last}\r\n`), body]);
+    await sendRaw(server.port, Buffer.concat([request(''), request(''), request('connection: close\r\n')]));
+    await server.close();
+    return order;
+  }
+
+  it('are used together, when all of them are let in', async () => {
+    const order = await orderOf(Buffer.from('[1]'), '');
+    expect(order).toEqual(['let in', 'let in', 'let in', 'used 3', 'used 3', 'used 3']);
+  });
+
+  it('are used, where they are compressed, before the next but one is let in: what they become must be charged', async () => {
+    const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
+    expect(order).toHaveLength(6);
+    const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);
+    expect(Math.max(...unread)).toBeLessThanOrEqual(2);
+  });
+
+  it('warn of no listeners, however many they are', async () => {
+    const warned = vi.fn();
+    process.on('warning', warned);
+    const { port } = await open();
+    const one = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n`;
+    const answers = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
+    await new Promise(setImmediate);
+    process.off('warning', warned);
+    expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(41);
+    expect(warned).not.toHaveBeenCalled();
+  });
 });

@@ -6,7 +6,7 @@ import type { RateLimitSettings } from './settings.ts';
 
 /** A request's account with the limit of its key. */
 export interface Allowance {
-  /** Takes what the request turned out to be, accepted or not: `unitsOf`. */
+  /** Takes units of what the request turned out to be, accepted or not (`unitsOf`); a negative number gives some back. */
   charge(units: number): void;
 }
 

@@ -73,12 +73,19 @@ interface Reception {
 }
 
 /**
+ * Every body costs as much at least. It is charged ahead: requests that come at once are all let in before the first of
+ * their bodies is read, and each must count for those behind it.
+ */
+const LET_IN_UNITS = 1;
+
+/**
  * Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. The
  * allowance is charged for what was read, also when it was refused: whoever sends nonsense pays for it like for events.
  */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
+    allowance.charge(LET_IN_UNITS);
     let received = 0;
     let bytes = 0;
     const onBytes = (soFar: number) => {
@@ -96,16 +103,22 @@ function createReceive(parts: MessagesRouteParts) {
     };
     try {
       const messages = await useBody(exchange.request, plan, { onBytes, onDecoded, use });
-      allowance.charge(unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
+      chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));
       return messages;
     } catch (error) {
       hold.release();
-      if (error instanceof PublicError && error.code === 'VALIDATION_ERROR') allowance.charge(unitsOf(0, bytes));
+      const isCallers = error instanceof PublicError && error.code === 'VALIDATION_ERROR';
+      chargeRest(allowance, isCallers ? unitsOf(0, bytes) : 0);
       throw error;
     }
   };
+}
+
+/** @param units what the request costs in all; what was charged ahead of that is given back where it costs nothing */
+function chargeRest(allowance: Allowance, units: number): void {
+  if (units !== LET_IN_UNITS) allowance.charge(units - LET_IN_UNITS);
 }
 
 /** Builds the reader of whole bodies: records of what is acceptable, and the answer, which names what is not. */
