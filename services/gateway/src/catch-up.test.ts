@@ -7,9 +7,14 @@ class Lagging extends Error {}
 let catchUp: CatchUp | undefined;
 afterEach(() => catchUp?.close());
 
-/** A view that lags until `level` is set, and counts how often it was caught up while somebody asked. */
-function open(run: () => Promise<void> = async () => {}) {
-  const view = { level: true, runs: 0 };
+/** It lags while it is not level with its log; `runs` counts how often it was caught up. */
+interface View {
+  level: boolean;
+  runs: number;
+}
+
+function open(run: (view: View) => Promise<void> = async () => {}) {
+  const view: View = { level: true, runs: 0 };
   const question = vi.fn(async () => {
     if (!view.level) throw new Lagging();
     return 'answer';
@@ -18,7 +23,7 @@ function open(run: () => Promise<void> = async () => {}) {
     name: 'the view',
     run: async () => {
       view.runs += 1;
-      await run();
+      await run(view);
       return null;
     },
     isLagging: (fault) => fault instanceof Lagging,
@@ -30,7 +35,7 @@ function open(run: () => Promise<void> = async () => {}) {
 
 describe('a question to a view of a log', () => {
   it('is asked again behind a catch-up, and so are those that come meanwhile', async () => {
-    const { view, ask } = open(async () => {
+    const { view, ask } = open(async (view) => {
       view.level = true;
     });
     await until('it was looked at', () => view.runs > 0);
@@ -54,15 +59,39 @@ describe('a question to a view of a log', () => {
     expect(question).toHaveBeenCalledTimes(2);
   });
 
-  it('waits for no further catch-up either while the log cannot be had', async () => {
-    const { view, question, ask } = open(async () => {
-      if (!view.level) throw new Error('no log');
+  it('is not held against a catch-up that began before it, and may have looked before the loss', async () => {
+    const looks: PromiseWithResolvers<void>[] = [];
+    const { view, ask } = open(async () => {
+      const look = Promise.withResolvers<void>();
+      looks.push(look);
+      await look.promise;
+    });
+    await until('a look runs', () => looks.length === 1);
+    view.level = false;
+    const asked = ask();
+    await new Promise(setImmediate);
+    looks[0]?.resolve();
+    await until('another look runs', () => looks.length === 2);
+    view.level = true;
+    looks[1]?.resolve();
+    expect(await asked).toBe('answer');
+  });
+
+  it('waits for no further catch-up either while the log cannot be had, and does again from the first that succeeds', async () => {
+    let isAway = false;
+    const { view, question, ask } = open(async (view) => {
+      if (isAway) throw new Error('no log');
+      view.level = true;
     });
     await until('it was looked at', () => view.runs > 0);
-    view.level = false;
+    [view.level, isAway] = [false, true];
     await expect(ask()).rejects.toThrow('no log');
     question.mockClear();
     await expect(ask()).rejects.toThrow(Lagging);
     expect(question).toHaveBeenCalledTimes(1);
+    isAway = false;
+    await until('the watch has caught up', () => view.level);
+    view.level = false;
+    expect(await ask()).toBe('answer');
   });
 });

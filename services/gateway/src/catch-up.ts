@@ -16,8 +16,8 @@ export interface CatchUp extends Closable {
   /** True once the view was looked at with success: from then on its questions are answered. */
   readonly seen: boolean;
   /**
-   * Asks; a question that cannot be answered yet is asked once more behind the catch-up. When that was in vain, as while
-   * the log cannot be had, later ones wait for nothing until one of them can be answered.
+   * Asks; a question that cannot be answered yet is asked once more behind a catch-up that began after it. Where that was
+   * in vain, as in a new deployment whose log is empty, and while the log cannot be had, nobody waits for another.
    * @throws as the question, or as the catch-up
    */
   ask<T>(question: () => Promise<T>): Promise<T>;
@@ -32,10 +32,17 @@ const RETRY_MS = 1_000;
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
   let running: Promise<void> | null = null;
   let seen = false;
-  let wasFaulty = false;
+  let hasFailed = false;
   const once = async () => {
-    const records = await run();
+    let records: number | null;
+    try {
+      records = await run();
+    } catch (fault) {
+      hasFailed = true;
+      throw fault;
+    }
     seen = true;
+    hasFailed = false;
     if (records !== null)
       logger.info({ records }, `${name} in Redis are level with the log, after a start of Redis or of us`);
   };
@@ -47,14 +54,15 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
   };
   const closed = new AbortController();
   const watch = async () => {
+    let wasTold = false;
     while (!closed.signal.aborted) {
       const error = await catchUp().then(
         () => null,
         (fault: unknown) => fault,
       );
       // Told once an outage, not once a second.
-      if (error !== null && !wasFaulty) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
-      wasFaulty = error !== null;
+      if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
+      wasTold = error !== null;
       const waitMs = error === null ? LOOK_EVERY_MS : RETRY_MS;
       await delay(waitMs, undefined, { signal: closed.signal }).catch(() => {});
     }
@@ -64,12 +72,20 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
     get seen() {
       return seen;
     },
-    ask: createAsk(catchUp, isLagging),
+    ask: createAsk({ catchUp, isLagging, isRunning: () => running !== null, hasFailed: () => hasFailed }),
     close: () => closed.abort(),
   };
 }
 
-function createAsk(catchUp: () => Promise<void>, isLagging: CatchUpParts['isLagging']): CatchUp['ask'] {
+interface AskParts extends Pick<CatchUpParts, 'isLagging'> {
+  /** Joins the one that runs, or begins one. */
+  catchUp(): Promise<void>;
+  isRunning(): boolean;
+  /** Whether the last one did. */
+  hasFailed(): boolean;
+}
+
+function createAsk({ catchUp, isLagging, isRunning, hasFailed }: AskParts): CatchUp['ask'] {
   let wasVain = false;
   const answered = async <T>(question: () => Promise<T>): Promise<T> => {
     const answer = await question();
@@ -80,13 +96,22 @@ function createAsk(catchUp: () => Promise<void>, isLagging: CatchUpParts['isLagg
     try {
       return await answered(question);
     } catch (fault) {
-      if (!isLagging(fault) || wasVain) throw fault;
+      if (!isLagging(fault) || wasVain || hasFailed()) throw fault;
     }
-    try {
+    if (isRunning()) {
       await catchUp();
+      try {
+        return await answered(question);
+      } catch (fault) {
+        // It began before the question, and may have looked before Redis lost what is asked for.
+        if (!isLagging(fault)) throw fault;
+      }
+    }
+    await catchUp();
+    try {
       return await answered(question);
     } catch (fault) {
-      wasVain = true;
+      wasVain = isLagging(fault);
       throw fault;
     }
   };
