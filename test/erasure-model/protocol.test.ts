@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PARTS, type Part, Protocol, type Variant } from './protocol.ts';
+import { PARTS, type Part, PROGRAM, Protocol, type Step, type Variant } from './protocol.ts';
 import { NEVER_ENDS, search } from './search.ts';
 
 /** What the protocol must survive. */
@@ -21,6 +21,12 @@ const FAULT_WITHOUT: Readonly<Record<Part, string>> = {
   'stop a writer that has not loaded the fences': 'erased rows are left',
 };
 
+/** The eraser's steps with one of them behind another that comes later. */
+function programWith(step: Step, behind: Step): Step[] {
+  const others = PROGRAM.filter((each) => each !== step);
+  return others.flatMap((each) => (each === behind ? [each, step] : [each]));
+}
+
 const searchFor = (variant: Variant) => search(new Protocol(variant));
 
 describe('the protocol of an erasure, in any order of the steps of all who take part', () => {
@@ -35,5 +41,19 @@ describe('the protocol of an erasure, in any order of the steps of all who take 
   it.each(PARTS)('needs to %s', (part) => {
     const faults = WORLDS.flatMap((world) => [...searchFor({ ...world, without: [part] }).faults.keys()]);
     expect(faults).toContain(FAULT_WITHOUT[part]);
+  });
+
+  it.each<[Step, Step]>([
+    ['wait for the linker', 'resolve'],
+    ['resolve', 'fence before anything is deleted'],
+    ['fence before anything is deleted', 'wait for the writer'],
+    ['fence before anything is deleted', 'delete from the graph'],
+    ['fence before anything is deleted', 'verify, and delete again'],
+    ['wait for the writer', 'verify, and delete again'],
+    ['delete rows', 'verify, and delete again'],
+    ['verify, and delete again', 'write the receipt'],
+  ])('may not %s only behind: %s', (step, behind) => {
+    const program = programWith(step, behind);
+    expect(WORLDS.flatMap((world) => [...searchFor({ ...world, program }).faults.keys()])).not.toEqual([]);
   });
 });

@@ -4,8 +4,8 @@
  * between any two of its steps by any of the others.
  *
  * What must hold:
- * - from the receipt on nothing of the person that was accepted by T is there, but what a zombie writer brings back, and
- *   that is gone in the end;
+ * - from the receipt on nothing of the person that was accepted by T is there, but what a zombie writer has brought back
+ *   since it was last deleted, and that is gone in the end;
  * - whatever came later than T, and whatever is the stranger's, is there in the end.
  */
 import {
@@ -41,7 +41,7 @@ export const PARTS = [
 export type Part = (typeof PARTS)[number];
 
 /** What the eraser does, one after the other. */
-const PROGRAM = [
+export const PROGRAM = [
   'wait for the linker',
   'resolve',
   'fence before anything is deleted',
@@ -52,16 +52,17 @@ const PROGRAM = [
   'write the receipt',
   'release the hold',
 ] as const;
-const DELETE_AT = PROGRAM.indexOf('delete rows');
-const RECEIPT_AT = PROGRAM.indexOf('write the receipt');
+export type Step = (typeof PROGRAM)[number];
 
 export interface Variant {
   readonly without?: readonly Part[];
+  /** Another order of the eraser's steps. */
+  readonly program?: readonly Step[];
   /** Another writer takes over while the first is paused between its look at the fences and its insert; it goes on later. */
   readonly zombie?: boolean;
   /** The delete may end without having deleted anything, once. */
   readonly deleteFails?: boolean;
-  /** Everything in the log is read a second time when the receipt is out. */
+  /** Everything in the log is read a second time, from any moment on. */
   readonly replay?: boolean;
 }
 
@@ -76,6 +77,8 @@ interface State {
   loaded: boolean;
   /** The event that a paused writer will insert whatever has happened since; null when there is none (any more). */
   zombie: number | null;
+  /** What it has inserted and nobody has deleted since. */
+  revived: readonly number[];
   tookOver: boolean;
   replayed: boolean;
   rows: readonly number[];
@@ -95,7 +98,8 @@ interface State {
 }
 
 const START: State = {
-  ...{ sent: 0, written: 0, hand: null, loaded: true, zombie: null, tookOver: false, replayed: false, rows: [] },
+  ...{ sent: 0, written: 0, hand: null, loaded: true, zombie: null, revived: [], tookOver: false },
+  ...{ replayed: false, rows: [] },
   ...{ linked: 0, applied: false, parked: [], graph: [], at: 0, waitsFor: null, found: [], fenced: [], held: [] },
   ...{ failed: false, scrubbed: false },
 };
@@ -106,9 +110,11 @@ type Change = Partial<State>;
 export class Protocol implements System<State> {
   readonly start = START;
   readonly #variant: Variant;
+  readonly #program: readonly Step[];
 
   constructor(variant: Variant) {
     this.#variant = variant;
+    this.#program = variant.program ?? PROGRAM;
   }
 
   next(state: State): State[] {
@@ -125,8 +131,12 @@ export class Protocol implements System<State> {
     return changes.map((change) => ({ ...state, ...change }));
   }
 
-  faultOf({ at, rows, graph }: State): string | null {
-    return at > RECEIPT_AT && !this.#variant.zombie ? leftIn(rows, graph) : null;
+  faultOf({ at, rows, graph, revived }: State): string | null {
+    if (at <= this.#program.indexOf('write the receipt')) return null;
+    return leftIn(
+      rows.filter((place) => !revived.includes(place)),
+      graph,
+    );
   }
 
   faultAtEnd({ rows, graph }: State): string | null {
@@ -165,15 +175,14 @@ export class Protocol implements System<State> {
 
   /** The paused writer keeps what it has judged; the other begins at what is committed, without fences. */
   #takeOver({ hand, zombie, tookOver, rows }: State): Change[] {
-    const changes: Change[] = zombie === null ? [] : [{ rows: withPlace(rows, zombie), zombie: null }];
+    const changes: Change[] =
+      zombie === null ? [] : [{ rows: withPlace(rows, zombie), revived: [zombie], zombie: null }];
     if (tookOver || hand === null || !hand.keep || hand.inserted) return changes;
     return [...changes, { zombie: hand.event, hand: null, tookOver: true, loaded: false }];
   }
 
-  #readAgain({ replayed, at, hand, applied, parked }: State): Change[] {
-    const isIdle = hand === null && !applied && parked.length === 0;
-    if (replayed || at <= RECEIPT_AT || !isIdle) return [];
-    return [{ replayed: true, written: 0, linked: 0, loaded: false }];
+  #readAgain({ replayed, hand, applied }: State): Change[] {
+    return replayed || hand !== null || applied ? [] : [{ replayed: true, written: 0, linked: 0, loaded: false }];
   }
 
   #link(state: State): Change[] {
@@ -186,14 +195,14 @@ export class Protocol implements System<State> {
   /** One script: it looks at holds and fences and changes the graph in one step. */
   #apply({ graph, held, parked, fenced }: Pick<State, 'graph' | 'held' | 'parked' | 'fenced'>, place: number): Change {
     const touched = idsOf(place).flatMap((id) => componentOf(graph, id));
-    if (!isByT(place) && touched.some((id) => held.includes(id))) return { parked: [...parked, place] };
+    if (!isByT(place) && touched.some((id) => held.includes(id))) return { parked: withPlace(parked, place) };
     const isRefused = idsOf(place).some((id) => this.#covers(fenced, id, place));
     if (isRefused && this.#has('refuse links by T that touch a fenced id')) return {};
     return { graph: withPlace(graph, place) };
   }
 
   #erase(state: State): Change[] {
-    const step = PROGRAM[state.at];
+    const step = this.#program[state.at];
     if (step === undefined || state.sent <= REQUEST_AT) return [];
     const passed = { at: state.at + 1, waitsFor: null };
     if (step === 'resolve') return [{ ...passed, found: componentOf(state.graph, 's') }];
@@ -207,13 +216,14 @@ export class Protocol implements System<State> {
       return [{ ...passed, graph: state.graph.filter((place) => !isErased(place)) }];
     }
     const isErased = (place: number) => this.#covers(state.found, ownerOf(place), place);
-    if (step === 'verify, and delete again') return state.rows.some(isErased) ? [{ at: DELETE_AT }] : [passed];
+    if (step === 'verify, and delete again')
+      return [state.rows.some(isErased) ? { at: this.#program.indexOf('delete rows') } : passed];
     const fails = this.#variant.deleteFails && !state.failed;
     const rows = state.rows.filter((place) => !isErased(place));
-    return [{ ...passed, rows }, ...(fails ? [{ ...passed, failed: true }] : [])];
+    return [{ ...passed, rows, revived: [] }, ...(fails ? [{ ...passed, failed: true }] : [])];
   }
 
-  /** Parked links are applied in their order, each on what those before it have made. */
+  /** Parked links are applied as if they came now. */
   #release({ parked, graph, fenced }: State): Change {
     const released = { held: [], parked: [], graph, fenced };
     for (const place of parked) Object.assign(released, this.#apply(released, place));
@@ -222,11 +232,11 @@ export class Protocol implements System<State> {
 
   /** Daily, and so once behind whatever else happens. It goes by the fences: they are what is known then. */
   #scrub(state: State): Change[] {
-    const isErased = state.at === PROGRAM.length && state.sent === SENT.length && state.zombie === null;
+    const isErased = state.at === this.#program.length && state.sent === SENT.length && state.zombie === null;
     const isIdle = state.hand === null && state.written === EVENTS.length && state.linked === LINKS.length;
     if (!this.#has('scrub while the fence lives') || !isErased || !isIdle || state.scrubbed) return [];
     const rows = state.rows.filter((place) => !this.#covers(state.fenced, ownerOf(place), place));
-    return [{ rows, scrubbed: true }];
+    return [{ rows, revived: [], scrubbed: true }];
   }
 }
 
