@@ -36,7 +36,7 @@ const COMMANDS: Record<string, Command> = {
   supervise: superviseDetached,
 };
 
-// What Node compiles of our files it keeps there, for every process that this one starts: a third of a start's work.
+// Node keeps there what it compiles of our files, for what this process starts with its environment: a third of a start.
 process.env.NODE_COMPILE_CACHE ??= join(placesOf().provisions, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);
