@@ -8,7 +8,7 @@ export const CLOCK_LINES: { because: string; path: string; lines: string; rule: 
   },
   {
     because: 'a deadline is set by the wall clock',
-    path: 'packages/identity/src/redis/index.ts',
+    path: 'packages/people/src/redis/index.ts',
     lines: 'const dueAt = Date.now() + 5;',
     rule: 'clocks',
   },
@@ -26,7 +26,7 @@ export const CLOCK_LINES: { because: string; path: string; lines: string; rule: 
   },
   {
     because: 'the wall clock stands in for a clock of durations',
-    path: 'packages/identity/src/index.ts',
+    path: 'packages/people/src/index.ts',
     lines: 'export const measure = (now = Date.now) => now();',
     rule: 'clocks',
   },

@@ -6,7 +6,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   {
     because: 'a service names an adapter outside of main.ts',
     path: 'services/gateway/src/app.ts',
-    lines: "import '@playline/identity/redis';",
+    lines: "import '@playline/people/redis';",
     rule: 'arrows',
   },
   {
@@ -17,25 +17,25 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   },
   {
     because: 'a package imports a service',
-    path: 'packages/identity/src/index.ts',
+    path: 'packages/people/src/index.ts',
     lines: "import '@playline/gateway';",
     rule: 'arrows',
   },
   {
     because: 'a noun imports stream',
-    path: 'packages/identity/src/index.ts',
+    path: 'packages/people/src/index.ts',
     lines: "import '@playline/stream';",
     rule: 'arrows',
   },
   {
     because: 'a noun imports the runtime, if only a type',
-    path: 'packages/identity/src/index.ts',
+    path: 'packages/people/src/index.ts',
     lines: "import type { Metrics } from '@playline/runtime';",
     rule: 'arrows',
   },
   {
     because: 'an adapter imports http',
-    path: 'packages/identity/src/redis/index.ts',
+    path: 'packages/people/src/redis/index.ts',
     lines: "import '@playline/http';",
     rule: 'arrows',
   },
@@ -72,13 +72,13 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   {
     because: 'infra imports a noun',
     path: 'infra/local/index.ts',
-    lines: "import '@playline/identity';",
+    lines: "import '@playline/people';",
     rule: 'arrows',
   },
   {
     because: 'a package names itself',
-    path: 'packages/identity/src/redis/index.ts',
-    lines: "import '@playline/identity';",
+    path: 'packages/people/src/redis/index.ts',
+    lines: "import '@playline/people';",
     rule: 'arrows',
   },
   // Relative imports.
@@ -96,13 +96,13 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   },
   {
     because: 'a noun knows its adapter',
-    path: 'packages/identity/src/index.ts',
+    path: 'packages/people/src/index.ts',
     lines: "import './redis/index.ts';",
     rule: 'relative imports',
   },
   {
     because: 'an adapter knows another adapter',
-    path: 'packages/identity/src/redis/index.ts',
+    path: 'packages/people/src/redis/index.ts',
     lines: "import type { M } from '../memory/index.ts';",
     rule: 'relative imports',
   },
@@ -127,7 +127,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   },
   {
     because: 'a noun uses a store client outside of its adapters',
-    path: 'packages/identity/src/index.ts',
+    path: 'packages/people/src/index.ts',
     lines: "import type { Redis } from 'ioredis';",
     rule: 'vendor packages',
   },
@@ -254,8 +254,8 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
 export const PLANTED_FILES: { because: string; files: Record<string, string | null>; breach: string }[] = [
   {
     because: 'a drawer for anything',
-    files: { 'packages/identity/src/utils/text.ts': '' },
-    breach: 'file names: packages/identity/src/utils/text.ts',
+    files: { 'packages/people/src/utils/text.ts': '' },
+    breach: 'file names: packages/people/src/utils/text.ts',
   },
   {
     because: 'a file for anything',

@@ -20,27 +20,27 @@ const SOUND: Record<string, string> = {
   'packages/stream/src/index.ts': "import type { Metrics } from '@playline/runtime';\nexport type M = Metrics;\n",
   'packages/stream/src/kafka/index.ts':
     "import { Kafka } from 'kafkajs';\nimport '../index.ts';\nexport const k = Kafka;\n",
-  'packages/identity/package.json': manifest('@playline/identity', {
+  'packages/people/package.json': manifest('@playline/people', {
     exports: { '.': './src/index.ts', './redis': './src/redis/index.ts', './memory': './src/memory/index.ts' },
     dependencies: { '@playline/contracts': '0.1.0', ioredis: '6.0.0' },
   }),
-  'packages/identity/src/index.ts': "import { LIMIT } from '@playline/contracts';\nexport const A = LIMIT;\n",
-  'packages/identity/src/redis/index.ts':
+  'packages/people/src/index.ts': "import { LIMIT } from '@playline/contracts';\nexport const A = LIMIT;\n",
+  'packages/people/src/redis/index.ts':
     "import { Redis } from 'ioredis';\nimport { A } from '../index.ts';\nexport const r = [Redis, A];\n",
-  'packages/identity/src/memory/index.ts': 'export const m = 1;\n',
+  'packages/people/src/memory/index.ts': 'export const m = 1;\n',
   'packages/testkit/package.json': manifest('@playline/testkit', { dependencies: { '@playline/infra': '0.1.0' } }),
   'packages/testkit/src/index.ts':
     "import { inject } from 'vitest';\nimport '@playline/infra/local';\nexport const i = inject;\n",
   'services/gateway/package.json': manifest('@playline/gateway', {
-    dependencies: { '@playline/identity': '0.1.0', '@playline/stream': '0.1.0', '@playline/runtime': '0.1.0' },
+    dependencies: { '@playline/people': '0.1.0', '@playline/stream': '0.1.0', '@playline/runtime': '0.1.0' },
   }),
   'services/gateway/README.md': '# gateway',
   'services/gateway/src/main.ts':
-    "import { openR } from '@playline/identity/redis';\nimport { run } from './app.ts';\nrun(openR(process.env.A));\n",
+    "import { openR } from '@playline/people/redis';\nimport { run } from './app.ts';\nrun(openR(process.env.A));\n",
   'services/gateway/src/config.ts': 'export const config = {};\n',
-  'services/gateway/src/app.ts': "import type { A } from '@playline/identity';\nexport const run = (a: A): A => a;\n",
+  'services/gateway/src/app.ts': "import type { A } from '@playline/people';\nexport const run = (a: A): A => a;\n",
   'services/gateway/src/app.test.ts':
-    "import { it } from 'vitest';\nimport { testStores } from '@playline/testkit';\nimport '@playline/identity/memory';\nimport './app.ts';\nit('answers after the acknowledgement', () => testStores());\n",
+    "import { it } from 'vitest';\nimport { testStores } from '@playline/testkit';\nimport '@playline/people/memory';\nimport './app.ts';\nit('answers after the acknowledgement', () => testStores());\n",
   'services/gateway/src/routes/messages/route.ts': "import '../../app.ts';\n",
   'services/eraser/package.json': manifest('@playline/eraser'),
   'services/eraser/README.md': '# eraser',
@@ -51,7 +51,7 @@ const SOUND: Record<string, string> = {
   'infra/package.json': manifest('@playline/infra', { dependencies: { '@playline/contracts': '0.1.0' } }),
   'infra/local/index.ts': "import '@playline/contracts';\nexport const port = process.env.PORT;\n",
   'test/journeys/erase.test.ts':
-    "import { it } from 'vitest';\nimport 'ioredis';\nimport '@playline/identity/redis';\nit('finds no row after the erasure', () => {});\n",
+    "import { it } from 'vitest';\nimport 'ioredis';\nimport '@playline/people/redis';\nit('finds no row after the erasure', () => {});\n",
 };
 
 /** The sound tree with some files put in, replaced, or (null) taken out. */

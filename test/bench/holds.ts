@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { openRedisErasureHolds } from '@playline/erasure/redis';
+import { openRedisErasureHolds } from '@playline/people/redis';
 import { Redis } from 'ioredis';
 import type { Bench } from './figure.ts';
 

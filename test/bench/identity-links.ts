@@ -5,8 +5,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { IdentityKind } from '@playline/contracts';
-import { DEFAULT_LIMITS, type GraphFact, type IdentityGraph } from '@playline/identity';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { DEFAULT_LIMITS, type GraphFact, type IdentityGraph } from '@playline/people';
+import { openRedisIdentityGraph } from '@playline/people/redis';
 import { Redis } from 'ioredis';
 
 const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';

@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
-import { createIdentityKeyer } from '@playline/identity';
+import { createIdentityKeyer } from '@playline/people';
 import type { Bench } from './figure.ts';
 import { type PreparedRecord, readSchemaId } from './prepared-records.ts';
 

@@ -1,6 +1,6 @@
 import type { KeyVerifier } from '@playline/access-keys';
 import { createHttpApp, type HttpApp } from '@playline/http';
-import type { Utf8IdentityKeyer } from '@playline/identity';
+import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { AudiencePorts } from './audience-ports.ts';

@@ -1,8 +1,6 @@
 import { createKeyVerifier, type KeyVerifier, type KeyVerifierOptions } from '@playline/access-keys';
-import type { ConsentStore } from '@playline/consent';
 import { consentCodec, erasureRequestCodec, TOPICS } from '@playline/contracts';
-import type { ErasureHolds } from '@playline/erasure';
-import type { IdentityGraph } from '@playline/identity';
+import type { ConsentStore, ErasureHolds, IdentityGraph } from '@playline/people';
 import type { Closable, Logger, TlsOptions } from '@playline/runtime';
 import type { Config } from './config.ts';
 import { openHoldSweep } from './hold-sweep.ts';

@@ -1,6 +1,6 @@
 import { PublicError } from '@playline/errors';
 import type { Route } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { IdentityKeyer } from '@playline/people';
 import type { Producer } from '@playline/stream';
 import type { AudiencePorts } from './audience-ports.ts';
 import { type Authorise, createAuthorise } from './authorise.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createKey } from '@playline/access-keys';
 import { consentCodec, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
-import { createIdentityKeyer, type IdentityGraph } from '@playline/identity';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { createIdentityKeyer, type IdentityGraph } from '@playline/people';
+import { openRedisIdentityGraph } from '@playline/people/redis';
 import { readTopic } from '@playline/stream/kafka';
 import { openWire, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';

@@ -1,4 +1,4 @@
-import { openMemoryErasureHolds } from '@playline/erasure/memory';
+import { openMemoryErasureHolds } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { openHoldSweep } from './hold-sweep.ts';

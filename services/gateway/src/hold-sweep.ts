@@ -1,4 +1,4 @@
-import type { ErasureHolds } from '@playline/erasure';
+import type { ErasureHolds } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 
 /** A quarter of the time after which a hold lapses: links wait at most that much longer. */

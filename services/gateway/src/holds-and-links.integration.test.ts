@@ -1,10 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { ErasureHold, ErasureHolds } from '@playline/erasure';
-import { openMemoryErasureHolds } from '@playline/erasure/memory';
-import { openRedisErasureHolds } from '@playline/erasure/redis';
-import type { Applied, GraphFact, IdentityGraph } from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import type { Applied, ErasureHold, ErasureHolds, GraphFact, IdentityGraph } from '@playline/people';
+import { openMemoryErasureHolds, openMemoryIdentityGraph } from '@playline/people/memory';
+import { openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
 import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';

@@ -6,8 +6,8 @@ import {
   type KeyView,
   type LiveKeys,
 } from '@playline/access-keys';
-import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/consent';
 import { type SchemaSource, TOPICS } from '@playline/contracts';
+import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, StreamRecord } from '@playline/stream';
 import { openCatchUp } from './catch-up.ts';

@@ -1,4 +1,4 @@
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { openRedisIdentityGraph } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getConsent, putConsent, wanted } from './test/audience-calls.ts';

@@ -1,11 +1,9 @@
 import { createKeyVerifier } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
-import { openRedisConsentStore } from '@playline/consent/redis';
-import { openRedisErasureHolds } from '@playline/erasure/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
-import { createIdentityKeyer } from '@playline/identity';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { createIdentityKeyer } from '@playline/people';
+import { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { openRedisBalances } from '@playline/rate-limit/redis';
 import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';

@@ -1,5 +1,5 @@
-import type { ApplyOutcome } from '@playline/consent';
 import type { RejectionCode } from '@playline/contracts';
+import type { ApplyOutcome } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
 /** What the gateway counts. Labels are few and fixed: no ids, no content. */

@@ -1,4 +1,4 @@
-import type { Applied, IdentityGraph } from '@playline/identity';
+import type { Applied, IdentityGraph } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
 export interface LinkerMetrics {

@@ -1,5 +1,5 @@
 import type { IdentityLinkRecord } from '@playline/contracts';
-import { createIdentityKeyer } from '@playline/identity';
+import { createIdentityKeyer } from '@playline/people';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type LinkerProcess, startProcess } from './test/linker-process.ts';

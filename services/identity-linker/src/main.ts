@@ -1,8 +1,8 @@
 import { identityDecisionCodec, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
-import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/identity';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/people';
+import { openRedisIdentityGraph } from '@playline/people/redis';
 import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
 import { createSchemaRegistry, openLetterCount, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';

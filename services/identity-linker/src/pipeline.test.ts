@@ -1,6 +1,6 @@
 import { identityLinkCodec } from '@playline/contracts';
-import { createGraphFact, type IdentityGraph } from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { createGraphFact, type IdentityGraph } from '@playline/people';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';

@@ -7,7 +7,7 @@ import {
   type IdentityGraph,
   type LinkSourcePartition,
   type StepRules,
-} from '@playline/identity';
+} from '@playline/people';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import {
   type BatchHandler,

@@ -1,4 +1,4 @@
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';

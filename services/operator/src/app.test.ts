@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
 import { EXIT, UnreachableError } from './command.ts';

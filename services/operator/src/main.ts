@@ -1,10 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
-import { openRedisConsentStore } from '@playline/consent/redis';
 import { TOPICS } from '@playline/contracts';
-import { openRedisErasureHolds } from '@playline/erasure/redis';
 import { createConnectionFaults } from '@playline/errors';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+import { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';

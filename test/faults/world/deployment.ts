@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { createKey } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
+import { openRedisIdentityGraph } from '@playline/people/redis';
 import { ask, type Engine } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
 

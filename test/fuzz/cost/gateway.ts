@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { createHttpApp, openHttpServer } from '@playline/http';
-import { createIdentityKeyer } from '@playline/identity';
+import { createIdentityKeyer } from '@playline/people';
 import { createMetrics } from '@playline/runtime';
 import type { OutgoingRecord } from '@playline/stream';
 import { createBytesInFlight } from '../../../services/gateway/src/bytes-in-flight.ts';

@@ -1,8 +1,12 @@
 import { createKeyVerifier, type KeyStore } from '@playline/access-keys';
-import { type MemoryConsentStore, openMemoryConsentStore } from '@playline/consent/memory';
-import { type MemoryErasureHolds, openMemoryErasureHolds } from '@playline/erasure/memory';
-import type { IdentityGraph } from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import type { IdentityGraph } from '@playline/people';
+import {
+  type MemoryConsentStore,
+  type MemoryErasureHolds,
+  openMemoryConsentStore,
+  openMemoryErasureHolds,
+  openMemoryIdentityGraph,
+} from '@playline/people/memory';
 import type { AudiencePorts } from '../audience-ports.ts';
 
 /** What consent and erasure of one test gateway work with, all in memory. */

@@ -3,7 +3,7 @@ import { createKey, createKeyVerifier, type KeyStore } from '@playline/access-ke
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
-import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/identity';
+import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createLogger, createMetrics, parseConfig } from '@playline/runtime';

@@ -1,5 +1,5 @@
-import { createGraphFact } from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { createGraphFact } from '@playline/people';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
 import { expect, it } from 'vitest';
 import { createParts, toFact } from '../test/linking.ts';
 import { createApplyFacts } from './apply-facts.ts';

@@ -5,7 +5,7 @@ import {
   type GraphFact,
   type IdentityGraph,
   type LinkSourcePartition,
-} from '@playline/identity';
+} from '@playline/people';
 import { fromMark, type LogMark, parseMark, RetryableFault } from '@playline/stream';
 
 export interface PositionedFact {

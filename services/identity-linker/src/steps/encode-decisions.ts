@@ -1,5 +1,5 @@
 import { frameRecord, identityDecisionCodec } from '@playline/contracts';
-import { type LinkSourcePartition, type StepDecision, toDecisionRecords } from '@playline/identity';
+import { type LinkSourcePartition, type StepDecision, toDecisionRecords } from '@playline/people';
 import type { OutgoingRecord } from '@playline/stream';
 import type { PositionedFact } from './apply-facts.ts';
 

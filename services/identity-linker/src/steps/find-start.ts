@@ -1,4 +1,4 @@
-import type { LinkSourcePartition } from '@playline/identity';
+import type { LinkSourcePartition } from '@playline/people';
 import type { AssignedPartition } from '@playline/stream';
 import type { ApplyFacts } from './apply-facts.ts';
 

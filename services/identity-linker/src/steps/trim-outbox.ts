@@ -1,4 +1,4 @@
-import type { IdentityGraph, LinkSourcePartition } from '@playline/identity';
+import type { IdentityGraph, LinkSourcePartition } from '@playline/people';
 import { RetryableFault } from '@playline/stream';
 import type { PositionedFact } from './apply-facts.ts';
 

@@ -1,5 +1,5 @@
-import type { IdentityGraph } from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import type { IdentityGraph } from '@playline/people';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
 import { createMemoryLog } from '@playline/stream/memory';
 import { type LinkerParts, openLinker } from '../pipeline.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';

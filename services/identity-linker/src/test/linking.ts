@@ -7,7 +7,7 @@ import {
   identityDecisionCodec,
   identityLinkCodec,
 } from '@playline/contracts';
-import { createIdentityKeyer, createIsBlocked, type IdentityGraph } from '@playline/identity';
+import { createIdentityKeyer, createIsBlocked, type IdentityGraph } from '@playline/people';
 import { createLogger, createMetrics } from '@playline/runtime';
 import type { OutgoingRecord } from '@playline/stream';
 import type { LinkerParts } from '../pipeline.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
-import type { IdentityGraph } from '@playline/identity';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import type { IdentityGraph } from '@playline/people';
+import { openRedisIdentityGraph } from '@playline/people/redis';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';

@@ -1,4 +1,4 @@
-import { loadFences } from '@playline/identity';
+import { loadFences } from '@playline/people';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { restoreConsents, restoreLaterConsents, sum } from '../rebuild/restore-consents.ts';
 import { readFences } from '../rebuild/tables.ts';

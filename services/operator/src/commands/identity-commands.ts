@@ -1,7 +1,5 @@
-import type { ConsentStore } from '@playline/consent';
 import { TOPICS } from '@playline/contracts';
-import type { ErasureHolds } from '@playline/erasure';
-import type { IdentityGraph } from '@playline/identity';
+import type { ConsentStore, ErasureHolds, IdentityGraph } from '@playline/people';
 import type { Addresses, RedisAddress } from '../addresses.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';

@@ -1,5 +1,4 @@
-import type { RebuiltConsents } from '@playline/consent';
-import { EpochPresentFault } from '@playline/identity';
+import { EpochPresentFault, type RebuiltConsents } from '@playline/people';
 import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
 import { type LinkerProgress, type RestoredGraph, restoreGraph } from './restore-graph.ts';
 import { restoreHolds } from './restore-holds.ts';

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { LaggingStoreFault, rebuildConsents } from '@playline/consent';
 import {
   type ConsentRecord,
   consentCodec,
@@ -8,6 +7,7 @@ import {
   identityDecisionCodec,
   TOPICS,
 } from '@playline/contracts';
+import { LaggingStoreFault, rebuildConsents } from '@playline/people';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';

@@ -1,5 +1,5 @@
-import { type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/consent';
 import { type ConsentRecord, consentCodec, TOPICS } from '@playline/contracts';
+import { type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/people';
 import { findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources, RebuildTargets } from './stores.ts';
 import { readConsents } from './tables.ts';

@@ -7,7 +7,7 @@ import {
   rebuildGraph,
   toOverrides,
   type VersionedOverride,
-} from '@playline/identity';
+} from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
 import { readFences, readOverrides } from './tables.ts';

@@ -1,6 +1,5 @@
-import type { ChosenStatus, PlacedConsent } from '@playline/consent';
 import { IDENTITY_KINDS } from '@playline/contracts';
-import type { Cutoff, VersionedOverride } from '@playline/identity';
+import type { ChosenStatus, Cutoff, PlacedConsent, VersionedOverride } from '@playline/people';
 import { type QueryRows, readRows } from '../clickhouse-query.ts';
 
 /** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */

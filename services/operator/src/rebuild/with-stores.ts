@@ -1,7 +1,5 @@
-import type { ConsentStore } from '@playline/consent';
 import type { SchemaSource } from '@playline/contracts';
-import type { ErasureHolds } from '@playline/erasure';
-import type { IdentityGraph } from '@playline/identity';
+import type { ConsentStore, ErasureHolds, IdentityGraph } from '@playline/people';
 import type { LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';

@@ -1,6 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
-import { createGraphFact, createIsBlocked, toLinkFact } from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
+import { createGraphFact, createIsBlocked, toLinkFact } from '@playline/people';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createPersonsModel, type Identity, identityKeyOf, isBlocked, type LinkFact } from './persons.ts';

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { openRedisConsentStore } from '@playline/consent/redis';
 import {
   FRAME_BYTES,
   type IdentityDecisionRecord,
@@ -7,16 +6,15 @@ import {
   identityLinkCodec,
   TOPICS,
 } from '@playline/contracts';
-import { openRedisErasureHolds } from '@playline/erasure/redis';
 import {
   createGraphFact,
   createIdentityKeyer,
   createIsBlocked,
   type IdentityGraph,
   toDecisionRecords,
-} from '@playline/identity';
-import { openMemoryIdentityGraph } from '@playline/identity/memory';
-import { openRedisIdentityGraph } from '@playline/identity/redis';
+} from '@playline/people';
+import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
 import type { OutgoingRecord } from '@playline/stream';
 import * as log from '@playline/stream/kafka';
 import { openRedisDatabase, until } from '@playline/testkit';

@@ -1,5 +1,5 @@
 import { IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
-import type { IdentityGraph } from '@playline/identity';
+import type { IdentityGraph } from '@playline/people';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { erase, sentErasures } from '../../test/audience-calls.ts';

@@ -1,5 +1,5 @@
 import type { Route } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import { settleWithin } from '../../settle-within.ts';
 import { parseSubject } from './read-subject.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, frameRecord, TOPICS } from '@playline/contracts';
-import type { ErasureHolds } from '@playline/erasure';
-import { type IdentityGraph, MissingEpochFault } from '@playline/identity';
+import { type ErasureHolds, type IdentityGraph, MissingEpochFault } from '@playline/people';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 
 export interface RequestErasureParts {

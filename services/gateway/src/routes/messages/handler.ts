@@ -1,7 +1,7 @@
 import { BATCH_BYTES_MAX, type RejectionCode, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
-import type { Utf8IdentityKeyer } from '@playline/identity';
+import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
 import { bytesOf, roomOnLog } from '../../log-bytes.ts';

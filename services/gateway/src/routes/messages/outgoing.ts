@@ -1,6 +1,6 @@
 import { createMessageFieldsDecoder, FRAME_BYTES, frameRecord, identityLinkCodec } from '@playline/contracts';
 import type { EncodedRecord } from '@playline/events';
-import { toLinkFact } from '@playline/identity';
+import { toLinkFact } from '@playline/people';
 import type { OutgoingRecord } from '@playline/stream';
 import type { ReadBatch } from './read-batch.ts';
 

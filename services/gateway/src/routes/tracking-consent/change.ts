@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import type { ChosenStatus } from '@playline/consent';
 import { CONSENT_SOURCE_CODE_POINTS_MAX, CONSENT_STATUSES, ID_CODE_POINTS_MAX } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
+import type { ChosenStatus } from '@playline/people';
 import { invalidField, requireText } from '../../text-field.ts';
 
 export const CONSENT_PATH = '/v1/audience/tracking-consent';

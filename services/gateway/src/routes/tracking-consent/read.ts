@@ -1,7 +1,6 @@
-import type { ConsentStore } from '@playline/consent';
 import { type ConsentStatus, ID_CODE_POINTS_MAX } from '@playline/contracts';
 import type { Route } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { ConsentStore, IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import { parseQuery, singleValueOf } from '../../query.ts';
 import { settleWithin } from '../../settle-within.ts';

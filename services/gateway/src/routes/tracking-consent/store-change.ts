@@ -1,5 +1,5 @@
-import type { ApplyOutcome, ConsentStore } from '@playline/consent';
 import { type ConsentRecord, consentCodec, frameRecord, TOPICS } from '@playline/contracts';
+import type { ApplyOutcome, ConsentStore } from '@playline/people';
 import type { Producer } from '@playline/stream';
 
 export interface StoreChangeParts {

@@ -1,7 +1,6 @@
-import type { ApplyOutcome } from '@playline/consent';
 import { CONSENT_BYTES_MAX, type ConsentRecord } from '@playline/contracts';
 import { type Exchange, planJsonBody, type Route, readBody } from '@playline/http';
-import type { IdentityKeyer } from '@playline/identity';
+import type { ApplyOutcome, IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
 import { settleWithin } from '../../settle-within.ts';

@@ -1,3 +1,0 @@
-export * from './catch-up.ts';
-export * from './rebuild.ts';
-export * from './store.ts';

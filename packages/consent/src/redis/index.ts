@@ -1,1 +1,0 @@
-export { openRedisConsentStore, type RedisConsentStoreOptions } from './store.ts';

@@ -1,1 +1,0 @@
-export { openRedisErasureHolds, type RedisErasureHoldsOptions } from './holds.ts';

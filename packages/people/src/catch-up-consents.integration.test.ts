@@ -1,0 +1,164 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { consentCodec, frameRecord } from '@playline/contracts';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type ConsentBytes, type ConsentLog, catchUpConsents } from './catch-up-consents.ts';
+import { type ChosenStatus, LaggingStoreFault } from './consents.ts';
+import { MissingEpochFault } from './faults.ts';
+import { openRedisConsentStore } from './redis/index.ts';
+import { deleteKeys } from './test/redis-keys.ts';
+
+const SCHEMA_ID = 7;
+const ENVIRONMENT = 'test-catch-up';
+const root = `test-${randomUUID()}:`;
+const redis = new Redis(testStores().redis);
+const closing: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const close of closing) await close();
+  await deleteKeys(redis, root);
+  redis.disconnect();
+});
+
+/** A log of three partitions: a change stands where its identity's first byte says. */
+function createLog(): ConsentLog & {
+  add(identityKey: Buffer, status: ChosenStatus): Change;
+  read: ConsentLog['read'];
+} {
+  const partitions: ConsentBytes[][] = [[], [], []];
+  return {
+    add: (identityKey, status) => {
+      const partition = identityKey[0]! % partitions.length;
+      const own = { environmentId: ENVIRONMENT, identityKey, status, receivedAt: 1_790_000_000_000 };
+      const value = frameRecord(SCHEMA_ID, consentCodec.encode({ ...own, source: 'test', traceId: 'e'.repeat(32) }));
+      const offset = partitions[partition]!.length;
+      partitions[partition]!.push({ offset, timestampMs: own.receivedAt + offset, value });
+      return { ...own, place: { partition, offset, loggedAtMs: own.receivedAt + offset } };
+    },
+    bounds: async () => partitions.map((records, partition) => ({ partition, start: 0, end: records.length })),
+    async *read({ partition, start, end }) {
+      yield* partitions[partition]!.slice(start, end);
+    },
+    schemaOf: async () => consentCodec.schema,
+  };
+}
+type Change = Parameters<Awaited<ReturnType<typeof openRedisConsentStore>>['apply']>[0];
+
+async function open() {
+  const namespace = `${root}${randomBytes(4).toString('hex')}:`;
+  const store = await openRedisConsentStore({ url: testStores().redis, namespace, topic: 'consents' });
+  closing.push(store.close);
+  await redis.set(`${namespace}identity:epoch`, 'test');
+  const dump = async () => {
+    const names = await redis.keys(`${namespace}*`);
+    return Promise.all(names.map(async (name) => [name, (await redis.dumpBuffer(name))!] as const));
+  };
+  return {
+    store,
+    namespace,
+    dump,
+    /** As Redis stands when it was started anew from what it had written at an earlier moment. */
+    goBackTo: async (copy: Awaited<ReturnType<typeof dump>>) => {
+      await deleteKeys(redis, namespace);
+      for (const [name, value] of copy) await redis.restore(name, 0, value);
+      await redis.hset(`${namespace}c:log:consents`, 'run', 'the run before');
+    },
+  };
+}
+
+const keys = Array.from({ length: 4 }, (_, at) => Buffer.from([at, ...randomBytes(15)]));
+const steps = fc.array(
+  fc.record({
+    key: fc.constantFrom(...keys),
+    status: fc.constantFrom('none', 'anonymous', 'full'),
+    /** How many changes are logged before this one is applied; at the end those that are left are not. */
+    appliedAfter: fc.nat(6),
+  }),
+  { minLength: 1, maxLength: 40 },
+);
+
+describe('a consent store that was started anew', () => {
+  it('answers with the latest change of the log, however much of it was lost and in whatever order it was applied', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, fc.nat(40), fc.boolean(), async (changes, lostFrom, wasCurrent) => {
+        const [{ store, dump, goBackTo }, log] = [await open(), createLog()];
+        if (wasCurrent) await catchUpConsents(store, log);
+        const waiting: { change: Change; at: number }[] = [];
+        let copy = await dump();
+        for (const [at, { key, status, appliedAfter }] of changes.entries()) {
+          waiting.push({ change: log.add(key, status), at: at + appliedAfter });
+          for (const due of waiting.filter((each) => each.at <= at)) await store.apply(due.change);
+          if (at <= lostFrom) copy = await dump();
+        }
+        await goBackTo(copy);
+        await catchUpConsents(store, log);
+        for (const key of keys) {
+          const latest = changes.findLast((change) => change.key === key);
+          expect((await store.read(ENVIRONMENT, key))?.status).toBe(latest?.status);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('answers nobody until then, and takes changes all the same', async () => {
+    const { store, dump, goBackTo } = await open();
+    const log = createLog();
+    await catchUpConsents(store, log);
+    const first = log.add(keys[0]!, 'full');
+    await store.apply(first);
+    await goBackTo(await dump());
+    await expect(store.read(ENVIRONMENT, keys[0]!)).rejects.toThrow(LaggingStoreFault);
+    expect(await store.apply(log.add(keys[0]!, 'none'))).toBe('applied');
+    await expect(store.read(ENVIRONMENT, keys[0]!)).rejects.toThrow(LaggingStoreFault);
+    expect((await store.standing()).applied.get(0)).toBe(0);
+    expect(await catchUpConsents(store, log)).toBe(2);
+    expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
+    expect(await catchUpConsents(store, log)).toBeNull();
+  });
+
+  it('reads from its position on, less what gateways may have applied out of order, and not the whole log', async () => {
+    const { store, dump, goBackTo } = await open();
+    const log = createLog();
+    await catchUpConsents(store, log);
+    for (let count = 0; count < 12_000; count++) log.add(keys[0]!, 'none');
+    await store.apply(log.add(keys[0]!, 'full'));
+    await goBackTo(await dump());
+    for (let count = 0; count < 5; count++) log.add(keys[0]!, 'none');
+    expect(await catchUpConsents(store, log)).toBe(10_000 + 6);
+    expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
+  });
+
+  it('is not called current when it is started again meanwhile, or has lost everything', async () => {
+    const { store, namespace } = await open();
+    const log = createLog();
+    log.add(keys[0]!, 'full');
+    const again = { ...store, standing: async () => ({ ...(await store.standing()), run: 'the run before' }) };
+    await expect(catchUpConsents(again, log)).rejects.toThrow('started anew meanwhile');
+    expect((await store.standing()).isCurrent).toBe(false);
+    await redis.del(`${namespace}identity:epoch`);
+    await expect(catchUpConsents(store, log)).rejects.toThrow(MissingEpochFault);
+    expect((await store.standing()).isCurrent).toBe(false);
+  });
+
+  it('passes over records that nobody can read', async () => {
+    const { store } = await open();
+    const log = createLog();
+    const records = [
+      null,
+      Buffer.from('text'),
+      frameRecord(SCHEMA_ID, Buffer.from([255])),
+      frameRecord(9, Buffer.alloc(3)),
+    ];
+    const odd: ConsentLog = {
+      bounds: async () => [{ partition: 0, start: 0, end: records.length }],
+      async *read() {
+        for (const [offset, value] of records.entries()) yield { offset, timestampMs: 1, value };
+      },
+      schemaOf: async (id) => (id === SCHEMA_ID ? log.schemaOf(id) : null),
+    };
+    expect(await catchUpConsents(store, odd)).toBe(records.length);
+    expect(await store.read(ENVIRONMENT, keys[0]!)).toBeNull();
+  });
+});

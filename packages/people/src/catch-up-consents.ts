@@ -1,0 +1,81 @@
+import { consentCodec, createRecordReader, type SchemaSource } from '@playline/contracts';
+import type { ConsentStore, PlacedConsent } from './consents.ts';
+
+/** A record of the topic as bytes, at its place. */
+export interface ConsentBytes {
+  readonly offset: number;
+  /** Epoch milliseconds by the clock of the log. */
+  readonly timestampMs: number;
+  readonly value: Buffer | null;
+}
+
+/** The log of consents, as far as it is read here. */
+export interface ConsentLog {
+  /** Offsets from `start` to before `end`. @throws Error when the topic does not exist or cannot be asked */
+  bounds(): Promise<readonly { partition: number; start: number; end: number }[]>;
+  /** Records from `start` to before `end`, in order. @throws Error of the log */
+  read(range: { partition: number; start: number; end: number }): AsyncIterable<ConsentBytes>;
+  readonly schemaOf: SchemaSource;
+}
+
+/**
+ * How far behind the greatest applied offset is read again. Gateways apply at once but not in the order of the log: of a
+ * change that a 204 has confirmed and Redis has lost again, the offset may be lower than the greatest that survived, by
+ * what was logged between its own logging and its being applied. That is at most the longest deadline of a request,
+ * 20 s, so one partition would have to take more than 500 changes a second to pass this. By offsets, not by time: clocks
+ * of brokers go back too. It costs the reading of some 2 MB a partition, once a start of the store.
+ */
+const READ_AGAIN_OFFSETS = 10_000;
+/** Applied at once: a round trip's worth, and small enough that requests are served in between. */
+const CHANGES_A_CALL = 250;
+
+/**
+ * Brings into a store that was started anew what it may have lost: the end of the log, from the position that the store
+ * itself kept beside the data, so it went back with them. Places decide, so it may run beside gateways that write and in
+ * several processes at once; the first one to finish ends the work of the others.
+ * @returns changes read; null when the store lacks nothing
+ * @throws MissingEpochFault of an emptied store, which is rebuilt with its fences first; Error of the log or the store
+ */
+export async function catchUpConsents(
+  store: Pick<ConsentStore, 'standing' | 'markCurrent' | 'apply'>,
+  log: ConsentLog,
+): Promise<number | null> {
+  const { run, isCurrent, applied } = await store.standing();
+  if (isCurrent) return null;
+  const decode = createDecode(log);
+  const bounds = await log.bounds();
+  let count = 0;
+  for (const { partition, start, end } of bounds) {
+    const from = Math.max(start, Math.min(end, applied.get(partition) ?? start) - READ_AGAIN_OFFSETS);
+    for await (const batch of inBatches(log.read({ partition, start: from, end }))) {
+      if ((await store.standing()).isCurrent) return count;
+      const changes = await Promise.all(batch.map((record) => decode(partition, record)));
+      await Promise.all(changes.filter((change) => change !== null).map((change) => store.apply(change)));
+      count += batch.length;
+    }
+  }
+  if (await store.markCurrent(run, new Map(bounds.map(({ partition, end }) => [partition, end])))) return count;
+  throw new Error('the consent store was started anew meanwhile');
+}
+
+async function* inBatches<T>(source: AsyncIterable<T>): AsyncGenerator<T[]> {
+  let batch: T[] = [];
+  for await (const each of source) {
+    batch.push(each);
+    if (batch.length < CHANGES_A_CALL) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** A record that cannot be read is passed over: for the event writer it is a dead letter. */
+function createDecode({ schemaOf }: ConsentLog) {
+  const read = createRecordReader({ schemaOf, createReader: consentCodec.decoderOf });
+  return async (partition: number, { offset, timestampMs, value }: ConsentBytes): Promise<PlacedConsent | null> => {
+    const found = await read(value);
+    if (found.kind === 'unreadable') return null;
+    const { environmentId, identityKey, status, receivedAt } = found.record;
+    return { environmentId, identityKey, status, receivedAt, place: { partition, offset, loggedAtMs: timestampMs } };
+  };
+}

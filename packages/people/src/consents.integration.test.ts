@@ -1,0 +1,207 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type ConsentStore, isLater, type PlacedConsent } from './consents.ts';
+import { MissingEpochFault } from './faults.ts';
+import { openMemoryConsentStore } from './memory/index.ts';
+import { rebuildConsents } from './rebuild-consents.ts';
+import { openRedisConsentStore } from './redis/index.ts';
+import { bucketNumber, deleteKeys } from './test/redis-keys.ts';
+
+/** A store, a second one on the same content as another process has it, and what a test does behind their backs. */
+interface Harness {
+  readonly stores: readonly [ConsentStore, ConsentStore];
+  fence(environmentId: string, key: Buffer, cutoffMs: number): Promise<void>;
+  loseEpoch(): Promise<void>;
+}
+
+const root = `test-${randomUUID()}:`;
+const redis = new Redis(testStores().redis);
+const closing: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const close of closing) await close();
+  await deleteKeys(redis, root);
+  redis.disconnect();
+});
+
+async function openRedis(): Promise<Harness> {
+  const namespace = `${root}${randomBytes(4).toString('hex')}:`;
+  const open = () => openRedisConsentStore({ url: testStores().redis, namespace });
+  const stores = [await open(), await open()] as const;
+  for (const store of stores) closing.push(store.close);
+  await redis.set(`${namespace}identity:epoch`, 'test');
+  await stores[0].markCurrent((await stores[0].standing()).run, new Map());
+  return {
+    stores,
+    // As the identity graph writes it.
+    fence: async (environmentId, key, cutoffMs) =>
+      void (await redis.hset(`${namespace}f:{${environmentId}}:${bucketNumber(key)}`, key, cutoffMs)),
+    loseEpoch: async () => void (await redis.del(`${namespace}identity:epoch`)),
+  };
+}
+
+async function openMemory(): Promise<Harness> {
+  const store = openMemoryConsentStore();
+  return {
+    stores: [store, store],
+    fence: async (...fence) => store.fence(...fence),
+    loseEpoch: async () => store.loseEpoch(),
+  };
+}
+
+const newKey = () => randomBytes(16);
+const at = (offset: number, partition = 4, loggedAtMs = LOGGED_AT + offset) => ({ partition, offset, loggedAtMs });
+const RECEIVED_AT = Date.UTC(2026, 0, 1);
+const LOGGED_AT = RECEIVED_AT + 5;
+
+function createChange(fields: Partial<PlacedConsent> = {}): PlacedConsent {
+  const own = { environmentId: `test-${randomUUID()}`, identityKey: newKey(), status: 'full' } as const;
+  return { ...own, receivedAt: RECEIVED_AT, place: at(0), ...fields };
+}
+
+const statuses = fc.constantFrom('none', 'anonymous', 'full');
+/** Changes of one partition, each at its own offset, whatever the broker's clock said. */
+const changesIn = (partition: number, fromMs: number) =>
+  fc.uniqueArray(
+    fc.record({
+      status: statuses,
+      place: fc.record({
+        partition: fc.constant(partition),
+        offset: fc.nat({ max: 2 ** 40 }),
+        loggedAtMs: fc.integer({ min: fromMs, max: fromMs + 3 }),
+      }),
+    }),
+    { minLength: 1, maxLength: 8, selector: ({ place }) => place.offset },
+  );
+/** What an identity has in the log; partitions may have been added in between. */
+const history = fc
+  .tuple(changesIn(4, LOGGED_AT), fc.option(changesIn(1, LOGGED_AT + 10), { nil: [] }))
+  .map((partitions) => partitions.flat());
+
+describe.each([
+  ['memory', openMemory],
+  ['redis', openRedis],
+])('a consent store in %s', (_name, open) => {
+  it('knows nothing of an identity that has chosen nothing', async () => {
+    const { stores } = await open();
+    expect(await stores[0].read('test-nobody', newKey())).toBeNull();
+  });
+
+  it('answers every process with what one of them has applied', async () => {
+    const { stores } = await open();
+    const change = createChange({ status: 'anonymous', place: at(2 ** 40 + 7, 3) });
+    expect(await stores[0].apply(change)).toBe('applied');
+    const { status, place } = change;
+    expect(await stores[1].read(change.environmentId, change.identityKey)).toEqual({ status, place });
+  });
+
+  it('keeps identities and environments apart', async () => {
+    const { stores } = await open();
+    const change = createChange();
+    await stores[0].apply(change);
+    expect(await stores[0].read(change.environmentId, newKey())).toBeNull();
+    expect(await stores[0].read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
+  });
+
+  it('ends with the latest place, whatever the order and whichever process applies', async () => {
+    const { stores } = await open();
+    const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, turns) => {
+      const identity = createChange();
+      const latest = changes.reduce((a, b) => (isLater(b.place, a.place) ? b : a));
+      const applied = changes.map((change) => stores[turns.next().value ? 0 : 1].apply({ ...identity, ...change }));
+      const outcomes = await Promise.all(applied);
+      expect(await stores[0].read(identity.environmentId, identity.identityKey)).toMatchObject(latest);
+      expect(outcomes[changes.indexOf(latest)]).toBe('applied');
+    });
+    await fc.assert(property, { numRuns: 60 });
+  });
+
+  it('does nothing when the same change comes again, or an earlier one', async () => {
+    const { stores } = await open();
+    const change = createChange({ place: at(5) });
+    await stores[0].apply(change);
+    for (const place of [at(5), at(4), at(4, 4, LOGGED_AT + 99), at(9, 5, LOGGED_AT), at(5, 3)])
+      expect(await stores[0].apply({ ...change, status: 'none', place })).toBe('superseded');
+    expect(await stores[0].read(change.environmentId, change.identityKey)).toMatchObject({ status: 'full' });
+  });
+
+  it('takes nothing of a fenced identity up to the cut-off, and what is newer', async () => {
+    const { stores, fence } = await open();
+    const change = createChange();
+    await fence(change.environmentId, change.identityKey, RECEIVED_AT);
+    expect(await stores[0].apply(change)).toBe('fenced');
+    expect(await stores[0].load([change])).toEqual(['fenced']);
+    expect(await stores[0].read(change.environmentId, change.identityKey)).toBeNull();
+    expect(await stores[0].apply({ ...change, receivedAt: RECEIVED_AT + 1 })).toBe('applied');
+  });
+
+  it('forgets the identities it is told to, and no other', async () => {
+    const { stores } = await open();
+    const [erased, kept] = [createChange(), createChange()];
+    const same = { ...kept, environmentId: erased.environmentId };
+    await rebuildConsents(stores[0], [erased, same]);
+    await stores[0].forget(erased.environmentId, [erased.identityKey, newKey()]);
+    expect(await stores[1].read(erased.environmentId, erased.identityKey)).toBeNull();
+    expect(await stores[1].read(same.environmentId, same.identityKey)).not.toBeNull();
+  });
+
+  it('answers nobody and takes nothing without an epoch, but can be rebuilt', async () => {
+    const { stores, loseEpoch } = await open();
+    const change = createChange();
+    await loseEpoch();
+    await expect(stores[0].read(change.environmentId, change.identityKey)).rejects.toThrow(MissingEpochFault);
+    await expect(stores[0].apply(change)).rejects.toThrow(MissingEpochFault);
+    expect(await stores[0].ready()).toBe(false);
+    expect(await rebuildConsents(stores[0], [change])).toEqual({ applied: 1, superseded: 0, fenced: 0 });
+  });
+
+  it('is the same after a rebuild from the history in any order, also beside a gateway that writes', async () => {
+    const { stores } = await open();
+    const identities = Array.from({ length: 30 }, () => createChange());
+    const rows = identities.flatMap((identity, i) =>
+      Array.from({ length: 100 }, (_, offset) => {
+        const status = (['none', 'anonymous', 'full'] as const)[(offset + i) % 3]!;
+        return { ...identity, status, place: at(offset * 7 + i) };
+      }),
+    );
+    const live = { ...identities[0]!, status: 'none' as const, place: at(100_000) };
+    const [rebuilt] = await Promise.all([rebuildConsents(stores[0], shuffle(rows)), stores[1].apply(live)]);
+    expect(rebuilt.applied + rebuilt.superseded).toBe(rows.length);
+    expect(await stores[1].read(live.environmentId, live.identityKey)).toMatchObject({
+      status: 'none',
+      place: live.place,
+    });
+    for (const [i, { environmentId, identityKey }] of identities.entries()) {
+      if (i === 0) continue;
+      const last = rows[i * 100 + 99]!;
+      expect(await stores[1].read(environmentId, identityKey)).toMatchObject({
+        status: last.status,
+        place: last.place,
+      });
+    }
+  });
+
+  it('is ready while it answers', async () => {
+    const { stores } = await open();
+    expect(await stores[0].ready()).toBe(true);
+  });
+});
+
+async function* shuffle(rows: readonly PlacedConsent[]): AsyncGenerator<PlacedConsent> {
+  yield* rows
+    .map((row, i) => ({ row, rank: (i * 7_919) % rows.length }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ row }) => row);
+}
+
+describe('openRedisConsentStore', () => {
+  it('fails at once while Redis is away instead of queueing', async () => {
+    const store = await openRedisConsentStore({ url: 'redis://127.0.0.1:1' });
+    closing.push(store.close);
+    await expect(store.apply(createChange())).rejects.toThrow();
+    await expect(store.read('test-a', newKey())).rejects.toThrow();
+    expect(await store.ready()).toBe(false);
+  });
+});

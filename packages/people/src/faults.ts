@@ -1,0 +1,15 @@
+/** Redis has no epoch: it is empty or half rebuilt, and whoever believed it would part everybody and forget every refusal. */
+export class MissingEpochFault extends Error {
+  override readonly name = 'MissingEpochFault';
+  constructor() {
+    super('Redis has no epoch of the identities: initialise or rebuild it');
+  }
+}
+
+/** Redis is in use: a rebuild needs one without an epoch. */
+export class EpochPresentFault extends Error {
+  override readonly name = 'EpochPresentFault';
+  constructor() {
+    super('Redis has an epoch of the identities: only one without is loaded');
+  }
+}

@@ -1,0 +1,275 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EpochPresentFault, MissingEpochFault } from './faults.ts';
+import { DEFAULT_LIMITS, GraphBehindFault, type IdentityGraph } from './graph.ts';
+import { openMemoryIdentityGraph } from './memory/index.ts';
+import { openRedisIdentityGraph } from './redis/index.ts';
+import { createScenario, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const NOW = 100 * DAY_MS;
+const namespaces: string[] = [];
+
+async function openRedis(limits = DEFAULT_LIMITS): Promise<IdentityGraph> {
+  const namespace = `test-${randomUUID()}:`;
+  namespaces.push(namespace);
+  return openRedisIdentityGraph({ url: testStores().redis, namespace, limits });
+}
+
+async function clear(namespace: string): Promise<void> {
+  const redis = new Redis(testStores().redis);
+  const names: Buffer[] = [];
+  for await (const found of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 })) names.push(...found);
+  if (names.length > 0) await redis.unlink(...names);
+  await redis.quit();
+}
+
+describe.each([
+  { name: 'in memory', open: async (limits = DEFAULT_LIMITS) => openMemoryIdentityGraph(limits) },
+  { name: 'in Redis', open: openRedis },
+])('the identity graph $name', ({ open }) => {
+  let graph: IdentityGraph;
+  let scenario: Scenario;
+  const apply = (fact: FactOptions) => scenario.apply(graph, fact);
+  const identify = (from: Name | undefined, to: Name, receivedAt = NOW) =>
+    apply({ link: 'identify', ...(from && { from }), to, receivedAt });
+  const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
+  const rootOf = async (name: Name) =>
+    (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
+  const replace = async (limits: Partial<typeof DEFAULT_LIMITS>) => {
+    await graph.close();
+    graph = await open({ ...DEFAULT_LIMITS, ...limits });
+    await graph.mintEpoch();
+  };
+
+  beforeEach(async () => {
+    scenario = createScenario();
+    graph = await open();
+    await graph.mintEpoch();
+  });
+  afterEach(async () => {
+    await graph.close();
+    await Promise.all(namespaces.splice(0).map(clear));
+  });
+
+  it('makes one person of an anonymous id, a typed user and the same id untyped, rooted at the smaller key of the first two', async () => {
+    expect(await identify('anonymous:a', 'steam:s')).toEqual(['linked', 'linked']);
+    const names: Name[] = ['anonymous:a', 'steam:s', 'untyped:s'];
+    const keys = names.map((name) => scenario.keyOf(name).toString('hex')).sort();
+    const [, ...firstTwo] = names.map((name) => scenario.keyOf(name).toString('hex'));
+    for (const name of names) expect(await rootOf(name)).toBe(firstTwo.sort()[0]);
+    const members = await graph.membersOf(scenario.environmentId, scenario.keyOf('untyped:s'));
+    expect(members.map((member) => member.key.toString('hex'))).toEqual(keys);
+    expect(new Set(members.map((member) => member.kind))).toEqual(new Set(['anonymous', 'steam', 'untyped']));
+    expect(new Set(members.map((member) => member.linkedAt))).toEqual(new Set([NOW]));
+  });
+
+  it('lets the larger side of a link keep its person key', async () => {
+    await identify('anonymous:a', 'steam:s');
+    const root = await rootOf('steam:s');
+    for (const at of [1, 2, 3, 4]) await alias(`custom:${at}`, 'steam:s');
+    await alias('custom:x', 'custom:y');
+    await alias('custom:x', 'untyped:s');
+    expect(await rootOf('custom:y')).toBe(root);
+  });
+
+  it('keeps no entry for an identity that is linked to nobody', async () => {
+    expect(await identify('anonymous:a', 'untyped:null')).toEqual(['refused: blocked']);
+    expect(await rootOf('anonymous:a')).toBeNull();
+    expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('anonymous:a'))).toEqual([]);
+  });
+
+  it('calls a link that stands already unchanged', async () => {
+    await identify('anonymous:a', 'steam:s');
+    expect(await identify('anonymous:a', 'steam:s', NOW + 1)).toEqual(['unchanged', 'unchanged']);
+  });
+
+  it('calls the same id untyped ambiguous when it is tied to another kind of that id', async () => {
+    await identify(undefined, 'steam:x');
+    expect(await identify('anonymous:a', 'epic:x')).toEqual(['ambiguous', 'linked']);
+    expect(await rootOf('untyped:x')).toBe(await rootOf('steam:x'));
+    expect(await rootOf('epic:x')).not.toBe(await rootOf('steam:x'));
+  });
+
+  it('ties the same id untyped to a typed one although other people know that untyped id', async () => {
+    await identify('anonymous:a', 'untyped:x');
+    expect(await identify(undefined, 'steam:x')).toEqual(['linked']);
+  });
+
+  it('refuses blocked ids in both steps of an identify and in an alias', async () => {
+    expect(await identify('anonymous:a', 'steam:GUEST')).toEqual(['refused: blocked', 'refused: blocked']);
+    expect(await identify('anonymous:0', 'steam:s')).toEqual(['linked', 'refused: blocked']);
+    expect(await alias('steam:s', 'untyped:"none"')).toEqual(['refused: blocked']);
+  });
+
+  it('leaves a shared device to its first user', async () => {
+    await identify('anonymous:a', 'steam:first');
+    expect(await identify('anonymous:a', 'steam:second')).toEqual(['linked', 'refused: shared_device']);
+    await identify('anonymous:b', 'untyped:third');
+    expect(await identify('anonymous:b', 'untyped:fourth')).toEqual(['refused: shared_device']);
+    expect(await rootOf('anonymous:a')).toBe(await rootOf('steam:first'));
+    expect(await rootOf('untyped:fourth')).toBeNull();
+  });
+
+  it('lets alias join different kinds and two values of a kind, but not two known users', async () => {
+    expect(await alias('email:e1', 'email:e2')).toEqual(['linked']);
+    expect(await alias('email:e1', 'passport:p1')).toEqual(['linked']);
+    expect(await alias('steam:s', 'passport:p2')).toEqual(['linked']);
+    expect(await alias('steam:s', 'email:e2')).toEqual(['refused: two_known_users']);
+  });
+
+  it('lets somebody with two e-mail addresses identify on a new device', async () => {
+    await alias('email:e1', 'email:e2');
+    expect(await identify('anonymous:a', 'email:e1')).toEqual(['linked', 'linked']);
+  });
+
+  it('takes its unique types from its limits', async () => {
+    await replace({ uniqueTypes: ['passport', 'email'] });
+    expect(await alias('email:e1', 'email:e2')).toEqual(['refused: two_known_users']);
+  });
+
+  it('refuses the identity that makes a component too large, and the two that would', async () => {
+    await replace({ identitiesMax: 4 });
+    await alias('custom:1', 'custom:2');
+    await alias('custom:3', 'custom:1');
+    await alias('custom:4', 'custom:1');
+    expect(await alias('custom:5', 'custom:1')).toEqual(['refused: too_many_identities']);
+    await alias('custom:5', 'custom:6');
+    expect(await alias('custom:6', 'custom:4')).toEqual(['refused: too_many_identities']);
+    expect(await alias('custom:4', 'custom:3')).toEqual(['unchanged']);
+  });
+
+  it('holds a thousand identities in a component and refuses one more', async () => {
+    const last = Array.from({ length: 999 }, (_, at) => at + 1).map((at) => alias(`custom:${at}`, 'custom:1000'));
+    expect(new Set((await Promise.all(last)).flat())).toEqual(new Set(['linked']));
+    expect(await alias('custom:1001', 'custom:7')).toEqual(['refused: too_many_identities']);
+    expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('custom:500'))).toHaveLength(1_000);
+  });
+
+  it('refuses the 51st anonymous id of a user within 30 days of its receipt, and takes it later', async () => {
+    for (let at = 1; at <= 50; at++) expect(await identify(`anonymous:${at}`, 'untyped:u', NOW)).toEqual(['linked']);
+    const refused = ['refused: too_many_anonymous_ids'];
+    expect(await identify('anonymous:51', 'untyped:u', NOW + 30 * DAY_MS - 1)).toEqual(refused);
+    expect(await identify('anonymous:51', 'untyped:u', NOW + 30 * DAY_MS)).toEqual(['linked']);
+  });
+
+  it('counts an anonymous id from its first link, also after it moved to another person key', async () => {
+    await replace({ anonymousIdsMax: 2 });
+    await identify('anonymous:1', 'untyped:u', NOW - 31 * DAY_MS);
+    await identify('anonymous:2', 'untyped:u', NOW - 31 * DAY_MS);
+    for (const at of [1, 2, 3, 4, 5, 6]) await alias(`custom:${at}`, 'untyped:u', NOW);
+    expect(await identify('anonymous:3', 'untyped:u', NOW)).toEqual(['linked']);
+  });
+
+  it('refuses a fact not later than the fence of one of its identities, by receipt or by its own time', async () => {
+    const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
+    await graph.fence([{ environmentId, key, cutoffMs: NOW }]);
+    await graph.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
+    const fenced = ['refused: fenced', 'refused: fenced'];
+    const from = 'anonymous:a';
+    expect(await identify(from, 'steam:s', NOW)).toEqual(fenced);
+    expect(await apply({ link: 'identify', from, to: 'steam:s', receivedAt: NOW + 1, eventTime: NOW })).toEqual(fenced);
+    expect(await identify(from, 'steam:s', NOW + 1)).toEqual(['linked', 'linked']);
+  });
+
+  it('parks facts newer than a hold that touch its person, applies older ones, and all others', async () => {
+    await identify('anonymous:a', 'steam:s');
+    const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
+    await graph.hold({ environmentId, key, cutoffMs: NOW + 10 });
+    expect(await identify('anonymous:b', 'steam:s', NOW + 11)).toEqual(['parked']);
+    expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['parked']);
+    expect(await identify('anonymous:b', 'steam:s', NOW + 10)).toEqual(['unchanged', 'linked']);
+    expect(await identify('anonymous:z', 'steam:t', NOW + 11)).toEqual(['linked', 'linked']);
+    await graph.release(environmentId, key);
+    expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['linked']);
+  });
+
+  it('gives a fact that comes again its recorded decision until it is trimmed, and applies it once', async () => {
+    const facts = [1, 2, 3].map((at) =>
+      scenario.position({ link: 'identify', from: `anonymous:${at}`, to: 'untyped:u' }),
+    );
+    const block = { generation: 0, partition: 3, after: -1, through: 4, facts };
+    const first = await graph.apply(block);
+    const digest = await graph.digest(scenario.environmentId);
+    expect(await graph.apply(block)).toEqual(first);
+    expect(await graph.lastApplied(block)).toBe(4);
+    await graph.trim(block, 1, [scenario.environmentId]);
+    expect(await graph.apply(block)).toEqual([{ kind: 'done' }, { kind: 'done' }, first[2]]);
+    expect(await graph.digest(scenario.environmentId)).toBe(digest);
+  });
+
+  it('keeps the batch that was noted of each partition and generation, beside what is applied of it', async () => {
+    const source = { generation: 0, partition: 3 };
+    expect(await graph.readMark(source)).toBeNull();
+    await graph.noteMark(source, '[1,2,3]');
+    await graph.noteMark({ ...source, generation: 1 }, '[4,5,6]');
+    expect(await graph.readMark(source)).toBe('[1,2,3]');
+    expect(await graph.lastApplied(source)).toBe(-1);
+    expect(await graph.readMark({ ...source, partition: 4 })).toBeNull();
+  });
+
+  it('takes the same offset of another partition or generation for another fact', async () => {
+    const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
+    const block = { generation: 0, partition: 0, after: -1, through: fact.offset, facts: [fact] };
+    await graph.apply(block);
+    await graph.trim(block, fact.offset, [scenario.environmentId]);
+    for (const other of [{ partition: 1 }, { generation: 1 }]) {
+      const [applied] = await graph.apply({ ...block, ...other });
+      expect(applied).toMatchObject({ kind: 'decided', decisions: [{ outcome: 'unchanged' }] });
+    }
+  });
+
+  it('refuses to go on when it knows less than its caller saw applied, and says how far it is', async () => {
+    const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
+    const block = { generation: 0, partition: 0, through: 9, facts: [fact] };
+    const fault = await graph.apply({ ...block, after: 0 }).catch((error: unknown) => error);
+    expect(fault).toBeInstanceOf(GraphBehindFault);
+    expect((fault as GraphBehindFault).applied).toBe(-1);
+    expect(await rootOf('anonymous:a')).toBeNull();
+  });
+
+  it.each([
+    ['somebody new', 'epic:z'],
+    ['one of them', 'anonymous:a'],
+  ] as const)(
+    'keeps those whose root was erased and left out by a rebuild when it is linked anew, to %s',
+    async (_, to) => {
+      await graph.close();
+      graph = await open();
+      const { environmentId } = scenario;
+      const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
+      await graph.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
+      const member = { environmentId, root: root!, linkedAt: NOW + 1 };
+      await graph.load([
+        { ...member, key: a!, kind: 'anonymous' },
+        { ...member, key: b!, kind: 'custom' },
+      ]);
+      await graph.mintEpoch();
+      await alias('steam:r', to, NOW + 2);
+      const everybody = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
+      for (const key of everybody) {
+        expect((await graph.membersOf(environmentId, key)).map((each) => each.key)).toEqual(everybody);
+        expect(await graph.rootOf(environmentId, key)).toEqual(root);
+      }
+    },
+  );
+
+  it('does nothing without an epoch, is loaded only without one, and keeps the first epoch minted', async () => {
+    await graph.close();
+    graph = await open();
+    const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
+    expect(await graph.readEpoch()).toBeNull();
+    expect(await graph.ready()).toBe(false);
+    await expect(graph.apply(block)).rejects.toBeInstanceOf(MissingEpochFault);
+    await expect(graph.lastApplied(block)).rejects.toBeInstanceOf(MissingEpochFault);
+    await graph.load([]);
+    const epoch = await graph.mintEpoch();
+    expect(await graph.mintEpoch()).toBe(epoch);
+    expect(await graph.readEpoch()).toBe(epoch);
+    expect(await graph.ready()).toBe(true);
+    await expect(graph.load([])).rejects.toBeInstanceOf(EpochPresentFault);
+    await expect(graph.loadApplied(block, 1)).rejects.toBeInstanceOf(EpochPresentFault);
+  });
+});

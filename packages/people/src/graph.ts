@@ -1,0 +1,121 @@
+import type { IdentityKind } from '@playline/contracts';
+import type { MovedIdentity, StepDecision } from './identities/decisions.ts';
+import type { GraphFact } from './identities/steps.ts';
+
+/** A partition of one generation of the link topic. Offsets of another generation mean other facts. */
+export interface LinkSourcePartition {
+  readonly generation: number;
+  readonly partition: number;
+}
+
+/** Facts of one partition in the order of their offsets. */
+export interface FactBlock extends LinkSourcePartition {
+  /** Offset that the caller knows to be applied; a graph that knows less has lost something and refuses. */
+  readonly after: number;
+  /** Last offset that the block accounts for; records without a fact are inside too. */
+  readonly through: number;
+  readonly facts: readonly GraphFact[];
+}
+
+/** What became of a fact. */
+export type Applied =
+  /** Decided now, or decided before and recorded: the same decisions either way. */
+  | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
+  /** Decided, published and trimmed before, or a fact without steps: nothing is left to do. */
+  | { readonly kind: 'done' }
+  /**
+   * Newer than a hold on one of its people: not applied; must come again under a later offset. `person` is the person key
+   * of whom the hold is on, for whoever paces what waits; it may be another one the next time.
+   */
+  | { readonly kind: 'parked'; readonly person: Buffer };
+
+/** A line of `identity_overrides`: this identity belongs to that person. */
+export interface Override extends MovedIdentity {
+  readonly environmentId: string;
+  readonly root: Buffer;
+}
+
+/** Erasure: facts of this identity not later than the cut-off (epoch milliseconds) are refused, or, newer, wait. */
+export interface Cutoff {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  readonly cutoffMs: number;
+}
+
+export interface Member {
+  readonly key: Buffer;
+  readonly kind: IdentityKind;
+  readonly linkedAt: number;
+}
+
+/** Bounds of a component: past them it is shared ids, not a person, that hold it together. */
+export interface GraphLimits {
+  readonly identitiesMax: number;
+  readonly anonymousIdsMax: number;
+  /** Anonymous ids linked longer than this before a fact do not count. */
+  readonly anonymousWindowMs: number;
+  /** Of these a person has one value; alias may not join two. */
+  readonly uniqueTypes: readonly IdentityKind[];
+}
+
+export const DEFAULT_LIMITS: GraphLimits = {
+  identitiesMax: 1_000,
+  anonymousIdsMax: 50,
+  anonymousWindowMs: 30 * 24 * 60 * 60 * 1000,
+  uniqueTypes: ['passport'],
+};
+
+/** Who is the same person as whom, by environment. */
+export interface IdentityGraph {
+  /**
+   * Applies facts in order, each once: one that was applied before gives its recorded decision.
+   * @param onPart told of every part of the answer as soon as it is decided, in order, for work that need not wait for
+   *   the rest; when the call fails, what was told stands
+   * @throws MissingEpochFault, GraphBehindFault, or a fault of the connection; then the same block may be tried again
+   */
+  apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
+  /** Last offset applied of a partition, -1 when none. @throws MissingEpochFault */
+  lastApplied(source: LinkSourcePartition): Promise<number>;
+  /**
+   * Remembers which batch of the log holds the last of the facts about to be applied, as its log names it. Must come
+   * before they are applied: whoever applies from the partition later can tell that its log is still the same.
+   */
+  noteMark(source: LinkSourcePartition, mark: string): Promise<void>;
+  /** What was noted last; null when nothing was. */
+  readMark(source: LinkSourcePartition): Promise<string | null>;
+  /** Forgets recorded decisions up to an offset: they are acknowledged and the offset is committed. */
+  trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
+  /** Person key of an identity; null while it is linked to nobody. */
+  rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
+  /** Everybody of the identity's component by ascending key; empty while it is linked to nobody. */
+  membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
+
+  fence(cutoffs: readonly Cutoff[]): Promise<void>;
+  hold(cutoff: Cutoff): Promise<void>;
+  release(environmentId: string, key: Buffer): Promise<void>;
+
+  readEpoch(): Promise<string | null>;
+  /** Mints the epoch unless there is one, and returns the one that counts. Whether it may be minted is for the caller to know. */
+  mintEpoch(): Promise<string>;
+  /** Rebuild only. Puts identities under their roots, later rows over earlier ones. @throws EpochPresentFault */
+  load(overrides: readonly Override[]): Promise<void>;
+  /** Rebuild only. Raises what counts as applied. @throws EpochPresentFault */
+  loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
+  /** SHA-256 (hex) over every identity, root, kind and link time of an environment. */
+  digest(environmentId: string): Promise<string>;
+
+  ready(): Promise<boolean>;
+  /** Whether the store takes writes: false also while it does not answer. Never throws, and tells within a second. */
+  takesWrites(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** The graph has applied less than its caller saw applied: go back to `applied` + 1. */
+export class GraphBehindFault extends Error {
+  override readonly name = 'GraphBehindFault';
+  readonly applied: number;
+  constructor(applied: number) {
+    super(`the identity graph has applied offsets up to ${applied} only`);
+    this.applied = applied;
+  }
+}

@@ -1,0 +1,3 @@
+export * from './consents.ts';
+export * from './graph.ts';
+export * from './holds.ts';

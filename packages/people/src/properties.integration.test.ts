@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { IDENTITY_TYPES, type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Applied, IdentityGraph } from './graph.ts';
+import type { GraphFact } from './identities/steps.ts';
+import { openMemoryIdentityGraph } from './memory/index.ts';
+import { rebuildGraph, toOverrides } from './rebuild.ts';
+import { openRedisIdentityGraph } from './redis/index.ts';
+import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
+
+// Small bounds and few names, so that links meet, fail and merge all the time.
+const limits = { identitiesMax: 6, anonymousIdsMax: 2, anonymousWindowMs: 10, uniqueTypes: ['passport'] as const };
+const wide = { ...limits, identitiesMax: 1_000, anonymousIdsMax: 1_000 };
+const NAMES: Name[] = [
+  ...(['a1', 'a2', 'a3', 'a4', 'a5'] as const).map((id): Name => `anonymous:${id}`),
+  ...(['passport', 'steam', 'epic', 'untyped'] as const).flatMap((kind) => [`${kind}:x`, `${kind}:y`] as Name[]),
+  'untyped:null',
+];
+const time = fc.integer({ min: 1_000, max: 1_020 });
+const anonymousName = fc.constantFrom(...NAMES.slice(0, 5));
+const userName = fc.constantFrom(...NAMES.slice(5));
+const fact: fc.Arbitrary<FactOptions> = fc
+  .record({
+    link: fc.constantFrom('identify', 'alias'),
+    device: fc.option(anonymousName),
+    from: userName,
+    to: userName,
+    at: time,
+  })
+  .map(({ link, device, from, to, at }) => ({
+    ...{ link, to, receivedAt: at, eventTime: at - 3 },
+    ...(link === 'alias' ? { from } : device !== null && { from: device }),
+  }))
+  .filter((options) => options.from !== options.to);
+
+type Command =
+  | { kind: 'facts'; facts: FactOptions[] }
+  | { kind: 'redeliver'; back: number }
+  | { kind: 'trim'; back: number }
+  | { kind: 'fence' | 'hold' | 'release'; name: Name; cutoffMs: number };
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant('facts'), facts: fc.array(fact, { minLength: 1, maxLength: 40 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('redeliver'), back: fc.nat(60) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('trim'), back: fc.nat(60) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('fence', 'hold', 'release'),
+      name: fc.constantFrom(...NAMES),
+      cutoffMs: time,
+    }),
+  },
+);
+
+let redis: IdentityGraph;
+let wideRedis: IdentityGraph;
+let rebuilt: IdentityGraph;
+const namespace = `test-${randomUUID()}:`;
+const rebuiltNamespace = `test-${randomUUID()}:`;
+// Each run has partitions of its own: what counts as applied outlives a run.
+let partitions = 0;
+
+beforeAll(async () => {
+  const url = testStores().redis;
+  redis = await openRedisIdentityGraph({ url, namespace, limits });
+  wideRedis = await openRedisIdentityGraph({ url, namespace, limits: wide });
+  rebuilt = await openRedisIdentityGraph({ url, namespace: rebuiltNamespace, limits });
+  await redis.mintEpoch();
+});
+afterAll(async () => {
+  await Promise.all([redis.close(), wideRedis.close(), rebuilt.close()]);
+  const client = new Redis(testStores().redis);
+  for (const prefix of [namespace, rebuiltNamespace])
+    for await (const names of client.scanBufferStream({ match: `${prefix}*`, count: 1_000 }))
+      if ((names as Buffer[]).length > 0) await client.unlink(...(names as Buffer[]));
+  await client.quit();
+});
+
+/** Runs commands on several graphs as one linker would, and keeps what it was told. */
+function createRun(graphs: IdentityGraph[]) {
+  const scenario = createScenario();
+  const source = { generation: 0, partition: partitions++ };
+  const facts: GraphFact[] = [];
+  let known = -1;
+
+  const deliver = async (block: GraphFact[]): Promise<Applied[]> => {
+    const through = facts.at(-1)!.offset;
+    const results = [];
+    for (const graph of graphs) results.push(await graph.apply({ ...source, after: known, through, facts: block }));
+    known = through;
+    for (const result of results) expect(describeValue(result)).toEqual(describeValue(results[0]));
+    return results[0]!;
+  };
+  const erase = async (step: Extract<Command, { name: Name }>) => {
+    const [environmentId, key] = [scenario.environmentId, scenario.keyOf(step.name)];
+    for (const graph of graphs) {
+      if (step.kind === 'fence') await graph.fence([{ environmentId, key, cutoffMs: step.cutoffMs }]);
+      else if (step.kind === 'hold') await graph.hold({ environmentId, key, cutoffMs: step.cutoffMs });
+      else await graph.release(environmentId, key);
+    }
+  };
+  const run = async (step: Command): Promise<{ facts: GraphFact[]; applied: Applied[] }> => {
+    const none = { facts: [], applied: [] };
+    if (step.kind === 'facts') {
+      const fresh = step.facts.map(scenario.position);
+      facts.push(...fresh);
+      return { facts: fresh, applied: await deliver(fresh) };
+    }
+    if ('name' in step) await erase(step);
+    else if (facts.length > 0 && step.kind === 'trim')
+      for (const graph of graphs) await graph.trim(source, known - step.back, [scenario.environmentId]);
+    else if (facts.length > 0) await deliver(facts.slice(-step.back - 1));
+    return none;
+  };
+  const digests = () => Promise.all(graphs.map((graph) => graph.digest(scenario.environmentId)));
+  return { scenario, run, digests };
+}
+
+/** Decisions as they come back from the log. */
+function toLog(
+  run: ReturnType<typeof createRun>,
+  done: { facts: GraphFact[]; applied: Applied[] },
+): IdentityDecisionRecord[] {
+  return done.facts
+    .flatMap((of, at) => {
+      const applied = done.applied[at]!;
+      return applied.kind === 'decided' ? run.scenario.toRecords(of, applied.decisions) : [];
+    })
+    .map((record) => identityDecisionCodec.decode(identityDecisionCodec.encode(record)));
+}
+
+/** The later half of the log and its first rows again; what the table had is older, and overlaps. */
+function toSources(log: readonly IdentityDecisionRecord[]) {
+  const toRows = (decisions: readonly IdentityDecisionRecord[]) =>
+    decisions.flatMap((one) => toOverrides(one, BigInt(one.offset) * 256n + BigInt(one.step)));
+  const half = Math.floor(log.length / 2);
+  const stored = new Map(toRows(log.slice(0, half + 3)).map((row) => [row.key.toString('hex'), row]));
+  return {
+    fences: [],
+    stored: stored.values(),
+    later: toRows([...log.slice(half), ...log.slice(0, 5)]),
+    applied: [],
+  };
+}
+
+async function rootsOf(graph: IdentityGraph, run: ReturnType<typeof createRun>, names: Name[]) {
+  const { environmentId, keyOf } = run.scenario;
+  return Promise.all(names.map(async (name) => (await graph.rootOf(environmentId, keyOf(name)))?.toString('hex')));
+}
+
+describe('the identity graph in Redis, for any facts, batches, redeliveries, fences and holds', () => {
+  it('decides as the plain model does, and rebuilds to the same digest from its decisions alone', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 12 }), async (commands) => {
+        const model = openMemoryIdentityGraph(limits);
+        await model.mintEpoch();
+        const run = createRun([redis, model]);
+        const log: IdentityDecisionRecord[] = [];
+        for (const step of commands) log.push(...toLog(run, await run.run(step)));
+        const [digest, digestOfModel] = await run.digests();
+        expect(digest).toBe(digestOfModel);
+        await rebuildGraph(rebuilt, toSources(log));
+        expect(await rebuilt.digest(run.scenario.environmentId)).toBe(digest);
+        const memory = openMemoryIdentityGraph(limits);
+        await rebuildGraph(memory, toSources(log));
+        expect(await memory.digest(run.scenario.environmentId)).toBe(digest);
+      }),
+      { numRuns: 80 },
+    );
+  });
+
+  it('roots every component at one of its members, agrees with it about its members, and leaves no other', async () => {
+    const client = new Redis(testStores().redis);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 80 }), async (facts) => {
+        const run = createRun([redis]);
+        await run.run({ kind: 'facts', facts });
+        const { environmentId, keyOf } = run.scenario;
+        const roots = new Set<string>();
+        for (const key of NAMES.map(keyOf)) {
+          const members = (await redis.membersOf(environmentId, key)).map((member) => member.key);
+          if (members.length === 0) continue;
+          const root = (await redis.rootOf(environmentId, key))!;
+          roots.add(root.toString('hex'));
+          expect(members).toContainEqual(root);
+          expect(members.length).toBeGreaterThan(1);
+          expect(members).toContainEqual(key);
+          for (const member of members) expect(await redis.rootOf(environmentId, member)).toEqual(root);
+        }
+        const prefix = Buffer.from(`${namespace}m:{${environmentId}}:`);
+        const stored = new Set<string>();
+        for await (const names of client.scanBufferStream({ match: `${prefix}*`, count: 10_000 }))
+          for (const name of names as Buffer[]) stored.add(name.subarray(prefix.length).toString('hex'));
+        expect(stored).toEqual(roots);
+      }),
+      { numRuns: 30 },
+    );
+    await client.quit();
+  });
+
+  it('comes to the same components in any order and batching where nothing is refused, and links idempotently', async () => {
+    const names = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`)).slice(3);
+    const link = fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)).filter(([from, to]) => from !== to);
+    const links = fc.array(link, { minLength: 1, maxLength: 60 });
+    const shuffled = links.chain((list) =>
+      fc.tuple(
+        fc.constant(list),
+        fc.shuffledSubarray(list, { minLength: list.length }),
+        fc.integer({ min: 1, max: 9 }),
+      ),
+    );
+    const toAlias = ([from, to]: [Name, Name]): FactOptions => ({ link: 'alias', from, to });
+    await fc.assert(
+      fc.asyncProperty(shuffled, async ([list, other, size]) => {
+        const run = createRun([wideRedis]);
+        await run.run({ kind: 'facts', facts: list.map(toAlias) });
+        const again = await run.run({ kind: 'facts', facts: other.map(toAlias) });
+        for (const applied of again.applied)
+          expect(applied).toMatchObject({ kind: 'decided', decisions: [{ outcome: 'unchanged' }] });
+        const otherRun = createRun([wideRedis]);
+        for (let at = 0; at < other.length; at += size)
+          await otherRun.run({ kind: 'facts', facts: other.slice(at, at + size).map(toAlias) });
+        const roots = await rootsOf(wideRedis, run, names);
+        const otherRoots = await rootsOf(wideRedis, otherRun, names);
+        // Keys differ between environments, so components are compared by who is together.
+        const together = (all: (string | undefined)[]) => all.map((root) => all.indexOf(root));
+        expect(together(otherRoots)).toEqual(together(roots));
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Applied, IdentityGraph } from './graph.ts';
+import type { GraphFact } from './identities/steps.ts';
+import { openMemoryIdentityGraph } from './memory/index.ts';
+import { openRedisIdentityGraph } from './redis/index.ts';
+import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
+
+const namespace = `test-${randomUUID()}:`;
+let linkers: IdentityGraph[];
+let partitions = 0;
+
+beforeAll(async () => {
+  const open = () => openRedisIdentityGraph({ url: testStores().redis, namespace });
+  linkers = [await open(), await open()];
+  await linkers[0]!.mintEpoch();
+});
+afterAll(async () => {
+  await Promise.all(linkers.map((linker) => linker.close()));
+  const redis = new Redis(testStores().redis);
+  for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 }))
+    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
+  await redis.quit();
+});
+
+const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => `${kind}:${id}` as Name);
+const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
+/** How one linker cuts the partition into blocks. */
+const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
+
+/** Applies the whole partition block by block, as a linker does that believes it owns it. */
+async function applyAll(
+  graph: IdentityGraph,
+  place: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },
+) {
+  const all: Applied[] = [];
+  for (let at = 0; at < place.facts.length; ) {
+    const facts = place.facts.slice(at, at + place.sizes.next().value!);
+    const block = { generation: 0, partition: place.partition, after: at - 1, through: facts.at(-1)!.offset, facts };
+    all.push(...(await graph.apply(block)));
+    at += facts.length;
+  }
+  return all;
+}
+
+describe('two linkers that both believe they own a partition', () => {
+  it('are told the same decisions, those of a single one, however their blocks interleave', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 200 }), cuts, cuts, async (list, cutsA, cutsB) => {
+        const scenario = createScenario();
+        const partition = partitions++;
+        const facts = list.map(({ from, to }): FactOptions => ({ link: 'identify', from, to })).map(scenario.position);
+        const [a, b] = await Promise.all(
+          [cutsA, cutsB].map((sizes, at) => applyAll(linkers[at]!, { partition, facts, sizes })),
+        );
+        const model = openMemoryIdentityGraph();
+        await model.mintEpoch();
+        const alone = await applyAll(model, { partition, facts, sizes: [facts.length].values() });
+        expect(describeValue(a)).toEqual(describeValue(alone));
+        expect(describeValue(b)).toEqual(describeValue(alone));
+        expect(await linkers[0]!.digest(scenario.environmentId)).toBe(await model.digest(scenario.environmentId));
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('a block of many calls', () => {
+  const typed = fc.constantFrom('steam', 'epic', 'google').chain(names);
+  const identify = fc.record({ link: fc.constant('identify'), from: names('anonymous'), to: typed });
+  const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
+  const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
+
+  it('is decided as the plain model decides it, where a call stops for the other keys of a fact too', async () => {
+    await fc.assert(
+      fc.asyncProperty(facts, async (list) => {
+        const scenario = createScenario();
+        const partition = partitions++;
+        const place = { partition, facts: list.map((one) => scenario.position(one as FactOptions)) };
+        const model = openMemoryIdentityGraph();
+        await model.mintEpoch();
+        const expected = await applyAll(model, { ...place, sizes: [list.length].values() });
+        const parts: Applied[] = [];
+        const block = { generation: 0, partition, after: -1, through: list.length - 1, facts: place.facts };
+        const applied = await linkers[0]!.apply(block, (part) => void parts.push(...part));
+        expect(describeValue(applied)).toEqual(describeValue(expected));
+        expect(parts).toEqual(applied);
+        expect(await linkers[0]!.digest(scenario.environmentId)).toBe(await model.digest(scenario.environmentId));
+        expect(describeValue(await linkers[1]!.apply(block))).toEqual(describeValue(expected));
+      }),
+      { numRuns: 8 },
+    );
+  });
+});

@@ -1,0 +1,30 @@
+import type { ApplyOutcome, ConsentStore, PlacedConsent } from './consents.ts';
+
+/** What a rebuild has done. */
+export type RebuiltConsents = Record<ApplyOutcome, number>;
+
+/** A few round trips' worth of work a call, in memory at once; more a call brings nothing. */
+const ROWS_A_CALL = 1_000;
+
+/**
+ * Puts the history of consents back into a store, in any order and as often as wanted: only places count, so it may run
+ * beside gateways that write. Fences must stand first, else rows of erased identities come back.
+ */
+export async function rebuildConsents(
+  store: Pick<ConsentStore, 'load'>,
+  rows: AsyncIterable<PlacedConsent> | Iterable<PlacedConsent>,
+): Promise<RebuiltConsents> {
+  const rebuilt: RebuiltConsents = { applied: 0, superseded: 0, fenced: 0 };
+  const load = async (changes: readonly PlacedConsent[]) => {
+    for (const outcome of await store.load(changes)) rebuilt[outcome]++;
+  };
+  let waiting: PlacedConsent[] = [];
+  for await (const row of rows) {
+    waiting.push(row);
+    if (waiting.length < ROWS_A_CALL) continue;
+    await load(waiting);
+    waiting = [];
+  }
+  await load(waiting);
+  return rebuilt;
+}

@@ -1,0 +1,54 @@
+import type { ApplyOutcome, ChosenStatus, ConsentStanding, PlacedConsent, StoredConsent } from '../consents.ts';
+
+// Letters that stand in Redis: they stay what they are when a list is reordered.
+const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
+const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
+const STATUSES = new Map(
+  (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
+);
+
+/** Offsets and times: six bytes reach the year 10,889. */
+const NUMBER_BYTES = 6;
+/** Status letter, partition, offset, logged at: 15 bytes, which `put.lua` unpacks too. */
+const AT = { status: 0, partition: 1, offset: 3, loggedAt: 3 + NUMBER_BYTES, end: 3 + 2 * NUMBER_BYTES } as const;
+
+export function toValue({ status, place }: PlacedConsent): Buffer {
+  const value = Buffer.alloc(AT.end);
+  value.write(STATUS_LETTERS[status], AT.status, 'latin1');
+  value.writeUInt16BE(place.partition, AT.partition);
+  value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
+  value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
+  return value;
+}
+
+/** @throws Error when the value is not one of ours */
+export function fromValue(value: Buffer): StoredConsent {
+  const status = STATUSES.get(value.toString('latin1', AT.status, AT.partition));
+  if (status === undefined || value.length !== AT.end) throw new Error('a stored consent cannot be read');
+  const place = {
+    partition: value.readUInt16BE(AT.partition),
+    offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
+    loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
+  };
+  return { status, place };
+}
+
+/** @throws Error when the script replied something else */
+export function fromReply(reply: unknown): ApplyOutcome {
+  const outcome = OUTCOMES[String(reply)];
+  if (outcome === undefined) throw new Error('the consent script replied something unknown');
+  return outcome;
+}
+
+/** @param reply of `standing.lua` */
+export function fromStanding(reply: unknown): ConsentStanding {
+  const [run, flat] = reply as [string, string[]];
+  const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
+  const isCurrent = fields.get('run') === run;
+  fields.delete('run');
+  return {
+    run,
+    isCurrent,
+    applied: new Map([...fields].map(([partition, last]) => [Number(partition), Number(last)])),
+  };
+}

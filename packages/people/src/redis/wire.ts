@@ -1,0 +1,205 @@
+import type { IdentityKind } from '@playline/contracts';
+import type { Applied, Member, Override } from '../graph.ts';
+import type { RefusalReason, StepDecision } from '../identities/decisions.ts';
+import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
+import type { GraphFact, GraphStep } from '../identities/steps.ts';
+import { COMPONENT_HEADER_BYTES, MEMBER_BYTES } from './layout.ts';
+
+// Letters that stand in Redis: they stay what they are when a list is reordered.
+const KIND_LETTERS: Readonly<Record<IdentityKind, string>> = {
+  anonymous: 'a',
+  passport: 'p',
+  steam: 's',
+  epic: 'e',
+  google: 'g',
+  apple: 'l',
+  discord: 'd',
+  email: 'm',
+  custom: 'c',
+  untyped: 'u',
+};
+const LINK_LETTERS: Readonly<Record<GraphStep['link'], string>> = { identify: 'i', alias: 'a', same_id: 's' };
+const OUTCOME_LETTERS: Readonly<Record<StepDecision['outcome'], string>> = {
+  linked: 'l',
+  unchanged: 'n',
+  refused: 'r',
+  ambiguous: 'm',
+};
+const REASON_LETTERS: Readonly<Record<RefusalReason | '', string>> = {
+  '': '-',
+  blocked: 'b',
+  fenced: 'f',
+  shared_device: 's',
+  two_known_users: 'u',
+  too_many_identities: 'i',
+  too_many_anonymous_ids: 'a',
+};
+
+function invert<T extends string>(letters: Readonly<Record<T, string>>): (letter: number) => T {
+  const words = new Map((Object.keys(letters) as T[]).map((word) => [letters[word].charCodeAt(0), word]));
+  return (letter) => {
+    const word = words.get(letter);
+    if (word === undefined) throw new Error(`unknown letter ${letter} in the identity graph`);
+    return word;
+  };
+}
+const toKind = invert(KIND_LETTERS);
+const toLink = invert(LINK_LETTERS);
+const toOutcome = invert(OUTCOME_LETTERS);
+const toReason = invert(REASON_LETTERS);
+
+const codeOf = (letter: string): number => letter.charCodeAt(0);
+
+export function toKindLetters(kinds: readonly IdentityKind[]): string {
+  return kinds.map((kind) => KIND_LETTERS[kind]).join('');
+}
+
+/** Offsets and times: six bytes reach the year 10,889. A time before 1970 counts as 1970. */
+const NUMBER_BYTES = 6;
+
+function toNumberBytes(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(NUMBER_BYTES);
+  bytes.writeUIntBE(Math.max(0, value), 0, NUMBER_BYTES);
+  return bytes;
+}
+
+function toShortText(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([Buffer.of(bytes.length), bytes]);
+}
+
+/** Bytes of a fact and of a step without its other keys: `read_fact` and `read_step` of apply.lua. */
+const FACT_BYTES = 3 * NUMBER_BYTES + 2;
+const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
+
+/** In the place of the number of other keys: they are left out. */
+const OTHERS_LEFT_OUT = 255;
+
+function factBytes({ steps }: GraphFact, withOthers: boolean): number {
+  let bytes = FACT_BYTES + steps.length * STEP_HEAD_BYTES;
+  if (withOthers) for (const step of steps) bytes += step.otherKeys.length * IDENTITY_KEY_BYTES;
+  return bytes;
+}
+
+function writeKey(target: Buffer, at: number, key: Buffer): number {
+  for (let index = 0; index < IDENTITY_KEY_BYTES; index++) target[at + index] = key[index]!;
+  return at + IDENTITY_KEY_BYTES;
+}
+
+function writeStep(target: Buffer, start: number, { step, withOthers }: { step: GraphStep; withOthers: boolean }) {
+  let at = start;
+  target[at++] = codeOf(LINK_LETTERS[step.link]);
+  target[at++] = codeOf(KIND_LETTERS[step.aKind]);
+  target[at++] = codeOf(KIND_LETTERS[step.bKind]);
+  target[at++] = step.blocked ? 1 : 0;
+  at = writeKey(target, at, step.aKey);
+  at = writeKey(target, at, step.bKey);
+  const others = withOthers ? step.otherKeys : [];
+  target[at++] = withOthers || step.link !== 'same_id' ? others.length : OTHERS_LEFT_OUT;
+  for (const key of others) at = writeKey(target, at, key);
+  return at;
+}
+
+/**
+ * Facts of one call, one behind the other: offset, received at, event time, place of its environment in the list that
+ * goes with them, number of steps, then the steps.
+ * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely asked for
+ */
+export function toFactsBlob(
+  facts: readonly GraphFact[],
+  withOthers: boolean,
+): { blob: Buffer; environmentIds: string[] } {
+  const places = new Map<string, number>();
+  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), 0));
+  let at = 0;
+  for (const { environmentId, offset, receivedAt, eventTime, steps } of facts) {
+    const place = places.get(environmentId) ?? places.size;
+    places.set(environmentId, place);
+    for (const value of [offset, receivedAt, eventTime]) {
+      blob.writeUIntBE(Math.max(0, value), at, NUMBER_BYTES);
+      at += NUMBER_BYTES;
+    }
+    blob[at++] = place;
+    blob[at++] = steps.length;
+    for (const step of steps) at = writeStep(blob, at, { step, withOthers });
+  }
+  return { blob, environmentIds: [...places.keys()] };
+}
+
+/** Blob of a row of a rebuild: environment, identity key, root, kind and link time. */
+export function toOverrideBlob(row: Override): Buffer {
+  const kind = Buffer.from(KIND_LETTERS[row.kind]);
+  return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
+}
+
+/** Reads a member out of the bytes of a component or of those who moved. */
+function memberAt(bytes: Buffer, at: number): Member {
+  const kindAt = at + IDENTITY_KEY_BYTES;
+  const key = bytes.subarray(at, kindAt);
+  return { key, kind: toKind(bytes[kindAt]!), linkedAt: bytes.readUIntBE(kindAt + 1, NUMBER_BYTES) };
+}
+
+/** Members by ascending key: Redis keeps them in the order in which they came. */
+function toMembers(bytes: Buffer, start: number, end: number): Member[] {
+  const members: Member[] = [];
+  for (let at = start; at < end; at += MEMBER_BYTES) members.push(memberAt(bytes, at));
+  return members.length < 2 ? members : members.sort((a, b) => Buffer.compare(a.key, b.key));
+}
+
+/** Everybody of a component as it is stored, by ascending key. */
+export function fromComponent(component: Buffer): Member[] {
+  return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
+}
+
+/** An entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities. */
+const STEP_LETTERS = 5;
+const STEP_BYTES = STEP_LETTERS + 3 * IDENTITY_KEY_BYTES + 2;
+const PARKED = 'P'.charCodeAt(0);
+
+/** Offset and length before an entry of a reply. */
+const LENGTH_AT = NUMBER_BYTES;
+const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
+
+/** Reads the reply of apply.lua: what became of each fact, up to one that needs its other keys. */
+export function fromReply(reply: Buffer): Applied[] {
+  const applied: Applied[] = [];
+  let at = 0;
+  while (at < reply.length) {
+    const start = at + ENTRY_HEAD_BYTES;
+    at = start + reply.readUInt32BE(at + LENGTH_AT);
+    applied.push(fromEntry(reply, start, at));
+  }
+  return applied;
+}
+
+function fromEntry(reply: Buffer, start: number, end: number): Applied {
+  if (start === end) return { kind: 'done' };
+  if (reply[start] === PARKED) return { kind: 'parked', person: reply.subarray(start + 1, end) };
+  const decisions: StepDecision[] = [];
+  let at = start;
+  while (at < end) {
+    const movedAt = at + STEP_BYTES;
+    const next = movedAt + reply.readUInt16BE(movedAt - 2) * MEMBER_BYTES;
+    decisions.push(fromStep(reply, at, next));
+    at = next;
+  }
+  return { kind: 'decided', decisions };
+}
+
+function fromStep(reply: Buffer, at: number, end: number): StepDecision {
+  const keyAt = (place: number) => {
+    const start = at + STEP_LETTERS + place * IDENTITY_KEY_BYTES;
+    return reply.subarray(start, start + IDENTITY_KEY_BYTES);
+  };
+  return {
+    link: toLink(reply[at]!),
+    aKind: toKind(reply[at + 1]!),
+    bKind: toKind(reply[at + 2]!),
+    outcome: toOutcome(reply[at + 3]!),
+    reason: toReason(reply[at + 4]!),
+    aKey: keyAt(0),
+    bKey: keyAt(1),
+    root: keyAt(2),
+    moved: toMembers(reply, at + STEP_BYTES, end),
+  };
+}

@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import type { IdentityDecisionRecord, IdentityKind, IdentityLinkRecord } from '@playline/contracts';
+import type { Applied, IdentityGraph } from '../graph.ts';
+import { createIsBlocked } from '../identities/blocked.ts';
+import { type StepDecision, toDecisionRecords } from '../identities/decisions.ts';
+import { createIdentityKeyer } from '../identities/keyer.ts';
+import { createGraphFact, type GraphFact } from '../identities/steps.ts';
+
+/** An identity as tests write it: `steam:s1`, `anonymous:a1`. */
+export type Name = `${IdentityKind}:${string}`;
+
+const keyOfId = createIdentityKeyer(Buffer.alloc(32, 9));
+const toGraphFact = createGraphFact({ keyOf: keyOfId, isBlocked: createIsBlocked() });
+
+function split(name: Name): [IdentityKind, string] {
+  const at = name.indexOf(':');
+  return [name.slice(0, at) as IdentityKind, name.slice(at + 1)];
+}
+
+export interface FactOptions {
+  link: 'identify' | 'alias';
+  from?: Name;
+  to: Name;
+  receivedAt?: number;
+  eventTime?: number;
+}
+
+/** One environment of its own, with names for keys and offsets that count up. */
+export function createScenario() {
+  const environmentId = `test-${randomUUID()}`;
+  let next = 0;
+
+  const toFact = ({ link, from, to, receivedAt = 1_000_000, eventTime = receivedAt }: FactOptions) => {
+    const [fromKind, fromId] = from === undefined ? (['anonymous', ''] as const) : split(from);
+    const [toKind, toId] = split(to);
+    const ids = { fromKind, fromId, toKind, toId };
+    const fact: IdentityLinkRecord = {
+      ...{ environmentId, link, ...ids, eventTime, receivedAt },
+      ...{ messageId: Buffer.alloc(16), traceId: '0'.repeat(32) },
+    };
+    return fact;
+  };
+  const keyOf = (name: Name) => keyOfId(environmentId, ...split(name));
+  const position = (options: FactOptions): GraphFact => toGraphFact(toFact(options), next++);
+
+  /** Applies one fact after all others and tells each step as `outcome` or `outcome: reason`. */
+  const apply = async (graph: IdentityGraph, options: FactOptions): Promise<string[]> => {
+    const fact = position(options);
+    const [applied] = await graph.apply({
+      ...{ generation: 0, partition: 0, after: fact.offset - 1, through: fact.offset },
+      facts: [fact],
+    });
+    return toWords(applied!);
+  };
+  const toRecords = (fact: GraphFact, decisions: readonly StepDecision[]): IdentityDecisionRecord[] =>
+    toDecisionRecords(
+      { ...toFact({ link: 'identify', to: 'custom:x', receivedAt: fact.receivedAt }), eventTime: fact.eventTime },
+      { generation: 0, partition: 0, offset: fact.offset },
+      decisions,
+    );
+  return { environmentId, keyOf, position, apply, toRecords };
+}
+export type Scenario = ReturnType<typeof createScenario>;
+
+export function toWords(applied: Applied): string[] {
+  if (applied.kind !== 'decided') return [applied.kind];
+  return applied.decisions.map(({ outcome, reason }) => (reason === '' ? outcome : `${outcome}: ${reason}`));
+}
+
+/** Buffers as text, so that decisions of two graphs compare and print. */
+export function describeValue(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value, (_, part) => (part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part)),
+  );
+}
