@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { openRedisErasureHolds } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
 import type { Bench } from './figure.ts';
 
@@ -15,7 +15,7 @@ const SLOWLOG_ENTRIES_MAX = 20_000;
 /** Places holds of people whom no link touches; `release` lets go of them. Bytes a held identity takes go with it. */
 export async function placeHolds(bench: Bench): Promise<{ bytesAnIdentity: number; release(): Promise<void> }> {
   const url = bench.environment.REDIS_URL ?? '';
-  const [holds, redis] = [await openRedisErasureHolds({ url }), new Redis(url)];
+  const [people, redis] = [await openRedisPeople({ url }), new Redis(url)];
   const memory = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
   const names = Array.from({ length: HOLDS }, () => ({
     environmentId: bench.environmentId,
@@ -24,13 +24,13 @@ export async function placeHolds(bench: Bench): Promise<{ bytesAnIdentity: numbe
   const before = await memory();
   for (const name of names) {
     const keys = Array.from({ length: KEYS_OF_A_HOLD }, () => randomBytes(IDENTITY_KEY_BYTES));
-    await holds.place({ ...name, keys, cutoffMs: Date.now(), lapsesAtMs: null });
+    await people.guards.place({ ...name, keys, cutoffMs: Date.now(), lapsesAtMs: null });
   }
   const bytesAnIdentity = ((await memory()) - before) / (HOLDS * KEYS_OF_A_HOLD);
   const release = async () => {
-    for (const name of names) await holds.release(name);
+    for (const name of names) await people.guards.release(name);
     redis.disconnect();
-    await holds.close();
+    await people.close();
   };
   return { bytesAnIdentity, release };
 }

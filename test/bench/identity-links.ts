@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IdentityKind } from '@playline/contracts';
 import { DEFAULT_LIMITS, type GraphFact, type IdentityGraph } from '@playline/people';
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
 
 const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
@@ -94,8 +94,9 @@ const grown = (keyOf: (at: number) => Buffer) =>
   });
 
 const redis = new Redis(url);
-const graph = await openRedisIdentityGraph({ url, namespace, limits: DEFAULT_LIMITS });
-await graph.mintEpoch();
+const people = await openRedisPeople({ url, namespace, limits: DEFAULT_LIMITS });
+await people.rebuild.mintEpoch();
+const { graph } = people;
 const memory = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1]);
 try {
   await measure('floor: 4 HSET a link, pipelined', () => floor(redis));
@@ -120,6 +121,6 @@ try {
 } finally {
   for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 10_000 }))
     if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
-  await graph.close();
+  await people.close();
   await redis.quit();
 }

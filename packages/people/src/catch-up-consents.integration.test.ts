@@ -1,25 +1,17 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { consentCodec, frameRecord } from '@playline/contracts';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ConsentBytes, type ConsentLog, catchUpConsents } from './catch-up-consents.ts';
-import { type ChosenStatus, LaggingStoreFault } from './consents.ts';
+import { type ChosenStatus, LaggingStoreFault, type PlacedConsent } from './consents.ts';
 import { MissingEpochFault } from './faults.ts';
-import { openRedisConsentStore } from './redis/index.ts';
-import { deleteKeys } from './test/redis-keys.ts';
+import { openTestPeople } from './test/test-people.ts';
 
 const SCHEMA_ID = 7;
 const ENVIRONMENT = 'test-catch-up';
-const root = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
-const closing: (() => Promise<void>)[] = [];
-afterAll(async () => {
-  for (const close of closing) await close();
-  await deleteKeys(redis, root);
-  redis.disconnect();
-});
+const inRedis = openTestPeople();
+const { redis } = inRedis;
+afterAll(inRedis.close);
 
 /** A log of three partitions: a change stands where its identity's first byte says. */
 function createLog(): ConsentLog & {
@@ -43,24 +35,22 @@ function createLog(): ConsentLog & {
     schemaOf: async () => consentCodec.schema,
   };
 }
-type Change = Parameters<Awaited<ReturnType<typeof openRedisConsentStore>>['apply']>[0];
+type Change = PlacedConsent;
 
 async function open() {
-  const namespace = `${root}${randomBytes(4).toString('hex')}:`;
-  const store = await openRedisConsentStore({ url: testStores().redis, namespace, topic: 'consents' });
-  closing.push(store.close);
-  await redis.set(`${namespace}identity:epoch`, 'test');
+  const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
+  await people.rebuild.mintEpoch();
   const dump = async () => {
     const names = await redis.keys(`${namespace}*`);
     return Promise.all(names.map(async (name) => [name, (await redis.dumpBuffer(name))!] as const));
   };
   return {
-    store,
+    store: people.consents,
     namespace,
     dump,
     /** As Redis stands when it was started anew from what it had written at an earlier moment. */
     goBackTo: async (copy: Awaited<ReturnType<typeof dump>>) => {
-      await deleteKeys(redis, namespace);
+      await inRedis.clear(namespace);
       for (const [name, value] of copy) await redis.restore(name, 0, value);
       await redis.hset(`${namespace}c:log:consents`, 'run', 'the run before');
     },

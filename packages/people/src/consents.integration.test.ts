@@ -1,54 +1,38 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type ConsentStore, isLater, type PlacedConsent } from './consents.ts';
+import { isLater, type PlacedConsent } from './consents.ts';
 import { MissingEpochFault } from './faults.ts';
-import { openMemoryConsentStore } from './memory/index.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
 import { rebuildConsents } from './rebuild-consents.ts';
-import { openRedisConsentStore } from './redis/index.ts';
-import { bucketNumber, deleteKeys } from './test/redis-keys.ts';
+import { openRedisPeople } from './redis/index.ts';
+import { openTestPeople } from './test/test-people.ts';
 
 /** A store, a second one on the same content as another process has it, and what a test does behind their backs. */
 interface Harness {
-  readonly stores: readonly [ConsentStore, ConsentStore];
-  fence(environmentId: string, key: Buffer, cutoffMs: number): Promise<void>;
+  readonly stores: readonly [People, People];
   loseEpoch(): Promise<void>;
 }
 
-const root = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
-const closing: (() => Promise<void>)[] = [];
-afterAll(async () => {
-  for (const close of closing) await close();
-  await deleteKeys(redis, root);
-  redis.disconnect();
-});
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
 
 async function openRedis(): Promise<Harness> {
-  const namespace = `${root}${randomBytes(4).toString('hex')}:`;
-  const open = () => openRedisConsentStore({ url: testStores().redis, namespace });
-  const stores = [await open(), await open()] as const;
-  for (const store of stores) closing.push(store.close);
-  await redis.set(`${namespace}identity:epoch`, 'test');
-  await stores[0].markCurrent((await stores[0].standing()).run, new Map());
+  const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
+  const other = await inRedis.open({ namespace, consentTopic: 'consents' });
+  await people.rebuild.mintEpoch();
+  await people.consents.markCurrent((await people.consents.standing()).run, new Map());
   return {
-    stores,
-    // As the identity graph writes it.
-    fence: async (environmentId, key, cutoffMs) =>
-      void (await redis.hset(`${namespace}f:{${environmentId}}:${bucketNumber(key)}`, key, cutoffMs)),
-    loseEpoch: async () => void (await redis.del(`${namespace}identity:epoch`)),
+    stores: [people, other.people],
+    loseEpoch: async () => void (await inRedis.redis.del(`${namespace}identity:epoch`)),
   };
 }
 
 async function openMemory(): Promise<Harness> {
-  const store = openMemoryConsentStore();
-  return {
-    stores: [store, store],
-    fence: async (...fence) => store.fence(...fence),
-    loseEpoch: async () => store.loseEpoch(),
-  };
+  const people = openMemoryPeople();
+  await people.rebuild.mintEpoch();
+  return { stores: [people, people], loseEpoch: async () => people.loseEpoch() };
 }
 
 const newKey = () => randomBytes(16);
@@ -86,23 +70,23 @@ describe.each([
 ])('a consent store in %s', (_name, open) => {
   it('knows nothing of an identity that has chosen nothing', async () => {
     const { stores } = await open();
-    expect(await stores[0].read('test-nobody', newKey())).toBeNull();
+    expect(await stores[0].consents.read('test-nobody', newKey())).toBeNull();
   });
 
   it('answers every process with what one of them has applied', async () => {
     const { stores } = await open();
     const change = createChange({ status: 'anonymous', place: at(2 ** 40 + 7, 3) });
-    expect(await stores[0].apply(change)).toBe('applied');
+    expect(await stores[0].consents.apply(change)).toBe('applied');
     const { status, place } = change;
-    expect(await stores[1].read(change.environmentId, change.identityKey)).toEqual({ status, place });
+    expect(await stores[1].consents.read(change.environmentId, change.identityKey)).toEqual({ status, place });
   });
 
   it('keeps identities and environments apart', async () => {
     const { stores } = await open();
     const change = createChange();
-    await stores[0].apply(change);
-    expect(await stores[0].read(change.environmentId, newKey())).toBeNull();
-    expect(await stores[0].read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
+    await stores[0].consents.apply(change);
+    expect(await stores[0].consents.read(change.environmentId, newKey())).toBeNull();
+    expect(await stores[0].consents.read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
   });
 
   it('ends with the latest place, whatever the order and whichever process applies', async () => {
@@ -110,9 +94,11 @@ describe.each([
     const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, turns) => {
       const identity = createChange();
       const latest = changes.reduce((a, b) => (isLater(b.place, a.place) ? b : a));
-      const applied = changes.map((change) => stores[turns.next().value ? 0 : 1].apply({ ...identity, ...change }));
+      const applied = changes.map((change) =>
+        stores[turns.next().value ? 0 : 1].consents.apply({ ...identity, ...change }),
+      );
       const outcomes = await Promise.all(applied);
-      expect(await stores[0].read(identity.environmentId, identity.identityKey)).toMatchObject(latest);
+      expect(await stores[0].consents.read(identity.environmentId, identity.identityKey)).toMatchObject(latest);
       expect(outcomes[changes.indexOf(latest)]).toBe('applied');
     });
     await fc.assert(property, { numRuns: 60 });
@@ -121,40 +107,41 @@ describe.each([
   it('does nothing when the same change comes again, or an earlier one', async () => {
     const { stores } = await open();
     const change = createChange({ place: at(5) });
-    await stores[0].apply(change);
+    await stores[0].consents.apply(change);
     for (const place of [at(5), at(4), at(4, 4, LOGGED_AT + 99), at(9, 5, LOGGED_AT), at(5, 3)])
-      expect(await stores[0].apply({ ...change, status: 'none', place })).toBe('superseded');
-    expect(await stores[0].read(change.environmentId, change.identityKey)).toMatchObject({ status: 'full' });
+      expect(await stores[0].consents.apply({ ...change, status: 'none', place })).toBe('superseded');
+    expect(await stores[0].consents.read(change.environmentId, change.identityKey)).toMatchObject({ status: 'full' });
   });
 
   it('takes nothing of a fenced identity up to the cut-off, and what is newer', async () => {
-    const { stores, fence } = await open();
+    const { stores } = await open();
     const change = createChange();
-    await fence(change.environmentId, change.identityKey, RECEIVED_AT);
-    expect(await stores[0].apply(change)).toBe('fenced');
-    expect(await stores[0].load([change])).toEqual(['fenced']);
-    expect(await stores[0].read(change.environmentId, change.identityKey)).toBeNull();
-    expect(await stores[0].apply({ ...change, receivedAt: RECEIVED_AT + 1 })).toBe('applied');
+    const { environmentId, identityKey: key } = change;
+    await stores[0].guards.fence([{ environmentId, key, cutoffMs: RECEIVED_AT }]);
+    expect(await stores[0].consents.apply(change)).toBe('fenced');
+    expect(await stores[0].rebuild.loadConsents([change])).toEqual(['fenced']);
+    expect(await stores[0].consents.read(change.environmentId, change.identityKey)).toBeNull();
+    expect(await stores[0].consents.apply({ ...change, receivedAt: RECEIVED_AT + 1 })).toBe('applied');
   });
 
   it('forgets the identities it is told to, and no other', async () => {
     const { stores } = await open();
     const [erased, kept] = [createChange(), createChange()];
     const same = { ...kept, environmentId: erased.environmentId };
-    await rebuildConsents(stores[0], [erased, same]);
-    await stores[0].forget(erased.environmentId, [erased.identityKey, newKey()]);
-    expect(await stores[1].read(erased.environmentId, erased.identityKey)).toBeNull();
-    expect(await stores[1].read(same.environmentId, same.identityKey)).not.toBeNull();
+    await rebuildConsents(stores[0].rebuild, [erased, same]);
+    await stores[0].consents.forget(erased.environmentId, [erased.identityKey, newKey()]);
+    expect(await stores[1].consents.read(erased.environmentId, erased.identityKey)).toBeNull();
+    expect(await stores[1].consents.read(same.environmentId, same.identityKey)).not.toBeNull();
   });
 
   it('answers nobody and takes nothing without an epoch, but can be rebuilt', async () => {
     const { stores, loseEpoch } = await open();
     const change = createChange();
     await loseEpoch();
-    await expect(stores[0].read(change.environmentId, change.identityKey)).rejects.toThrow(MissingEpochFault);
-    await expect(stores[0].apply(change)).rejects.toThrow(MissingEpochFault);
+    await expect(stores[0].consents.read(change.environmentId, change.identityKey)).rejects.toThrow(MissingEpochFault);
+    await expect(stores[0].consents.apply(change)).rejects.toThrow(MissingEpochFault);
     expect(await stores[0].ready()).toBe(false);
-    expect(await rebuildConsents(stores[0], [change])).toEqual({ applied: 1, superseded: 0, fenced: 0 });
+    expect(await rebuildConsents(stores[0].rebuild, [change])).toEqual({ applied: 1, superseded: 0, fenced: 0 });
   });
 
   it('is the same after a rebuild from the history in any order, also beside a gateway that writes', async () => {
@@ -167,16 +154,19 @@ describe.each([
       }),
     );
     const live = { ...identities[0]!, status: 'none' as const, place: at(100_000) };
-    const [rebuilt] = await Promise.all([rebuildConsents(stores[0], shuffle(rows)), stores[1].apply(live)]);
+    const [rebuilt] = await Promise.all([
+      rebuildConsents(stores[0].rebuild, shuffle(rows)),
+      stores[1].consents.apply(live),
+    ]);
     expect(rebuilt.applied + rebuilt.superseded).toBe(rows.length);
-    expect(await stores[1].read(live.environmentId, live.identityKey)).toMatchObject({
+    expect(await stores[1].consents.read(live.environmentId, live.identityKey)).toMatchObject({
       status: 'none',
       place: live.place,
     });
     for (const [i, { environmentId, identityKey }] of identities.entries()) {
       if (i === 0) continue;
       const last = rows[i * 100 + 99]!;
-      expect(await stores[1].read(environmentId, identityKey)).toMatchObject({
+      expect(await stores[1].consents.read(environmentId, identityKey)).toMatchObject({
         status: last.status,
         place: last.place,
       });
@@ -196,12 +186,10 @@ async function* shuffle(rows: readonly PlacedConsent[]): AsyncGenerator<PlacedCo
     .map(({ row }) => row);
 }
 
-describe('openRedisConsentStore', () => {
-  it('fails at once while Redis is away instead of queueing', async () => {
-    const store = await openRedisConsentStore({ url: 'redis://127.0.0.1:1' });
-    closing.push(store.close);
-    await expect(store.apply(createChange())).rejects.toThrow();
-    await expect(store.read('test-a', newKey())).rejects.toThrow();
-    expect(await store.ready()).toBe(false);
-  });
+it('consents in Redis fail at once while Redis is away instead of queueing', async () => {
+  const { consents, ready, close } = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
+  await expect(consents.apply(createChange())).rejects.toThrow();
+  await expect(consents.read('test-a', newKey())).rejects.toThrow();
+  expect(await ready()).toBe(false);
+  await close();
 });

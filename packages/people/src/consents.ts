@@ -48,8 +48,6 @@ export interface ConsentStore {
    *   because a store that was started anew may answer with an older choice
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
-  /** As `apply` for each change, and also while there is no epoch: for rebuilds. */
-  load(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
   /** Erasure: forgets what these identities have chosen. Fence them first, else a change on its way comes back. */
   forget(environmentId: string, identityKeys: readonly Buffer[]): Promise<void>;
   standing(): Promise<ConsentStanding>;
@@ -58,8 +56,6 @@ export interface ConsentStore {
    * @returns false, and changes nothing, when `run` is over: what was applied in it may be lost again
    */
   markCurrent(run: string, ends: ReadonlyMap<number, number>): Promise<boolean>;
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
 }
 
 /** Where the store stands to its log. A run of it lasts from its start, or its promotion in a failover, to the next. */

@@ -1,35 +1,21 @@
-import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
-import { Redis } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EpochPresentFault, MissingEpochFault } from './faults.ts';
 import { DEFAULT_LIMITS, GraphBehindFault, type IdentityGraph } from './graph.ts';
-import { openMemoryIdentityGraph } from './memory/index.ts';
-import { openRedisIdentityGraph } from './redis/index.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
 import { createScenario, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const NOW = 100 * DAY_MS;
-const namespaces: string[] = [];
-
-async function openRedis(limits = DEFAULT_LIMITS): Promise<IdentityGraph> {
-  const namespace = `test-${randomUUID()}:`;
-  namespaces.push(namespace);
-  return openRedisIdentityGraph({ url: testStores().redis, namespace, limits });
-}
-
-async function clear(namespace: string): Promise<void> {
-  const redis = new Redis(testStores().redis);
-  const names: Buffer[] = [];
-  for await (const found of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 })) names.push(...found);
-  if (names.length > 0) await redis.unlink(...names);
-  await redis.quit();
-}
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
 
 describe.each([
-  { name: 'in memory', open: async (limits = DEFAULT_LIMITS) => openMemoryIdentityGraph(limits) },
-  { name: 'in Redis', open: openRedis },
+  { name: 'in memory', open: async (limits = DEFAULT_LIMITS): Promise<People> => openMemoryPeople(limits) },
+  { name: 'in Redis', open: async (limits = DEFAULT_LIMITS) => (await inRedis.open({ limits })).people },
 ])('the identity graph $name', ({ open }) => {
+  let people: People;
   let graph: IdentityGraph;
   let scenario: Scenario;
   const apply = (fact: FactOptions) => scenario.apply(graph, fact);
@@ -38,21 +24,18 @@ describe.each([
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const rootOf = async (name: Name) =>
     (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
-  const replace = async (limits: Partial<typeof DEFAULT_LIMITS>) => {
-    await graph.close();
-    graph = await open({ ...DEFAULT_LIMITS, ...limits });
-    await graph.mintEpoch();
+  /** An empty one in the place of the one before. */
+  const replace = async (limits: Partial<typeof DEFAULT_LIMITS> = {}) => {
+    people = await open({ ...DEFAULT_LIMITS, ...limits });
+    ({ graph } = people);
   };
 
   beforeEach(async () => {
     scenario = createScenario();
-    graph = await open();
-    await graph.mintEpoch();
+    await replace();
+    await people.rebuild.mintEpoch();
   });
-  afterEach(async () => {
-    await graph.close();
-    await Promise.all(namespaces.splice(0).map(clear));
-  });
+  afterEach(() => people.close());
 
   it('makes one person of an anonymous id, a typed user and the same id untyped, rooted at the smaller key of the first two', async () => {
     expect(await identify('anonymous:a', 'steam:s')).toEqual(['linked', 'linked']);
@@ -127,11 +110,13 @@ describe.each([
 
   it('takes its unique types from its limits', async () => {
     await replace({ uniqueTypes: ['passport', 'email'] });
+    await people.rebuild.mintEpoch();
     expect(await alias('email:e1', 'email:e2')).toEqual(['refused: two_known_users']);
   });
 
   it('refuses the identity that makes a component too large, and the two that would', async () => {
     await replace({ identitiesMax: 4 });
+    await people.rebuild.mintEpoch();
     await alias('custom:1', 'custom:2');
     await alias('custom:3', 'custom:1');
     await alias('custom:4', 'custom:1');
@@ -157,6 +142,7 @@ describe.each([
 
   it('counts an anonymous id from its first link, also after it moved to another person key', async () => {
     await replace({ anonymousIdsMax: 2 });
+    await people.rebuild.mintEpoch();
     await identify('anonymous:1', 'untyped:u', NOW - 31 * DAY_MS);
     await identify('anonymous:2', 'untyped:u', NOW - 31 * DAY_MS);
     for (const at of [1, 2, 3, 4, 5, 6]) await alias(`custom:${at}`, 'untyped:u', NOW);
@@ -165,8 +151,8 @@ describe.each([
 
   it('refuses a fact not later than the fence of one of its identities, by receipt or by its own time', async () => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
-    await graph.fence([{ environmentId, key, cutoffMs: NOW }]);
-    await graph.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
+    await people.guards.fence([{ environmentId, key, cutoffMs: NOW }]);
+    await people.guards.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
     const fenced = ['refused: fenced', 'refused: fenced'];
     const from = 'anonymous:a';
     expect(await identify(from, 'steam:s', NOW)).toEqual(fenced);
@@ -177,12 +163,13 @@ describe.each([
   it('parks facts newer than a hold that touch its person, applies older ones, and all others', async () => {
     await identify('anonymous:a', 'steam:s');
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
-    await graph.hold({ environmentId, key, cutoffMs: NOW + 10 });
+    const name = { environmentId, erasureId: Buffer.alloc(16, 7) };
+    await people.guards.place({ ...name, keys: [key], cutoffMs: NOW + 10, lapsesAtMs: null });
     expect(await identify('anonymous:b', 'steam:s', NOW + 11)).toEqual(['parked']);
     expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['parked']);
     expect(await identify('anonymous:b', 'steam:s', NOW + 10)).toEqual(['unchanged', 'linked']);
     expect(await identify('anonymous:z', 'steam:t', NOW + 11)).toEqual(['linked', 'linked']);
-    await graph.release(environmentId, key);
+    await people.guards.release(name);
     expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['linked']);
   });
 
@@ -192,12 +179,12 @@ describe.each([
     );
     const block = { generation: 0, partition: 3, after: -1, through: 4, facts };
     const first = await graph.apply(block);
-    const digest = await graph.digest(scenario.environmentId);
+    const digest = await people.rebuild.digest(scenario.environmentId);
     expect(await graph.apply(block)).toEqual(first);
     expect(await graph.lastApplied(block)).toBe(4);
     await graph.trim(block, 1, [scenario.environmentId]);
     expect(await graph.apply(block)).toEqual([{ kind: 'done' }, { kind: 'done' }, first[2]]);
-    expect(await graph.digest(scenario.environmentId)).toBe(digest);
+    expect(await people.rebuild.digest(scenario.environmentId)).toBe(digest);
   });
 
   it('keeps the batch that was noted of each partition and generation, beside what is applied of it', async () => {
@@ -236,17 +223,16 @@ describe.each([
   ] as const)(
     'keeps those whose root was erased and left out by a rebuild when it is linked anew, to %s',
     async (_, to) => {
-      await graph.close();
-      graph = await open();
+      await replace();
       const { environmentId } = scenario;
       const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
-      await graph.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
+      await people.guards.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
       const member = { environmentId, root: root!, linkedAt: NOW + 1 };
-      await graph.load([
+      await people.rebuild.loadOverrides([
         { ...member, key: a!, kind: 'anonymous' },
         { ...member, key: b!, kind: 'custom' },
       ]);
-      await graph.mintEpoch();
+      await people.rebuild.mintEpoch();
       await alias('steam:r', to, NOW + 2);
       const everybody = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
       for (const key of everybody) {
@@ -257,19 +243,18 @@ describe.each([
   );
 
   it('does nothing without an epoch, is loaded only without one, and keeps the first epoch minted', async () => {
-    await graph.close();
-    graph = await open();
+    await replace();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
-    expect(await graph.readEpoch()).toBeNull();
-    expect(await graph.ready()).toBe(false);
+    expect(await people.readEpoch()).toBeNull();
+    expect(await people.ready()).toBe(false);
     await expect(graph.apply(block)).rejects.toBeInstanceOf(MissingEpochFault);
     await expect(graph.lastApplied(block)).rejects.toBeInstanceOf(MissingEpochFault);
-    await graph.load([]);
-    const epoch = await graph.mintEpoch();
-    expect(await graph.mintEpoch()).toBe(epoch);
-    expect(await graph.readEpoch()).toBe(epoch);
-    expect(await graph.ready()).toBe(true);
-    await expect(graph.load([])).rejects.toBeInstanceOf(EpochPresentFault);
-    await expect(graph.loadApplied(block, 1)).rejects.toBeInstanceOf(EpochPresentFault);
+    await people.rebuild.loadOverrides([]);
+    const epoch = await people.rebuild.mintEpoch();
+    expect(await people.rebuild.mintEpoch()).toBe(epoch);
+    expect(await people.readEpoch()).toBe(epoch);
+    expect(await people.ready()).toBe(true);
+    await expect(people.rebuild.loadOverrides([])).rejects.toBeInstanceOf(EpochPresentFault);
+    await expect(people.rebuild.loadApplied(block, 1)).rejects.toBeInstanceOf(EpochPresentFault);
   });
 });

@@ -35,13 +35,6 @@ export interface Override extends MovedIdentity {
   readonly root: Buffer;
 }
 
-/** Erasure: facts of this identity not later than the cut-off (epoch milliseconds) are refused, or, newer, wait. */
-export interface Cutoff {
-  readonly environmentId: string;
-  readonly key: Buffer;
-  readonly cutoffMs: number;
-}
-
 export interface Member {
   readonly key: Buffer;
   readonly kind: IdentityKind;
@@ -89,25 +82,6 @@ export interface IdentityGraph {
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
   /** Everybody of the identity's component by ascending key; empty while it is linked to nobody. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
-
-  fence(cutoffs: readonly Cutoff[]): Promise<void>;
-  hold(cutoff: Cutoff): Promise<void>;
-  release(environmentId: string, key: Buffer): Promise<void>;
-
-  readEpoch(): Promise<string | null>;
-  /** Mints the epoch unless there is one, and returns the one that counts. Whether it may be minted is for the caller to know. */
-  mintEpoch(): Promise<string>;
-  /** Rebuild only. Puts identities under their roots, later rows over earlier ones. @throws EpochPresentFault */
-  load(overrides: readonly Override[]): Promise<void>;
-  /** Rebuild only. Raises what counts as applied. @throws EpochPresentFault */
-  loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
-  /** SHA-256 (hex) over every identity, root, kind and link time of an environment. */
-  digest(environmentId: string): Promise<string>;
-
-  ready(): Promise<boolean>;
-  /** Whether the store takes writes: false also while it does not answer. Never throws, and tells within a second. */
-  takesWrites(): Promise<boolean>;
-  close(): Promise<void>;
 }
 
 /** The graph has applied less than its caller saw applied: go back to `applied` + 1. */

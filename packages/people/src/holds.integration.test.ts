@@ -1,30 +1,14 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
-import { Redis } from 'ioredis';
+import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { IdentityGraph, Override } from './graph.ts';
+import type { Override } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryIdentityGraph } from './memory/index.ts';
-import { openRedisIdentityGraph } from './redis/index.ts';
+import { openMemoryPeople } from './memory/index.ts';
 import { describeValue } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
 
 const T = Date.UTC(2026, 0, 1);
-const namespace = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
-const graphs: IdentityGraph[] = [];
-afterAll(async () => {
-  await Promise.all(graphs.map((graph) => graph.close()));
-  for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 10_000 }))
-    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
-  redis.disconnect();
-});
-
-async function open(): Promise<{ graph: IdentityGraph; namespace: string }> {
-  const own = `${namespace}${graphs.length}:`;
-  const graph = await openRedisIdentityGraph({ url: testStores().redis, namespace: own });
-  graphs.push(graph);
-  return { graph, namespace: own };
-}
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
 
 /** An identify: a visitor becomes a user. */
 function toFact(environmentId: string, offset: number, [aKey, bKey]: [Buffer, Buffer]): GraphFact {
@@ -37,15 +21,21 @@ const newKey = () => randomBytes(16);
 
 describe('a call of the identity graph in Redis', () => {
   it('takes as long with 20,000 identities held as with none, when it touches none of them', async () => {
-    const { graph, namespace: own } = await open();
-    await graph.mintEpoch();
+    const { people, namespace } = await inRedis.open();
+    await people.rebuild.mintEpoch();
     const held = Array.from({ length: 20_000 }, () => [newKey(), String(T)]).flat();
-    await redis.hset(`${own}h:{held}`, ...held);
+    await inRedis.redis.hset(`${namespace}h:{held}`, ...held);
     let partition = 0;
     const measure = async (environmentId: string): Promise<number> => {
       const facts = Array.from({ length: 128 }, (_, at) => toFact(environmentId, at, [newKey(), newKey()]));
       const start = performance.now();
-      const applied = await graph.apply({ generation: 0, partition: partition++, after: -1, through: 127, facts });
+      const applied = await people.graph.apply({
+        generation: 0,
+        partition: partition++,
+        after: -1,
+        through: 127,
+        facts,
+      });
       const took = performance.now() - start;
       expect(new Set(applied.map(({ kind }) => kind))).toEqual(new Set(['decided']));
       return took;
@@ -60,8 +50,8 @@ describe('a call of the identity graph in Redis', () => {
   });
 
   it('decides as the plain model does where it stops because it has looked for the holds of many identities', async () => {
-    const { graph } = await open();
-    const model = openMemoryIdentityGraph();
+    const { people } = await inRedis.open();
+    const model = openMemoryPeople();
     const environmentId = 'large';
     const persons = Array.from({ length: 12 }, () => Array.from({ length: 900 }, newKey));
     for (const members of persons) {
@@ -74,22 +64,24 @@ describe('a call of the identity graph in Redis', () => {
           linkedAt: T,
         }),
       );
-      for (const one of [graph, model]) await one.load(rows);
+      for (const one of [people, model]) await one.rebuild.loadOverrides(rows);
     }
-    for (const one of [graph, model]) {
-      await one.mintEpoch();
-      for (const at of [3, 7, 11]) await one.hold({ environmentId, key: persons[at]![at]!, cutoffMs: T });
+    for (const one of [people, model]) {
+      await one.rebuild.mintEpoch();
+      const keys = [3, 7, 11].map((at) => persons[at]![at]!);
+      const name = { environmentId, erasureId: newKey() };
+      await one.guards.place({ ...name, keys, cutoffMs: T, lapsesAtMs: null });
     }
     const facts = persons.flatMap((members, person) =>
       [0, 1].map((time) => toFact(environmentId, 2 * person + time, [newKey(), members[450 * time]!])),
     );
     const block = { generation: 0, partition: 0, after: -1, through: facts.length, facts };
     const parts: number[] = [];
-    const applied = await graph.apply(block, (part) => parts.push(part.length));
-    expect(describeValue(applied)).toEqual(describeValue(await model.apply(block)));
+    const applied = await people.graph.apply(block, (part) => parts.push(part.length));
+    expect(describeValue(applied)).toEqual(describeValue(await model.graph.apply(block)));
     expect(applied.filter(({ kind }) => kind === 'parked')).toHaveLength(6);
     expect(parts.length).toBeGreaterThan(1);
-    expect(await graph.digest(environmentId)).toBe(await model.digest(environmentId));
-    expect(await graph.lastApplied(block)).toBe(facts.length);
+    expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
+    expect(await people.graph.lastApplied(block)).toBe(facts.length);
   });
 });

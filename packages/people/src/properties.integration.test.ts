@@ -1,15 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { IDENTITY_TYPES, type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Applied, IdentityGraph } from './graph.ts';
+import type { Applied } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryIdentityGraph } from './memory/index.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
 import { rebuildGraph, toOverrides } from './rebuild.ts';
-import { openRedisIdentityGraph } from './redis/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
 
 // Small bounds and few names, so that links meet, fail and merge all the time.
 const limits = { identitiesMax: 6, anonymousIdsMax: 2, anonymousWindowMs: 10, uniqueTypes: ['passport'] as const };
@@ -58,32 +56,24 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
 );
 
-let redis: IdentityGraph;
-let wideRedis: IdentityGraph;
-let rebuilt: IdentityGraph;
-const namespace = `test-${randomUUID()}:`;
-const rebuiltNamespace = `test-${randomUUID()}:`;
+const inRedis = openTestPeople();
+let redis: People;
+let wideRedis: People;
+let rebuilt: People;
+let namespace: string;
 // Each run has partitions of its own: what counts as applied outlives a run.
 let partitions = 0;
 
 beforeAll(async () => {
-  const url = testStores().redis;
-  redis = await openRedisIdentityGraph({ url, namespace, limits });
-  wideRedis = await openRedisIdentityGraph({ url, namespace, limits: wide });
-  rebuilt = await openRedisIdentityGraph({ url, namespace: rebuiltNamespace, limits });
-  await redis.mintEpoch();
+  ({ people: redis, namespace } = await inRedis.open({ limits }));
+  ({ people: wideRedis } = await inRedis.open({ namespace, limits: wide }));
+  ({ people: rebuilt } = await inRedis.open({ limits }));
+  await redis.rebuild.mintEpoch();
 });
-afterAll(async () => {
-  await Promise.all([redis.close(), wideRedis.close(), rebuilt.close()]);
-  const client = new Redis(testStores().redis);
-  for (const prefix of [namespace, rebuiltNamespace])
-    for await (const names of client.scanBufferStream({ match: `${prefix}*`, count: 1_000 }))
-      if ((names as Buffer[]).length > 0) await client.unlink(...(names as Buffer[]));
-  await client.quit();
-});
+afterAll(inRedis.close);
 
-/** Runs commands on several graphs as one linker would, and keeps what it was told. */
-function createRun(graphs: IdentityGraph[]) {
+/** Runs commands on several stores as one linker would, and keeps what it was told. */
+function createRun(stores: People[]) {
   const scenario = createScenario();
   const source = { generation: 0, partition: partitions++ };
   const facts: GraphFact[] = [];
@@ -92,17 +82,18 @@ function createRun(graphs: IdentityGraph[]) {
   const deliver = async (block: GraphFact[]): Promise<Applied[]> => {
     const through = facts.at(-1)!.offset;
     const results = [];
-    for (const graph of graphs) results.push(await graph.apply({ ...source, after: known, through, facts: block }));
+    for (const { graph } of stores) results.push(await graph.apply({ ...source, after: known, through, facts: block }));
     known = through;
     for (const result of results) expect(describeValue(result)).toEqual(describeValue(results[0]));
     return results[0]!;
   };
   const erase = async (step: Extract<Command, { name: Name }>) => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf(step.name)];
-    for (const graph of graphs) {
-      if (step.kind === 'fence') await graph.fence([{ environmentId, key, cutoffMs: step.cutoffMs }]);
-      else if (step.kind === 'hold') await graph.hold({ environmentId, key, cutoffMs: step.cutoffMs });
-      else await graph.release(environmentId, key);
+    const [name, { cutoffMs }] = [{ environmentId, erasureId: key }, step];
+    for (const { guards } of stores) {
+      if (step.kind === 'fence') await guards.fence([{ environmentId, key, cutoffMs }]);
+      else if (step.kind === 'hold') await guards.place({ ...name, keys: [key], cutoffMs, lapsesAtMs: null });
+      else await guards.release(name);
     }
   };
   const run = async (step: Command): Promise<{ facts: GraphFact[]; applied: Applied[] }> => {
@@ -114,11 +105,11 @@ function createRun(graphs: IdentityGraph[]) {
     }
     if ('name' in step) await erase(step);
     else if (facts.length > 0 && step.kind === 'trim')
-      for (const graph of graphs) await graph.trim(source, known - step.back, [scenario.environmentId]);
+      for (const { graph } of stores) await graph.trim(source, known - step.back, [scenario.environmentId]);
     else if (facts.length > 0) await deliver(facts.slice(-step.back - 1));
     return none;
   };
-  const digests = () => Promise.all(graphs.map((graph) => graph.digest(scenario.environmentId)));
+  const digests = () => Promise.all(stores.map(({ rebuild }) => rebuild.digest(scenario.environmentId)));
   return { scenario, run, digests };
 }
 
@@ -149,7 +140,7 @@ function toSources(log: readonly IdentityDecisionRecord[]) {
   };
 }
 
-async function rootsOf(graph: IdentityGraph, run: ReturnType<typeof createRun>, names: Name[]) {
+async function rootsOf({ graph }: People, run: ReturnType<typeof createRun>, names: Name[]) {
   const { environmentId, keyOf } = run.scenario;
   return Promise.all(names.map(async (name) => (await graph.rootOf(environmentId, keyOf(name)))?.toString('hex')));
 }
@@ -158,25 +149,24 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
   it('decides as the plain model does, and rebuilds to the same digest from its decisions alone', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 12 }), async (commands) => {
-        const model = openMemoryIdentityGraph(limits);
-        await model.mintEpoch();
+        const model = openMemoryPeople(limits);
+        await model.rebuild.mintEpoch();
         const run = createRun([redis, model]);
         const log: IdentityDecisionRecord[] = [];
         for (const step of commands) log.push(...toLog(run, await run.run(step)));
         const [digest, digestOfModel] = await run.digests();
         expect(digest).toBe(digestOfModel);
         await rebuildGraph(rebuilt, toSources(log));
-        expect(await rebuilt.digest(run.scenario.environmentId)).toBe(digest);
-        const memory = openMemoryIdentityGraph(limits);
+        expect(await rebuilt.rebuild.digest(run.scenario.environmentId)).toBe(digest);
+        const memory = openMemoryPeople(limits);
         await rebuildGraph(memory, toSources(log));
-        expect(await memory.digest(run.scenario.environmentId)).toBe(digest);
+        expect(await memory.rebuild.digest(run.scenario.environmentId)).toBe(digest);
       }),
       { numRuns: 80 },
     );
   });
 
   it('roots every component at one of its members, agrees with it about its members, and leaves no other', async () => {
-    const client = new Redis(testStores().redis);
     await fc.assert(
       fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 80 }), async (facts) => {
         const run = createRun([redis]);
@@ -184,24 +174,23 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
         const { environmentId, keyOf } = run.scenario;
         const roots = new Set<string>();
         for (const key of NAMES.map(keyOf)) {
-          const members = (await redis.membersOf(environmentId, key)).map((member) => member.key);
+          const members = (await redis.graph.membersOf(environmentId, key)).map((member) => member.key);
           if (members.length === 0) continue;
-          const root = (await redis.rootOf(environmentId, key))!;
+          const root = (await redis.graph.rootOf(environmentId, key))!;
           roots.add(root.toString('hex'));
           expect(members).toContainEqual(root);
           expect(members.length).toBeGreaterThan(1);
           expect(members).toContainEqual(key);
-          for (const member of members) expect(await redis.rootOf(environmentId, member)).toEqual(root);
+          for (const member of members) expect(await redis.graph.rootOf(environmentId, member)).toEqual(root);
         }
         const prefix = Buffer.from(`${namespace}m:{${environmentId}}:`);
         const stored = new Set<string>();
-        for await (const names of client.scanBufferStream({ match: `${prefix}*`, count: 10_000 }))
+        for await (const names of inRedis.redis.scanBufferStream({ match: `${prefix}*`, count: 10_000 }))
           for (const name of names as Buffer[]) stored.add(name.subarray(prefix.length).toString('hex'));
         expect(stored).toEqual(roots);
       }),
       { numRuns: 30 },
     );
-    await client.quit();
   });
 
   it('comes to the same components in any order and batching where nothing is refused, and links idempotently', async () => {

@@ -1,30 +1,22 @@
-import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Applied, IdentityGraph } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryIdentityGraph } from './memory/index.ts';
-import { openRedisIdentityGraph } from './redis/index.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
 import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
 
-const namespace = `test-${randomUUID()}:`;
-let linkers: IdentityGraph[];
+const inRedis = openTestPeople();
+let linkers: People[];
 let partitions = 0;
 
 beforeAll(async () => {
-  const open = () => openRedisIdentityGraph({ url: testStores().redis, namespace });
-  linkers = [await open(), await open()];
-  await linkers[0]!.mintEpoch();
+  const first = await inRedis.open();
+  linkers = [first.people, (await inRedis.open({ namespace: first.namespace })).people];
+  await first.people.rebuild.mintEpoch();
 });
-afterAll(async () => {
-  await Promise.all(linkers.map((linker) => linker.close()));
-  const redis = new Redis(testStores().redis);
-  for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 }))
-    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
-  await redis.quit();
-});
+afterAll(inRedis.close);
 
 const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => `${kind}:${id}` as Name);
 const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
@@ -54,14 +46,16 @@ describe('two linkers that both believe they own a partition', () => {
         const partition = partitions++;
         const facts = list.map(({ from, to }): FactOptions => ({ link: 'identify', from, to })).map(scenario.position);
         const [a, b] = await Promise.all(
-          [cutsA, cutsB].map((sizes, at) => applyAll(linkers[at]!, { partition, facts, sizes })),
+          [cutsA, cutsB].map((sizes, at) => applyAll(linkers[at]!.graph, { partition, facts, sizes })),
         );
-        const model = openMemoryIdentityGraph();
-        await model.mintEpoch();
-        const alone = await applyAll(model, { partition, facts, sizes: [facts.length].values() });
+        const model = openMemoryPeople();
+        await model.rebuild.mintEpoch();
+        const alone = await applyAll(model.graph, { partition, facts, sizes: [facts.length].values() });
         expect(describeValue(a)).toEqual(describeValue(alone));
         expect(describeValue(b)).toEqual(describeValue(alone));
-        expect(await linkers[0]!.digest(scenario.environmentId)).toBe(await model.digest(scenario.environmentId));
+        expect(await linkers[0]!.rebuild.digest(scenario.environmentId)).toBe(
+          await model.rebuild.digest(scenario.environmentId),
+        );
       }),
       { numRuns: 40 },
     );
@@ -80,16 +74,18 @@ describe('a block of many calls', () => {
         const scenario = createScenario();
         const partition = partitions++;
         const place = { partition, facts: list.map((one) => scenario.position(one as FactOptions)) };
-        const model = openMemoryIdentityGraph();
-        await model.mintEpoch();
-        const expected = await applyAll(model, { ...place, sizes: [list.length].values() });
+        const model = openMemoryPeople();
+        await model.rebuild.mintEpoch();
+        const expected = await applyAll(model.graph, { ...place, sizes: [list.length].values() });
         const parts: Applied[] = [];
         const block = { generation: 0, partition, after: -1, through: list.length - 1, facts: place.facts };
-        const applied = await linkers[0]!.apply(block, (part) => void parts.push(...part));
+        const applied = await linkers[0]!.graph.apply(block, (part) => void parts.push(...part));
         expect(describeValue(applied)).toEqual(describeValue(expected));
         expect(parts).toEqual(applied);
-        expect(await linkers[0]!.digest(scenario.environmentId)).toBe(await model.digest(scenario.environmentId));
-        expect(describeValue(await linkers[1]!.apply(block))).toEqual(describeValue(expected));
+        expect(await linkers[0]!.rebuild.digest(scenario.environmentId)).toBe(
+          await model.rebuild.digest(scenario.environmentId),
+        );
+        expect(describeValue(await linkers[1]!.graph.apply(block))).toEqual(describeValue(expected));
       }),
       { numRuns: 8 },
     );

@@ -1,4 +1,5 @@
-import type { ApplyOutcome, ConsentStore, PlacedConsent } from './consents.ts';
+import type { ApplyOutcome, PlacedConsent } from './consents.ts';
+import type { PeopleRebuild } from './rebuild.ts';
 
 /** What a rebuild has done. */
 export type RebuiltConsents = Record<ApplyOutcome, number>;
@@ -7,16 +8,16 @@ export type RebuiltConsents = Record<ApplyOutcome, number>;
 const ROWS_A_CALL = 1_000;
 
 /**
- * Puts the history of consents back into a store, in any order and as often as wanted: only places count, so it may run
+ * Puts the history of consents back, in any order and as often as wanted: only places count, so it may run
  * beside gateways that write. Fences must stand first, else rows of erased identities come back.
  */
 export async function rebuildConsents(
-  store: Pick<ConsentStore, 'load'>,
+  rebuild: Pick<PeopleRebuild, 'loadConsents'>,
   rows: AsyncIterable<PlacedConsent> | Iterable<PlacedConsent>,
 ): Promise<RebuiltConsents> {
   const rebuilt: RebuiltConsents = { applied: 0, superseded: 0, fenced: 0 };
   const load = async (changes: readonly PlacedConsent[]) => {
-    for (const outcome of await store.load(changes)) rebuilt[outcome]++;
+    for (const outcome of await rebuild.loadConsents(changes)) rebuilt[outcome]++;
   };
   let waiting: PlacedConsent[] = [];
   for await (const row of rows) {

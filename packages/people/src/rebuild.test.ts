@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { EpochPresentFault } from './faults.ts';
-import { openMemoryIdentityGraph } from './memory/index.ts';
+import { openMemoryPeople } from './memory/index.ts';
 import { rebuildGraph, type VersionedOverride } from './rebuild.ts';
 
 const keyOf = (text: string) => Buffer.alloc(16, text);
@@ -11,32 +11,32 @@ const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}):
 const none = { fences: [], later: [], stored: [], applied: [] };
 
 it('puts each identity under its latest root, whichever source knows it and in whatever order', async () => {
-  const graph = openMemoryIdentityGraph();
+  const people = openMemoryPeople();
   const stored = [row('b', 'b', { version: 3n }), row('c', 'b', { version: 3n }), row('d', 'a', { version: 9n })];
   const later = [row('c', 'a', { version: 5n }), row('b', 'a', { version: 5n }), row('a', 'a', { version: 5n })];
   const copies = [row('b', 'b', { version: 3n }), row('d', 'c', { version: 2n })];
-  const rebuilt = await rebuildGraph(graph, { ...none, stored, later: [...later, ...copies] });
+  const rebuilt = await rebuildGraph(people, { ...none, stored, later: [...later, ...copies] });
   expect(rebuilt).toEqual({ fromTable: 1, fromLog: 3, erased: 0 });
-  const members = await graph.membersOf('test', keyOf('d'));
+  const members = await people.graph.membersOf('test', keyOf('d'));
   expect(members.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd'].map(keyOf));
 });
 
 it('leaves out what an erasure had cut off, and keeps what was linked since', async () => {
-  const graph = openMemoryIdentityGraph();
+  const people = openMemoryPeople();
   const fences = ['a', 'b'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
   const stored = [row('a', 'a'), row('b', 'a'), row('c', 'c')];
   const later = [row('b', 'b', { version: 2n, linkedAt: 1_001 })];
-  expect(await rebuildGraph(graph, { ...none, fences, stored, later })).toEqual({
+  expect(await rebuildGraph(people, { ...none, fences, stored, later })).toEqual({
     fromTable: 1,
     fromLog: 1,
     erased: 1,
   });
-  expect(await graph.rootOf('test', keyOf('a'))).toBeNull();
-  expect(await graph.rootOf('test', keyOf('b'))).toEqual(keyOf('b'));
+  expect(await people.graph.rootOf('test', keyOf('a'))).toBeNull();
+  expect(await people.graph.rootOf('test', keyOf('b'))).toEqual(keyOf('b'));
 });
 
 it('loads nothing over a graph that is in use', async () => {
-  const graph = openMemoryIdentityGraph();
-  await graph.mintEpoch();
-  await expect(rebuildGraph(graph, { ...none, stored: [row('a', 'a')] })).rejects.toThrow(EpochPresentFault);
+  const people = openMemoryPeople();
+  await people.rebuild.mintEpoch();
+  await expect(rebuildGraph(people, { ...none, stored: [row('a', 'a')] })).rejects.toThrow(EpochPresentFault);
 });

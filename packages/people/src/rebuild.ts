@@ -1,5 +1,25 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
-import type { Cutoff, IdentityGraph, LinkSourcePartition, Override } from './graph.ts';
+import type { ApplyOutcome, PlacedConsent } from './consents.ts';
+import type { LinkSourcePartition, Override } from './graph.ts';
+import type { Cutoff } from './guards.ts';
+import type { People } from './people.ts';
+
+/** What puts everything back into an emptied store. */
+export interface PeopleRebuild {
+  /** Mints the epoch unless there is one, and returns the one that counts. Whether it may be minted is for the caller to know. */
+  mintEpoch(): Promise<string>;
+  /** Puts identities under their roots, later rows over earlier ones. @throws EpochPresentFault */
+  loadOverrides(overrides: readonly Override[]): Promise<void>;
+  /** Raises what counts as applied. @throws EpochPresentFault */
+  loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
+  /** As `apply` of the consents for each change, and with or without an epoch. */
+  loadConsents(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
+  /** SHA-256 (hex) over every identity, root, kind and link time of an environment. */
+  digest(environmentId: string): Promise<string>;
+}
+
+/** The parts of a store that a graph is loaded into. */
+type Target = Pick<People, 'guards' | 'rebuild'>;
 
 /** An override with the place of the decision that made it: of two rows of one identity the greater version is true. */
 export interface VersionedOverride extends Override {
@@ -48,12 +68,12 @@ export function toOverrides(
  * to its latest root, so neither the order of the sources nor a former run that was cut short changes the result.
  * @throws EpochPresentFault, or a fault of the graph or of a source; then the whole may be run again
  */
-export async function rebuildGraph(graph: IdentityGraph, sources: GraphSources): Promise<RebuiltGraph> {
-  await loadFences(graph, sources.fences);
+export async function rebuildGraph(people: Target, sources: GraphSources): Promise<RebuiltGraph> {
+  await loadFences(people.guards, sources.fences);
   const later = await collectLatest(sources.later);
   const isErased = createIsErased(sources.fences);
   const rebuilt = { fromTable: 0, fromLog: 0, erased: 0 };
-  const loader = createLoader(graph);
+  const loader = createLoader(people.rebuild);
   const put = async (row: VersionedOverride, source: 'fromTable' | 'fromLog') => {
     rebuilt[isErased(row) ? 'erased' : source]++;
     if (!isErased(row)) await loader.add(row);
@@ -67,13 +87,13 @@ export async function rebuildGraph(graph: IdentityGraph, sources: GraphSources):
   }
   for (const row of later.values()) await put(row, 'fromLog');
   await loader.flush();
-  for (const { offset, ...source } of sources.applied) await graph.loadApplied(source, offset);
+  for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset);
   return rebuilt;
 }
 
 /** Sets fences, some at a time; safe to repeat, with or without an epoch. */
-export async function loadFences(graph: Pick<IdentityGraph, 'fence'>, fences: readonly Cutoff[]): Promise<void> {
-  for (let at = 0; at < fences.length; at += LOAD_ROWS_MAX) await graph.fence(fences.slice(at, at + LOAD_ROWS_MAX));
+export async function loadFences(guards: Pick<Target['guards'], 'fence'>, fences: readonly Cutoff[]): Promise<void> {
+  for (let at = 0; at < fences.length; at += LOAD_ROWS_MAX) await guards.fence(fences.slice(at, at + LOAD_ROWS_MAX));
 }
 
 /** Sixteen bytes as sixteen one-byte characters: half the memory of hexadecimal text. */
@@ -102,12 +122,12 @@ function createIsErased(fences: readonly Cutoff[]): (row: Override) => boolean {
   return (row) => row.linkedAt <= (cutoffs.get(toName(row)) ?? Number.NEGATIVE_INFINITY);
 }
 
-function createLoader(graph: IdentityGraph) {
+function createLoader(rebuild: PeopleRebuild) {
   let rows: Override[] = [];
   const flush = async () => {
     const full = rows;
     rows = [];
-    await graph.load(full);
+    await rebuild.loadOverrides(full);
   };
   return {
     flush,

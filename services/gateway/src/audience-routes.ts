@@ -50,14 +50,13 @@ function createConsentRoutes({ config, audience, limits, ...parts }: AudienceRou
 
 function createErasureRoute({ config, audience, limits, ...parts }: AudienceRoutesParts): Route {
   const { producer, keyer, onFault } = parts;
-  const { holds, identities } = audience;
   const authorise = createAuthorise(
     `${config.HTTP_HEADER_PREFIX}-api-key`,
     limits.failedKeys.guard(audience.verifySecret),
   );
   const schemaId = schemaIdOf(audience, 'erasures');
   const settings = { topicPrefix: config.TOPIC_PREFIX, clockSkewMs: config.ERASURE_CLOCK_SKEW_MS };
-  const requestErasure = createRequestErasure({ producer, holds, identities, schemaId, ...settings, onFault });
+  const requestErasure = createRequestErasure({ producer, people: audience.people, schemaId, ...settings, onFault });
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
   return limits.failedKeys.show(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs }));
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createKey } from '@playline/access-keys';
 import { consentCodec, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
-import { createIdentityKeyer, type IdentityGraph } from '@playline/people';
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import { createIdentityKeyer, type People } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
 import { readTopic } from '@playline/stream/kafka';
 import { openWire, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
@@ -15,7 +15,7 @@ const keyOf = createIdentityKeyer(pepper);
 let stores: RealStores;
 let gateways: GatewayProcess[];
 let secretKey: string;
-let graph: IdentityGraph;
+let people: People;
 let redis: Redis;
 const environmentId = () => stores.owner.environmentId;
 
@@ -28,8 +28,8 @@ async function open(environment: Record<string, string> = {}): Promise<GatewayPr
 beforeAll(async () => {
   stores = await openRealStores();
   redis = new Redis(testStores().redis);
-  graph = await openRedisIdentityGraph({ url: testStores().redis });
-  await graph.mintEpoch();
+  people = await openRedisPeople({ url: testStores().redis });
+  await people.rebuild.mintEpoch();
   const context = { store: stores.store, prefix: 'svcapik' };
   secretKey = (await createKey(context, { ...stores.owner, kind: 'secret' })).key;
   gateways = await Promise.all([open(), open()]);
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
-  await graph.close();
+  await people.close();
   for await (const names of redis.scanBufferStream({ match: `*{${environmentId()}}*`, count: 10_000 }))
     if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
   for (const member of await redis.zrangeBuffer('erasure:lapsing', '0', '-1'))
@@ -145,7 +145,7 @@ describe('erasure', () => {
   it('of an identity ends what its consent was: a change up to the cut-off is not taken any more', async () => {
     const key = keyOf(environmentId(), 'anonymous', 'erased');
     await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
-    await graph.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
+    await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
     await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
     expect((await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }))).status).toBe(204);
     expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
@@ -154,9 +154,9 @@ describe('erasure', () => {
 
 /** A source of facts of its own each time, so that tests need not know what was applied before. */
 async function applyLink([a, b]: readonly [Buffer, Buffer], receivedAt: number): Promise<string> {
-  const own = await openRedisIdentityGraph({ url: testStores().redis, linkTopic: `${environmentId()}-links` });
+  const own = await openRedisPeople({ url: testStores().redis, linkTopic: `${environmentId()}-links` });
   const source = { generation: 0, partition: 0 };
-  const after = await own.lastApplied(source);
+  const after = await own.graph.lastApplied(source);
   const step = {
     link: 'identify',
     blocked: false,
@@ -167,7 +167,7 @@ async function applyLink([a, b]: readonly [Buffer, Buffer], receivedAt: number):
     bKind: 'steam',
   } as const;
   const fact = { environmentId: environmentId(), offset: after + 1, receivedAt, eventTime: receivedAt, steps: [step] };
-  const [applied] = await own.apply({ ...source, after, through: after + 1, facts: [fact] });
+  const [applied] = await own.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
   await own.close();
   return applied!.kind;
 }

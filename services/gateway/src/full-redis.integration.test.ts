@@ -1,4 +1,4 @@
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { putConsent, wanted } from './test/audience-calls.ts';
@@ -14,9 +14,9 @@ let key: string;
 beforeAll(async () => {
   redis = await openForgetfulRedis();
   stores = await openKeyStores({ redisUrl: redis.url });
-  const graph = await openRedisIdentityGraph({ url: redis.url });
-  await graph.mintEpoch();
-  await graph.close();
+  const people = await openRedisPeople({ url: redis.url });
+  await people.rebuild.mintEpoch();
+  await people.close();
   const words = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
   key = (JSON.parse(await stores.keys(...words)) as { key: string }).key;
   gateway = await openProcess(stores.topicPrefix, { REDIS_URL: redis.url });

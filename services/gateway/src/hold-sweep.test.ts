@@ -1,4 +1,4 @@
-import { openMemoryErasureHolds } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { openHoldSweep } from './hold-sweep.ts';
@@ -10,19 +10,19 @@ const logger = createLogger({ service: 'gateway', level: 'error' }, { write: () 
 const key = Buffer.alloc(16, 1);
 
 it('drops a hold that was left behind within 75 s of its request, also when sweeps before failed', async () => {
-  const holds = openMemoryErasureHolds();
+  const { guards, holdOf } = openMemoryPeople();
   let faults = 3;
   const dropLapsed = async (nowMs: number) => {
     if (faults-- > 0) throw new Error('ECONNREFUSED');
-    return await holds.dropLapsed(nowMs);
+    return await guards.dropLapsed(nowMs);
   };
   const sweep = openHoldSweep({ dropLapsed }, logger);
   const hold = { environmentId: 'demo-test', erasureId: Buffer.alloc(16), keys: [key], cutoffMs: 1 };
-  await holds.place({ ...hold, lapsesAtMs: Date.now() + 60_000 });
+  await guards.place({ ...hold, lapsesAtMs: Date.now() + 60_000 });
   await vi.advanceTimersByTimeAsync(59_999);
-  expect(holds.cutoffOf('demo-test', key)).toBe(1);
+  expect(holdOf('demo-test', key)).toBe(1);
   await vi.advanceTimersByTimeAsync(15_001);
-  expect(holds.cutoffOf('demo-test', key)).toBeNull();
+  expect(holdOf('demo-test', key)).toBeNull();
   await sweep.close();
 });
 

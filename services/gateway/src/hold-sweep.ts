@@ -1,14 +1,14 @@
-import type { ErasureHolds } from '@playline/people';
+import type { ErasureGuards } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 
 /** A quarter of the time after which a hold lapses: links wait at most that much longer. */
 const SWEEP_INTERVAL_MS = 15_000;
 
 /** Drops, now and then, the holds that a gateway left behind when it ended between hold and request. */
-export function openHoldSweep(holds: Pick<ErasureHolds, 'dropLapsed'>, logger: Logger): Closable {
+export function openHoldSweep(guards: Pick<ErasureGuards, 'dropLapsed'>, logger: Logger): Closable {
   const sweep = async () => {
     try {
-      const dropped = await holds.dropLapsed(Date.now());
+      const dropped = await guards.dropLapsed(Date.now());
       if (dropped > 0) logger.warn({ dropped }, 'holds of erasures lapsed: their requests never came to stand');
     } catch (error) {
       logger.warn({ error }, 'lapsed holds could not be dropped; the next sweep tries again');

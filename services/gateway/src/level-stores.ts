@@ -98,11 +98,11 @@ function passOver(isOfKind: (fault: unknown) => boolean): (fault: unknown) => fa
   };
 }
 
-/** Keeps the consents level with `audience.consents.v1`; closes the store. */
+/** Keeps the consents level with `audience.consents.v1`. */
 export function openLevelConsents(
   store: ConsentStore,
   { log, registry, topicPrefix, logger }: LevelParts,
-): Pick<ConsentStore, 'apply' | 'read' | 'close'> {
+): Pick<ConsentStore, 'apply' | 'read'> & Closable {
   const topic = topicPrefix + TOPICS.consents.name;
   const consentLog: ConsentLog = {
     bounds: () => boundsOf(log, topic),
@@ -118,10 +118,7 @@ export function openLevelConsents(
   return {
     apply: store.apply,
     read: (environmentId, identityKey) => catchUp.ask(() => store.read(environmentId, identityKey)),
-    close: async () => {
-      await catchUp.close();
-      await store.close();
-    },
+    close: catchUp.close,
   };
 }
 

@@ -1,4 +1,4 @@
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getConsent, putConsent, wanted } from './test/audience-calls.ts';
@@ -18,9 +18,9 @@ let gateways: GatewayProcess[];
 beforeAll(async () => {
   redis = await openForgetfulRedis();
   stores = await openKeyStores({ redisUrl: redis.url });
-  const graph = await openRedisIdentityGraph({ url: redis.url });
-  await graph.mintEpoch();
-  await graph.close();
+  const people = await openRedisPeople({ url: redis.url });
+  await people.rebuild.mintEpoch();
+  await people.close();
   // One pepper: both must mean the same identity. No limits: the test asks for the same on and on.
   const settings = {
     IDENTITY_PEPPER: 'ab'.repeat(32),

@@ -3,7 +3,7 @@ import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
-import { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { openRedisBalances } from '@playline/rate-limit/redis';
 import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
@@ -38,13 +38,14 @@ await runService(logger, async (use) => {
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),
   );
-  const open = { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph };
-  const audience = await use('audience ports', () => openAudiencePorts({ open, redis, store, level, config, logger }));
+  const audience = await use('audience ports', () =>
+    openAudiencePorts({ openRedisPeople, redis, store, level, config, logger }),
+  );
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  const degraded = createDegraded(audience.identities, metrics);
+  const degraded = createDegraded(audience.people, metrics);
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
 
   const app = createGatewayApp({

@@ -35,11 +35,11 @@ export function createReadiness(parts: ReadinessParts): ReadinessChecks {
  * takes no writes before anybody changes a consent.
  */
 export function createDegraded(
-  identities: Pick<AudiencePorts['identities'], 'ready' | 'takesWrites'>,
+  people: Pick<AudiencePorts['people'], 'ready' | 'takesWrites'>,
   metrics: Pick<Metrics, 'collectedGauge'>,
 ): ReadinessChecks {
   metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
-    collect: async (gauge) => gauge.set((await identities.takesWrites()) ? 1 : 0),
+    collect: async (gauge) => gauge.set((await people.takesWrites()) ? 1 : 0),
   });
-  return { consentsAndErasures: () => identities.ready() };
+  return { consentsAndErasures: () => people.ready() };
 }

@@ -1,4 +1,4 @@
-import type { Applied, IdentityGraph } from '@playline/people';
+import type { Applied, People } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
 export interface LinkerMetrics {
@@ -7,9 +7,9 @@ export interface LinkerMetrics {
 }
 
 /** Asked for with every scrape: facts wait while Redis takes no writes. */
-export function watchRedis(metrics: Metrics, graph: Pick<IdentityGraph, 'takesWrites'>): void {
+export function watchRedis(metrics: Metrics, people: Pick<People, 'takesWrites'>): void {
   metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
-    collect: async (gauge) => gauge.set((await graph.takesWrites()) ? 1 : 0),
+    collect: async (gauge) => gauge.set((await people.takesWrites()) ? 1 : 0),
   });
 }
 

@@ -75,11 +75,11 @@ describe('the linker on real stores', () => {
     expect(await linker.stop()).toBe(0);
     await expectWhole(30);
     const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
-    const members = await stores.graph.membersOf(environmentId, keyOf(environmentId, 'steam', 'u0'));
+    const members = await stores.people.graph.membersOf(environmentId, keyOf(environmentId, 'steam', 'u0'));
     // Five devices, the typed id and the untyped one.
     expect(members).toHaveLength(7);
     expect((await decisions()).at(-1)!.root).toEqual(
-      await stores.graph.rootOf(environmentId, keyOf(environmentId, 'anonymous', 'a29')),
+      await stores.people.graph.rootOf(environmentId, keyOf(environmentId, 'anonymous', 'a29')),
     );
   });
 
@@ -130,7 +130,8 @@ describe('the linker on real stores', () => {
     // The last one here: facts that go round count as committed too.
     const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
     const key = keyOf(environmentId, 'steam', 'u0');
-    await stores.graph.hold({ environmentId, key, cutoffMs: 999 });
+    const name = { environmentId, erasureId: key };
+    await stores.people.guards.place({ ...name, keys: [key], cutoffMs: 999, lapsesAtMs: null });
     const linker = await open();
     const load = people(21);
     const isHeld = ({ toId }: Partial<IdentityLinkRecord>) => toId === 'u0';
@@ -143,9 +144,9 @@ describe('the linker on real stores', () => {
     );
     await linker.stop('SIGKILL');
     await open();
-    await stores.graph.release(environmentId, key);
+    await stores.people.guards.release(name);
     await until('all are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
-    const members = await stores.graph.membersOf(environmentId, key);
+    const members = await stores.people.graph.membersOf(environmentId, key);
     // Its devices, the typed id and the untyped one.
     expect(members).toHaveLength(load.filter(isHeld).length + 2);
     await until('all is committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);

@@ -2,7 +2,7 @@ import { identityDecisionCodec, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/people';
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
 import { createSchemaRegistry, openLetterCount, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
@@ -19,8 +19,8 @@ await runService(logger, async (use) => {
   const decisionTopic = config.TOPIC_PREFIX + TOPICS.identityDecisions.name;
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-  const graph = await use('identity graph', () =>
-    openRedisIdentityGraph({
+  const people = await use('people', () =>
+    openRedisPeople({
       ...toRedis(config),
       linkTopic,
       onUnusable: faults.of('Redis'),
@@ -37,7 +37,7 @@ await runService(logger, async (use) => {
   await use('letter count', () => openLetterCount({ ...kafka, topics: [linkTopic], metrics }));
   const linker = await use('linker', () =>
     openLinker({
-      graph,
+      people,
       producer,
       openConsumer: (handler) =>
         openRecordConsumer({ ...handler, ...kafka, groupId, topics: [linkTopic], sessionTimeoutMs, logger, metrics }),

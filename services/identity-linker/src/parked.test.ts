@@ -2,7 +2,7 @@ import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
-import { createParts, type Fate, openFatefulGraph, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
+import { createParts, type Fate, stepOf, toFact, toOutgoing, toText, withFates } from './test/linking.ts';
 
 /** Rounds as quick as the log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, waitingBytesMax: 2_000 };
@@ -12,12 +12,12 @@ describe('the linker', () => {
     const bench = await createBench();
     const { rules } = createParts();
     const key = rules.keyOf('test', 'untyped', 'u');
-    await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
+    await bench.hold(key);
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'x', toId: 'y' }))]);
     await until('it went round', () => bench.log.records(LINKS).length >= 4);
     expect(bench.decisions().map(({ offset, outcome }) => [offset, outcome])).toEqual([[1, 'linked']]);
-    await bench.graph.release('test', key);
+    await bench.release(key);
     await until('it was decided', () => bench.decisions().length === 2);
     const last = bench.decisions()[1]!;
     expect(last).toMatchObject({ outcome: 'linked', receivedAt: 1_000 });
@@ -28,7 +28,7 @@ describe('the linker', () => {
   it("keeps the order of one person's parked facts through every round, and decides them once the hold is released", async () => {
     const bench = await createBench();
     const key = createParts().rules.keyOf('test', 'steam', 'u');
-    await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
+    await bench.hold(key);
     const { linker } = await bench.open({ parkedPace: QUICK });
     const sent = ['a', 'b', 'c', 'd', 'e', 'f'];
     for (const [at, fromId] of sent.entries()) {
@@ -36,7 +36,7 @@ describe('the linker', () => {
       const rounds = bench.log.records(LINKS).length;
       await until('some went round', () => bench.log.records(LINKS).length > rounds + at);
     }
-    await bench.graph.release('test', key);
+    await bench.release(key);
     await until('all are decided', () => bench.decisions().filter(({ step }) => step === 1).length >= sent.length);
     await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
     const devices = bench.decisions().filter(({ step }) => step === 1);
@@ -58,10 +58,9 @@ describe('the linker', () => {
           const bench = await createBench();
           const { keyOf } = createParts().rules;
           const held = [keyOf('test', 'untyped', 'x'), keyOf('test', 'anonymous', 'b')];
-          for (const key of held) await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
+          for (const key of held) await bench.hold(key);
           const revivals: Promise<void>[] = [];
-          const open = () =>
-            bench.open({ graph: openFatefulGraph(bench.graph, fates, () => revive()), parkedPace: QUICK });
+          const open = () => bench.open({ people: withFates(bench.people, fates, () => revive()), parkedPace: QUICK });
           let linker = await open();
           const revive = () => {
             linker.kill();
@@ -73,7 +72,7 @@ describe('the linker', () => {
           };
           const ids: string[] = [];
           for (const [at, facts] of puts.entries()) {
-            if (at === releasedBehind) for (const key of held) await bench.graph.release('test', key);
+            if (at === releasedBehind) for (const key of held) await bench.release(key);
             const records = facts.map(({ from, to }) => {
               const messageId = Buffer.alloc(16, ids.push(`${from} ${to}`));
               return toOutgoing(LINKS, toFact({ fromId: from, toId: to, messageId }));
@@ -81,7 +80,7 @@ describe('the linker', () => {
             await bench.put(records);
             await new Promise((resolve) => setImmediate(resolve));
           }
-          for (const key of held) await bench.graph.release('test', key);
+          for (const key of held) await bench.release(key);
           const decided = () => new Set(bench.decisions().map(({ messageId }) => messageId[0]));
           await until('every fact is decided', () => decided().size === ids.length);
           await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
@@ -98,7 +97,7 @@ describe('the linker', () => {
   it('lets a parked fact go round ever less often while links of others are decided beside it, and commits them', async () => {
     const bench = await createBench();
     const key = createParts().rules.keyOf('test', 'untyped', 'u');
-    await bench.graph.hold({ environmentId: 'test', key, cutoffMs: 999 });
+    await bench.hold(key);
     const { linker } = await bench.open();
     const start = performance.now();
     await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -111,7 +110,7 @@ describe('the linker', () => {
     const elapsedMs = performance.now() - start;
     expect(rounds()).toBeLessThanOrEqual(Math.floor(Math.log2(1 + elapsedMs / 500)));
     await until('those before its first return are committed', () => bench.committed() >= 1 && rounds() >= 1);
-    await bench.graph.release('test', key);
+    await bench.release(key);
     await until('it is decided', () => bench.decisions().length === 41);
     await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
     await linker.close();

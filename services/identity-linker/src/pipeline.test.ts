@@ -1,6 +1,6 @@
 import { identityLinkCodec } from '@playline/contracts';
 import { createGraphFact, type IdentityGraph } from '@playline/people';
-import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
@@ -10,11 +10,11 @@ import {
   createParts,
   type Fate,
   type fromDecision,
-  openFatefulGraph,
   stepOf,
   toFact,
   toOutgoing,
   toText,
+  withFates,
 } from './test/linking.ts';
 
 describe('the linker', () => {
@@ -120,34 +120,34 @@ describe('the linker', () => {
   });
 
   it('stops, unready, while the graph has no epoch, and goes on when it has one', async () => {
-    const bench = await createBench(openMemoryIdentityGraph(), false);
+    const bench = await createBench(openMemoryPeople(), false);
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({}))]);
     expect(await linker.ready.graph?.()).toBe(false);
     expect(bench.committed()).toBe(0);
-    await bench.graph.mintEpoch();
+    await bench.people.rebuild.mintEpoch();
     await until('the decision is there', () => bench.decisions().length === 1);
     for (const check of Object.values(linker.ready)) expect(await check()).toBe(true);
     await linker.close();
   });
 
   it('goes back to facts that the graph had applied and lost, and decides them again', async () => {
-    const [before, after] = [openMemoryIdentityGraph(), openMemoryIdentityGraph()];
-    await after.mintEpoch();
+    const [before, after] = [openMemoryPeople(), openMemoryPeople()];
+    await after.rebuild.mintEpoch();
     let current = before;
-    const names = Object.keys(before) as (keyof IdentityGraph)[];
+    const names = Object.keys(before.graph) as (keyof IdentityGraph)[];
     const graph = Object.fromEntries(
-      names.map((name) => [name, (...args: never[]) => (current[name] as (...all: never[]) => unknown)(...args)]),
+      names.map((name) => [name, (...args: never[]) => (current.graph[name] as (...all: never[]) => unknown)(...args)]),
     ) as unknown as IdentityGraph;
-    const bench = await createBench(graph);
+    const bench = await createBench({ ...before, graph });
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
     await until('both are committed', () => bench.committed() === 2);
-    const digest = await before.digest('test');
+    const digest = await before.rebuild.digest('test');
     current = after;
     await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
     await until('the third is committed', () => bench.committed() === 3);
-    expect(await after.digest('test')).toBe(digest);
+    expect(await after.rebuild.digest('test')).toBe(digest);
     const texts = bench.decisions().map(toText);
     // The first two come twice, alike.
     expect(texts).toHaveLength(5);
@@ -170,13 +170,13 @@ describe('the linker', () => {
         fc.array(fate, { maxLength: 4 }),
         async (puts, fates) => {
           const [bench, calm] = [await createBench(), await createBench()];
-          let linker = await bench.open({ graph: openFatefulGraph(bench.graph, fates, () => revive()) });
+          let linker = await bench.open({ people: withFates(bench.people, fates, () => revive()) });
           const calmLinker = await calm.open();
           const revivals: Promise<void>[] = [];
           const revive = () => {
             linker.kill();
             revivals.push(
-              bench.open({ graph: openFatefulGraph(bench.graph, fates, () => revive()) }).then((next) => {
+              bench.open({ people: withFates(bench.people, fates, () => revive()) }).then((next) => {
                 linker = next;
               }),
             );

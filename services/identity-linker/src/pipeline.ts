@@ -4,8 +4,8 @@ import {
   type Applied,
   createGraphFact,
   GraphBehindFault,
-  type IdentityGraph,
   type LinkSourcePartition,
+  type People,
   type StepRules,
 } from '@playline/people';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
@@ -29,7 +29,7 @@ import { createPublication, createPublish, type Publish } from './steps/publish.
 import { createTrimOutbox } from './steps/trim-outbox.ts';
 
 export interface LinkerParts {
-  graph: IdentityGraph;
+  people: Pick<People, 'graph' | 'ready' | 'takesWrites'>;
   producer: Producer;
   /** Opens the consumer of the link topic. */
   openConsumer(handler: BatchHandler): Promise<Consumer>;
@@ -79,7 +79,8 @@ function createDecodeBatch(parts: LinkerParts) {
 
 /** A batch is read, decided and published whole before its offset is committed: a crash repeats it, never skips it. */
 export function createBatchHandler(parts: LinkerParts): BatchHandler {
-  const { graph, generation } = parts;
+  const { generation } = parts;
+  const { graph } = parts.people;
   const decode = createDecodeBatch(parts);
   const facts = createApplyFacts(graph, createGraphFact(parts.rules));
   const publish = createPublish(parts.producer);
@@ -172,7 +173,7 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   let closed = false;
   let reopening: Promise<void> | null = null;
   const handler = createBatchHandler(parts);
-  watchRedis(parts.metrics, parts.graph);
+  watchRedis(parts.metrics, parts.people);
   const rewinds = parts.metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
   const reopen = async () => {
     rewinds.inc();
@@ -200,7 +201,7 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   return {
     ready: {
       consumer: () => reopening === null && consumer.ready(),
-      graph: () => parts.graph.ready(),
+      graph: () => parts.people.ready(),
       broker: () => parts.producer.ready(),
     },
     hindrances: () => Object.fromEntries(consumer.hindrances()),

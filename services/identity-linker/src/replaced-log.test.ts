@@ -1,9 +1,9 @@
-import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
-import { type fromDecision, openFatefulGraph, toFact, toOutgoing } from './test/linking.ts';
+import { type fromDecision, toFact, toOutgoing, withFates } from './test/linking.ts';
 
 describe('a linker whose log and graph do not go together', () => {
   it('refuses a log that lost facts which the graph has applied: new ones at their offsets would be answered by the old', async () => {
@@ -15,8 +15,8 @@ describe('a linker whose log and graph do not go together', () => {
     );
     // Applied, not committed: as when a machine loses power, and the log loses more of it than Redis.
     let kill = () => {};
-    const graph = openFatefulGraph(bench.graph, ['kill after'], () => kill());
-    const first = await bench.open({ graph });
+    const people = withFates(bench.people, ['kill after'], () => kill());
+    const first = await bench.open({ people });
     kill = first.kill;
     await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));
     const { partition } = bench.log.records(LINKS)[0]!;
@@ -69,11 +69,11 @@ describe('a linker whose log and graph do not go together', () => {
     await until('all are committed', () => bench.committed() === 4);
     await first.linker.close();
     const { partition } = bench.log.records(LINKS)[0]!;
-    const restored = openMemoryIdentityGraph();
-    await restored.loadApplied({ generation: 0, partition }, 0);
-    await restored.mintEpoch();
+    const restored = openMemoryPeople();
+    await restored.rebuild.loadApplied({ generation: 0, partition }, 0);
+    await restored.rebuild.mintEpoch();
     bench.log.expire(LINKS, partition, 3);
-    const second = await bench.open({ graph: restored, logger });
+    const second = await bench.open({ people: restored, logger });
     await until('a linker that stands', () => lines.length > 0);
     expect(second.linker.ready.consumer!()).toBe(false);
     expect(lines.join('')).toContain('npm run rebuild');

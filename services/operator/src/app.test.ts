@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
-import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
 import { EXIT, UnreachableError } from './command.ts';
@@ -16,7 +16,7 @@ const nowhere = () => {
 };
 /** Redis is all that this operator knows of. */
 const untold = {
-  ...{ openConsents: nowhere, openHolds: nowhere, openLog: nowhere, schemaOf: nowhere, clickhouse: nowhere },
+  ...{ openLog: nowhere, schemaOf: nowhere, clickhouse: nowhere },
 };
 
 /** An operator on memory stores that outlive a command, in an empty folder. */
@@ -25,7 +25,7 @@ function createOperator(answer?: string) {
   const store = createMemoryKeyStore();
   const log = createMemoryKeyLog();
   const published: ChangedKey[] = [];
-  const graph = openMemoryIdentityGraph();
+  const people = openMemoryPeople();
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
   const commands = [
     createKeysCommand({
@@ -34,7 +34,7 @@ function createOperator(answer?: string) {
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
     }),
-    createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openGraph: async () => graph }),
+    createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
     createSimulateCommand({ headerPrefix: 'x-service', folder, stop: new AbortController().signal }),
   ];
   const asked: string[] = [];

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
-import { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';
@@ -21,7 +21,6 @@ async function ask(question: string): Promise<string> {
   return lines.question(question).finally(() => lines.close());
 }
 
-const stores = { openRedisIdentityGraph, openRedisConsentStore, openRedisErasureHolds };
 const terminal: Terminal = {
   result: (line) => void process.stdout.write(`${line}\n`),
   progress: (line) => void process.stderr.write(`${line}\n`),
@@ -51,7 +50,7 @@ async function main(): Promise<number> {
   });
   const commands = [
     keys,
-    ...createIdentityCommands({ ...log, ...stores }, { addresses, config, keys }),
+    ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, config, keys }),
     createSimulateCommand({
       headerPrefix: config.HTTP_HEADER_PREFIX,
       folder,

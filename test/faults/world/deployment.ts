@@ -4,7 +4,7 @@ import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import { openRedisPeople } from '@playline/people/redis';
 import { ask, type Engine } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
 
@@ -27,14 +27,14 @@ export async function openDeployment(stack: Stack): Promise<Deployment> {
   const engine = { ...clickhouse, database: `playline_test_${name}` };
   const topics = { brokers: kafka, registry, prefix: `test-${name}.` };
   const keys = await openRedisKeyStore({ url: redis });
-  const graph = await openRedisIdentityGraph({ url: redis });
+  const people = await openRedisPeople({ url: redis });
   await Promise.all([
     applyTopics(topics),
     applySql(engine),
     waitFor('the key store is ready', () => keys.ready()),
-    waitFor('the graph has its epoch', () => graph.mintEpoch()),
+    waitFor('the graph has its epoch', () => people.rebuild.mintEpoch()),
   ]);
-  await graph.close();
+  await people.close();
   return {
     topicPrefix: topics.prefix,
     engine,

@@ -1,29 +1,20 @@
-import { type ApplyOutcome, type ConsentStore, isLater, type PlacedConsent, type StoredConsent } from '../consents.ts';
+import { type ApplyOutcome, type ConsentStore, isLater, type PlacedConsent } from '../consents.ts';
 import { MissingEpochFault } from '../faults.ts';
+import type { PeopleRebuild } from '../rebuild.ts';
+import { environmentOf, type Model } from './model.ts';
 
-/** Consents in this process, for tests. */
-export interface MemoryConsentStore extends ConsentStore {
-  /** Erasure: changes of this identity received up to the cut-off (epoch milliseconds) are not taken. */
-  fence(environmentId: string, identityKey: Buffer, cutoffMs: number): void;
-  /** As a store that has lost its content. */
-  loseEpoch(): void;
-}
-
-const nameOf = (environmentId: string, identityKey: Buffer) => `${environmentId} ${identityKey.toString('hex')}`;
-
-export function openMemoryConsentStore(): MemoryConsentStore {
-  const consents = new Map<string, StoredConsent>();
-  const fences = new Map<string, number>();
-  let epoch = true;
+/** The consents, and what brings them back in a rebuild. A process is never started anew behind its own back. */
+export function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
   const needEpoch = () => {
-    if (!epoch) throw new MissingEpochFault();
+    if (model.epoch === null) throw new MissingEpochFault();
   };
   const put = ({ environmentId, identityKey, status, receivedAt, place }: PlacedConsent): ApplyOutcome => {
-    const name = nameOf(environmentId, identityKey);
-    if (receivedAt <= (fences.get(name) ?? Number.NEGATIVE_INFINITY)) return 'fenced';
-    const stored = consents.get(name);
+    const { consents, fences } = environmentOf(model, environmentId);
+    const hex = identityKey.toString('hex');
+    if (receivedAt <= (fences.get(hex) ?? Number.NEGATIVE_INFINITY)) return 'fenced';
+    const stored = consents.get(hex);
     if (stored !== undefined && !isLater(place, stored.place)) return 'superseded';
-    consents.set(name, { status, place });
+    consents.set(hex, { status, place });
     return 'applied';
   };
   return {
@@ -33,19 +24,13 @@ export function openMemoryConsentStore(): MemoryConsentStore {
     },
     read: async (environmentId, identityKey) => {
       needEpoch();
-      return consents.get(nameOf(environmentId, identityKey)) ?? null;
+      return environmentOf(model, environmentId).consents.get(identityKey.toString('hex')) ?? null;
     },
-    load: async (changes) => changes.map(put),
+    loadConsents: async (changes) => changes.map(put),
     standing: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
     markCurrent: async () => true,
     forget: async (environmentId, identityKeys) => {
-      for (const key of identityKeys) consents.delete(nameOf(environmentId, key));
+      for (const key of identityKeys) environmentOf(model, environmentId).consents.delete(key.toString('hex'));
     },
-    fence: (environmentId, identityKey, cutoffMs) => void fences.set(nameOf(environmentId, identityKey), cutoffMs),
-    loseEpoch: () => {
-      epoch = false;
-    },
-    ready: async () => epoch,
-    close: async () => {},
   };
 }

@@ -2,7 +2,7 @@ import { ZERO_KEY } from '@playline/contracts';
 import type { GraphLimits } from '../graph.ts';
 import type { RefusalReason, StepDecision } from '../identities/decisions.ts';
 import type { GraphFact, GraphStep } from '../identities/steps.ts';
-import type { EnvironmentState, MemberState } from './environment.ts';
+import type { EnvironmentState, MemberState } from './model.ts';
 
 interface Question {
   fact: GraphFact;

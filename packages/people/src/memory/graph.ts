@@ -1,58 +1,11 @@
-import { createHash } from 'node:crypto';
-import { EpochPresentFault, MissingEpochFault } from '../faults.ts';
-import {
-  type Applied,
-  type Cutoff,
-  DEFAULT_LIMITS,
-  type FactBlock,
-  GraphBehindFault,
-  type GraphLimits,
-  type IdentityGraph,
-  type LinkSourcePartition,
-  type Override,
-} from '../graph.ts';
+import { MissingEpochFault } from '../faults.ts';
+import { type Applied, type FactBlock, GraphBehindFault, type IdentityGraph } from '../graph.ts';
 import type { GraphFact } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
-import { createEnvironment, type EnvironmentState, removeMember } from './environment.ts';
+import { appliedOf, cutoffsOfHolds, type EnvironmentState, environmentOf, type Model, nameOf } from './model.ts';
 
-interface Model {
-  readonly limits: GraphLimits;
-  readonly environments: Map<string, EnvironmentState>;
-  /** Last applied offset by partition. */
-  readonly progress: Map<string, number>;
-  readonly marks: Map<string, string>;
-  epoch: string | null;
-}
-
-/**
- * Opens the graph as a plain model: unit tests run on it, and the property tests hold the real one against it.
- * Nothing outlives the process.
- */
-export function openMemoryIdentityGraph(limits: GraphLimits = DEFAULT_LIMITS): IdentityGraph {
-  const model: Model = { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null };
-  return {
-    ...createFactCalls(model),
-    ...createQuestions(model),
-    ...createErasureMarks(model),
-    ...createRebuild(model),
-    ready: async () => model.epoch !== null,
-    takesWrites: async () => true,
-    close: async () => {},
-  };
-}
-
-function environmentOf({ environments }: Model, id: string): EnvironmentState {
-  const state = environments.get(id) ?? createEnvironment();
-  environments.set(id, state);
-  return state;
-}
-
-function nameOf({ generation, partition }: LinkSourcePartition): string {
-  return `${generation}/${partition}`;
-}
-
-function appliedOf({ progress }: Model, source: LinkSourcePartition): number {
-  return progress.get(nameOf(source)) ?? -1;
+export function createGraph(model: Model): IdentityGraph {
+  return { ...createFactCalls(model), ...createQuestions(model) };
 }
 
 function createFactCalls(
@@ -106,7 +59,7 @@ function applyFact(model: Model, fact: GraphFact): Applied {
   return { kind: 'decided', decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits })) };
 }
 
-function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'digest' | 'readEpoch'> {
+function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf'> {
   return {
     async rootOf(environmentId, key) {
       const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
@@ -116,49 +69,6 @@ function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersO
       const { roots, members } = environmentOf(model, environmentId);
       const of = members.get(roots.get(key.toString('hex')) ?? '') ?? new Map();
       return [...of].sort().map(([hex, member]) => ({ key: Buffer.from(hex, 'hex'), ...member }));
-    },
-    async digest(environmentId) {
-      const { roots, members } = environmentOf(model, environmentId);
-      const lines = [...roots].map(([key, root]) => {
-        const member = members.get(root)!.get(key)!;
-        return `${key} ${root} ${member.kind} ${member.linkedAt}\n`;
-      });
-      return createHash('sha256').update(lines.sort().join('')).digest('hex');
-    },
-    readEpoch: async () => model.epoch,
-  };
-}
-
-function createErasureMarks(model: Model): Pick<IdentityGraph, 'fence' | 'hold' | 'release'> {
-  return {
-    async fence(cutoffs) {
-      for (const cutoff of cutoffs) raise(environmentOf(model, cutoff.environmentId).fences, cutoff);
-    },
-    async hold(cutoff) {
-      raise(environmentOf(model, cutoff.environmentId).holds, cutoff);
-    },
-    async release(environmentId, key) {
-      environmentOf(model, environmentId).holds.delete(key.toString('hex'));
-    },
-  };
-}
-
-function createRebuild(model: Model): Pick<IdentityGraph, 'mintEpoch' | 'load' | 'loadApplied'> {
-  const needNoEpoch = () => {
-    if (model.epoch !== null) throw new EpochPresentFault();
-  };
-  return {
-    async mintEpoch() {
-      model.epoch ??= 'memory';
-      return model.epoch;
-    },
-    async load(overrides: readonly Override[]) {
-      needNoEpoch();
-      for (const row of overrides) loadOverride(environmentOf(model, row.environmentId), row);
-    },
-    async loadApplied(source, offset) {
-      needNoEpoch();
-      model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
     },
   };
 }
@@ -177,22 +87,8 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
 
 /** Person key of the first whom the fact touches and whose hold it is newer than; null when there is none. */
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
-  const newer = [...state.holds].filter(([, cutoffMs]) => fact.receivedAt > cutoffMs).map(([held]) => held);
+  const newer = [...cutoffsOfHolds(state)].filter(([, cutoffMs]) => fact.receivedAt > cutoffMs).map(([held]) => held);
   const held = new Set(newer.map((hex) => personOf(state, Buffer.from(hex, 'hex')).toString('hex')));
   const touched = fact.steps.flatMap(({ aKey, bKey }) => [personOf(state, aKey), personOf(state, bKey)]);
   return touched.find((person) => held.has(person.toString('hex'))) ?? null;
-}
-
-function raise(cutoffs: Map<string, number>, { key, cutoffMs }: Cutoff): void {
-  const hex = key.toString('hex');
-  cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
-}
-
-function loadOverride(state: EnvironmentState, row: Override): void {
-  const key = row.key.toString('hex');
-  const root = row.root.toString('hex');
-  const known = removeMember(state, key);
-  const members = state.members.get(root) ?? new Map();
-  state.members.set(root, members.set(key, known ?? { kind: row.kind, linkedAt: row.linkedAt }));
-  state.roots.set(key, root);
 }

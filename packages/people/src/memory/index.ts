@@ -1,3 +1,1 @@
-export * from './consents.ts';
-export * from './graph.ts';
-export * from './holds.ts';
+export { type MemoryPeople, openMemoryPeople } from './people.ts';

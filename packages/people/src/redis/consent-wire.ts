@@ -9,7 +9,7 @@ const STATUSES = new Map(
 
 /** Offsets and times: six bytes reach the year 10,889. */
 const NUMBER_BYTES = 6;
-/** Status letter, partition, offset, logged at: 15 bytes, which `put.lua` unpacks too. */
+/** Status letter, partition, offset, logged at: 15 bytes, which `put-consent.lua` unpacks too. */
 const AT = { status: 0, partition: 1, offset: 3, loggedAt: 3 + NUMBER_BYTES, end: 3 + 2 * NUMBER_BYTES } as const;
 
 export function toValue({ status, place }: PlacedConsent): Buffer {
@@ -40,9 +40,10 @@ export function fromReply(reply: unknown): ApplyOutcome {
   return outcome;
 }
 
-/** @param reply of `standing.lua` */
+/** @param reply of `consent-standing.lua` */
 export function fromStanding(reply: unknown): ConsentStanding {
-  const [run, flat] = reply as [string, string[]];
+  const [present, ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
+  const run = present ?? '';
   const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
   const isCurrent = fields.get('run') === run;
   fields.delete('run');

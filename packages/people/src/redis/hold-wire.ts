@@ -1,4 +1,4 @@
-import type { ErasureHold, HoldName } from '../holds.ts';
+import type { ErasureHold, HoldName } from '../guards.ts';
 
 /** Times: six bytes reach the year 10,889. */
 const NUMBER_BYTES = 6;

@@ -1,3 +1,1 @@
-export { openRedisConsentStore, type RedisConsentStoreOptions } from './consents.ts';
-export { openRedisIdentityGraph, type RedisIdentityGraphOptions } from './graph.ts';
-export { openRedisErasureHolds, type RedisErasureHoldsOptions } from './holds.ts';
+export { openRedisPeople, type RedisPeopleOptions } from './people.ts';

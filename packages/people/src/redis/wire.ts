@@ -3,21 +3,9 @@ import type { Applied, Member, Override } from '../graph.ts';
 import type { RefusalReason, StepDecision } from '../identities/decisions.ts';
 import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
 import type { GraphFact, GraphStep } from '../identities/steps.ts';
-import { COMPONENT_HEADER_BYTES, MEMBER_BYTES } from './layout.ts';
+import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES } from './layout.ts';
 
 // Letters that stand in Redis: they stay what they are when a list is reordered.
-const KIND_LETTERS: Readonly<Record<IdentityKind, string>> = {
-  anonymous: 'a',
-  passport: 'p',
-  steam: 's',
-  epic: 'e',
-  google: 'g',
-  apple: 'l',
-  discord: 'd',
-  email: 'm',
-  custom: 'c',
-  untyped: 'u',
-};
 const LINK_LETTERS: Readonly<Record<GraphStep['link'], string>> = { identify: 'i', alias: 'a', same_id: 's' };
 const OUTCOME_LETTERS: Readonly<Record<StepDecision['outcome'], string>> = {
   linked: 'l',
@@ -68,7 +56,7 @@ function toShortText(text: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length), bytes]);
 }
 
-/** Bytes of a fact and of a step without its other keys: `read_fact` and `read_step` of apply.lua. */
+/** Bytes of a fact and of a step without its other keys: `read_fact` and `read_step` of facts.lua. */
 const FACT_BYTES = 3 * NUMBER_BYTES + 2;
 const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 
@@ -160,7 +148,7 @@ const PARKED = 'P'.charCodeAt(0);
 const LENGTH_AT = NUMBER_BYTES;
 const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
 
-/** Reads the reply of apply.lua: what became of each fact, up to one that needs its other keys. */
+/** Reads the reply of facts.lua: what became of each fact, up to one that needs its other keys. */
 export function fromReply(reply: Buffer): Applied[] {
   const applied: Applied[] = [];
   let at = 0;

@@ -1,5 +1,5 @@
 import { createGraphFact } from '@playline/people';
-import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import { expect, it } from 'vitest';
 import { createParts, toFact } from '../test/linking.ts';
 import { createApplyFacts } from './apply-facts.ts';
@@ -9,8 +9,8 @@ const SOURCE = { generation: 0, partition: 0 };
 const FACTS = 600;
 
 it('leaves no call of the graph behind when the facts after it cannot be prepared', async () => {
-  const graph = openMemoryIdentityGraph();
-  await graph.mintEpoch();
+  const { graph, rebuild } = openMemoryPeople();
+  await rebuild.mintEpoch();
   let running = 0;
   const slow: typeof graph = {
     ...graph,

@@ -1,5 +1,4 @@
-import type { IdentityGraph } from '@playline/people';
-import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import { createMemoryLog } from '@playline/stream/memory';
 import { type LinkerParts, openLinker } from '../pipeline.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';
@@ -8,8 +7,8 @@ export const LINKS = 'links';
 export const DECISIONS = 'decisions';
 
 /** A log with facts to put in, and linkers over it that can be killed. */
-export async function createBench(graph: IdentityGraph = openMemoryIdentityGraph(), epoch = true) {
-  if (epoch) await graph.mintEpoch();
+export async function createBench(people = openMemoryPeople(), epoch = true) {
+  if (epoch) await people.rebuild.mintEpoch();
   const log = createMemoryLog({ partitions: 2 });
   const outside = log.openProducer();
   const producer = log.openProducer();
@@ -18,10 +17,14 @@ export async function createBench(graph: IdentityGraph = openMemoryIdentityGraph
   const decisions = () => log.records(DECISIONS).map((record) => fromDecision(record.value));
   const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
 
+  /** Holds links of an identity that are newer than 999. */
+  const hold = (key: Buffer) => people.guards.place({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
+  const release = (key: Buffer) => people.guards.release(holdOf(key));
+
   const open = async (over: Partial<LinkerParts> = {}) => {
     let consumer: ReturnType<typeof log.openRecordConsumer> | null = null;
     const linker = await openLinker({
-      ...{ graph, producer, decisionTopic: DECISIONS, ...createParts(), ...over },
+      ...{ people, producer, decisionTopic: DECISIONS, ...createParts(), ...over },
       openConsumer: async (handler) => {
         consumer = log.openRecordConsumer({ ...handler, topics: [LINKS], logger: over.logger });
         return consumer;
@@ -29,5 +32,7 @@ export async function createBench(graph: IdentityGraph = openMemoryIdentityGraph
     });
     return { linker, kill: () => consumer?.kill() };
   };
-  return { graph, log, producer, put, decisions, committed, open };
+  return { people, graph: people.graph, hold, release, log, producer, put, decisions, committed, open };
 }
+
+const holdOf = (key: Buffer) => ({ environmentId: 'test', erasureId: key });

@@ -7,7 +7,7 @@ import {
   identityDecisionCodec,
   identityLinkCodec,
 } from '@playline/contracts';
-import { createIdentityKeyer, createIsBlocked, type IdentityGraph } from '@playline/people';
+import { createIdentityKeyer, createIsBlocked } from '@playline/people';
 import { createLogger, createMetrics } from '@playline/runtime';
 import type { OutgoingRecord } from '@playline/stream';
 import type { LinkerParts } from '../pipeline.ts';
@@ -19,9 +19,10 @@ export type Fate = 'well' | 'fault before' | 'fault after' | 'kill before' | 'ki
 
 const never = () => new Promise<never>(() => {});
 
-/** A graph whose calls meet fates; without any left all is well. */
-export function openFatefulGraph(graph: IdentityGraph, fates: Fate[], kill: () => void): IdentityGraph {
-  return {
+/** People whose graph's calls meet fates; without any left all is well. */
+export function withFates<P extends LinkerParts['people']>(people: P, fates: Fate[], kill: () => void): P {
+  const { graph } = people;
+  const fateful: typeof graph = {
     ...graph,
     async apply(block, onPart) {
       const fate = fates.shift() ?? 'well';
@@ -39,6 +40,7 @@ export function openFatefulGraph(graph: IdentityGraph, fates: Fate[], kill: () =
       return applied;
     },
   };
+  return { ...people, graph: fateful };
 }
 
 export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {

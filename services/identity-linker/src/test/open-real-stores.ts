@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import type { IdentityGraph } from '@playline/people';
-import { openRedisIdentityGraph } from '@playline/people/redis';
+import type { People } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
@@ -14,7 +14,7 @@ export interface RealStores {
   readonly topicPrefix: string;
   readonly group: string;
   readonly redis: Redis;
-  readonly graph: IdentityGraph;
+  readonly people: People;
   /** An environment of its own; its keys are removed at the end. */
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[]): Promise<void>;
@@ -42,10 +42,10 @@ export async function openRealStores(): Promise<RealStores> {
     identityLinkCodec.schema,
   );
   const redis = new Redis(stores.redis);
-  const graph = await openRedisIdentityGraph({ url: stores.redis });
-  await graph.mintEpoch();
+  const people = await openRedisPeople({ url: stores.redis });
+  await people.rebuild.mintEpoch();
   return {
-    ...{ topicPrefix, group: tag, redis, graph },
+    ...{ topicPrefix, group: tag, redis, people },
     createEnvironmentId: () => `${tag}-${randomBytes(4).toString('hex')}`,
     publish: (facts) =>
       new Promise((resolve, reject) => {
@@ -61,7 +61,7 @@ export async function openRealStores(): Promise<RealStores> {
       return offsets!.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
     },
     async close() {
-      await Promise.all([producer.close(), graph.close(), deleteKeys(redis, tag)]);
+      await Promise.all([producer.close(), people.close(), deleteKeys(redis, tag)]);
       redis.disconnect();
       await admin.disconnect();
       await dropTopics(topics);

@@ -26,14 +26,14 @@ export function createConsentCommand(context: StoresContext): Command {
     const { values, words } = parseOptions(args, OPTIONS, 1);
     if (words[0] !== 'rebuild') throw new UsageError('expected rebuild');
     const writerGroup = textOf(values, 'writer-group') ?? OPTIONS['writer-group'].default;
-    await withStores(context, { writerGroup, onProgress: terminal.progress }, async (sources, targets) => {
-      await loadFences(targets.graph, await readFences(sources.query));
-      const restored = await restoreConsents(sources, targets);
-      const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, targets, restored));
+    await withStores(context, { writerGroup, onProgress: terminal.progress }, async (sources, people) => {
+      await loadFences(people.guards, await readFences(sources.query));
+      const restored = await restoreConsents(sources, people);
+      const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, people, restored));
       const { applied, superseded, fenced } = consents;
       const line = `${applied} consents put back, ${superseded} changes that later ones stand for, ${fenced} erased`;
       terminal.result(values.json === true ? JSON.stringify(consents) : line);
-      if ((await targets.graph.readEpoch()) === null)
+      if ((await people.readEpoch()) === null)
         terminal.progress('there is no epoch: gateways refuse until npm run rebuild has put back the rest');
     });
     return EXIT.ok;

@@ -1,5 +1,5 @@
 import { TOPICS } from '@playline/contracts';
-import type { ConsentStore, ErasureHolds, IdentityGraph } from '@playline/people';
+import type { People } from '@playline/people';
 import type { Addresses, RedisAddress } from '../addresses.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -7,11 +7,9 @@ import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, REBUILD_OPTIONS } from './identity.ts';
 import { createLogSources, type LogAdapters } from './log-commands.ts';
 
-/** Opens what Redis holds, apart from the access keys; the `./redis` adapters of the nouns have them. */
+/** Opens what Redis holds of people; the `./redis` adapter has it. */
 export interface RedisAdapters {
-  readonly openRedisIdentityGraph: (options: RedisAddress & { linkTopic: string }) => Promise<IdentityGraph>;
-  readonly openRedisConsentStore: (options: RedisAddress & { topic: string }) => Promise<ConsentStore>;
-  readonly openRedisErasureHolds: (options: RedisAddress) => Promise<ErasureHolds>;
+  readonly openRedisPeople: (options: RedisAddress & { linkTopic: string; consentTopic: string }) => Promise<People>;
 }
 
 export interface IdentityCommandsContext {
@@ -32,14 +30,14 @@ export function createIdentityCommands(
   { addresses, config, keys }: IdentityCommandsContext,
 ): Command[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
-  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
+  const topics = {
+    linkTopic: topicPrefix + TOPICS.identityLinks.name,
+    consentTopic: topicPrefix + TOPICS.consents.name,
+  };
   const context = {
     ...createLogSources(adapters, addresses),
     clickhouse: addresses.clickhouse,
-    openGraph: async () => adapters.openRedisIdentityGraph({ ...addresses.redis(), linkTopic }),
-    openConsents: async () =>
-      adapters.openRedisConsentStore({ ...addresses.redis(), topic: topicPrefix + TOPICS.consents.name }),
-    openHolds: async () => adapters.openRedisErasureHolds(addresses.redis()),
+    openPeople: async () => adapters.openRedisPeople({ ...addresses.redis(), ...topics }),
     ...{ topicPrefix, generation },
   };
   const identity = createIdentityCommand(context);

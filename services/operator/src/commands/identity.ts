@@ -50,13 +50,13 @@ export function createIdentityCommand(context: IdentityContext): Command {
 }
 
 async function init(context: IdentityContext, terminal: Terminal): Promise<void> {
-  const graph = await context.openGraph();
+  const people = await context.openPeople();
   try {
-    await awaitStore('Redis', () => answers(graph));
-    if ((await graph.readEpoch()) === null) await assertNew(context);
-    terminal.result(`epoch ${await graph.mintEpoch()}`);
+    await awaitStore('Redis', () => answers(people));
+    if ((await people.readEpoch()) === null) await assertNew(context);
+    terminal.result(`epoch ${await people.rebuild.mintEpoch()}`);
   } finally {
-    await graph.close();
+    await people.close();
   }
 }
 
@@ -65,8 +65,8 @@ async function rebuild(context: IdentityContext, values: Values, terminal: Termi
   const linkerGroup = textOf(values, 'linker-group') ?? REBUILD_OPTIONS['linker-group'].default;
   const writerGroup = textOf(values, 'writer-group') ?? REBUILD_OPTIONS['writer-group'].default;
   const progress = { linkerGroup, generation, decideAgain: values['decide-again'] === true };
-  const rebuilt = await withStores(context, { writerGroup, onProgress: terminal.progress }, (sources, targets) =>
-    rebuildIdentity(sources, targets, progress),
+  const rebuilt = await withStores(context, { writerGroup, onProgress: terminal.progress }, (sources, people) =>
+    rebuildIdentity(sources, people, progress),
   );
   for (const line of values.json === true ? [JSON.stringify(rebuilt)] : toLines(rebuilt)) terminal.result(line);
 }

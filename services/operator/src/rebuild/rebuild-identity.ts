@@ -1,8 +1,8 @@
-import { EpochPresentFault, type RebuiltConsents } from '@playline/people';
+import { EpochPresentFault, type People, type RebuiltConsents } from '@playline/people';
 import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
 import { type LinkerProgress, type RestoredGraph, restoreGraph } from './restore-graph.ts';
 import { restoreHolds } from './restore-holds.ts';
-import type { RebuildSources, RebuildTargets } from './stores.ts';
+import type { RebuildSources } from './stores.ts';
 
 /** What a rebuild has put back. */
 export interface RebuiltIdentity {
@@ -19,20 +19,19 @@ export interface RebuiltIdentity {
  */
 export async function rebuildIdentity(
   sources: RebuildSources,
-  targets: RebuildTargets,
+  people: People,
   progress: LinkerProgress,
 ): Promise<RebuiltIdentity> {
-  const { graph } = targets;
-  if ((await graph.readEpoch()) !== null) throw new Error(IN_USE);
-  const restored = await restoreGraph(sources, graph, progress).catch((fault: unknown) => {
+  if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
+  const restored = await restoreGraph(sources, people, progress).catch((fault: unknown) => {
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
-  const restoredConsents = await restoreConsents(sources, targets);
+  const restoredConsents = await restoreConsents(sources, people);
   // Late, since requests may be made while the graph is read.
-  const holds = await restoreHolds(sources, targets);
-  const epoch = await graph.mintEpoch();
+  const holds = await restoreHolds(sources, people);
+  const epoch = await people.rebuild.mintEpoch();
   // Behind the epoch: before it a gateway logs changes that it cannot store, up to the last moment.
-  const later = await restoreLaterConsents(sources, targets, restoredConsents).catch((cause: unknown) => {
+  const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
     throw new Error(`everything is back and in use but ${CONSENTS_LEFT}`, { cause });
   });
   const consents = sum(restoredConsents.rebuilt, later);

@@ -37,9 +37,10 @@ const stopLinkers = async (signal: NodeJS.Signals = 'SIGTERM') => {
   await Promise.all(linkers.map(({ child }) => fixture.stop(child, signal)));
   linkers = [];
 };
-const digests = (graph: RebuildFixture['targets']['graph']) => Promise.all(ENVIRONMENTS.map((id) => graph.digest(id)));
+const digests = ({ rebuild }: Pick<RebuildFixture['people'], 'rebuild'>) =>
+  Promise.all(ENVIRONMENTS.map((id) => rebuild.digest(id)));
 const expectModel = async () =>
-  expect(await digests(fixture.targets.graph)).toEqual(await digests((await fixture.model()).graph));
+  expect(await digests(fixture.people)).toEqual(await digests((await fixture.model()).people));
 
 /** Links go on in a linker of its own, which is stopped when it has them all. */
 async function link100(seed: number): Promise<void> {
@@ -57,26 +58,26 @@ function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
 
 /** Twelve identities that change their mind, the later half of it unknown to the tables; as the gateway stores them. */
 async function publishConsents(): Promise<void> {
-  const { publish, read, targets } = fixture;
-  const people = Array.from({ length: 12 }, () => randomBytes(16));
+  const { publish, read, people } = fixture;
+  const keys = Array.from({ length: 12 }, () => randomBytes(16));
   const statuses = ['none', 'anonymous', 'full'] as const;
-  const records = Array.from({ length: 40 }, (_, at) => toConsent(people[at % 12]!, statuses[at % 3]!));
+  const records = Array.from({ length: 40 }, (_, at) => toConsent(keys[at % 12]!, statuses[at % 3]!));
   await publish(records);
   const changes = (await read(TOPICS.consents.name)).map(({ value, partition, offset, timestampMs }) => {
     const { environmentId, identityKey, status, receivedAt } = consentCodec.decode(value!.subarray(5));
     return { environmentId, identityKey, status, receivedAt, place: { partition, offset, loggedAtMs: timestampMs } };
   });
-  await rebuildConsents(targets.consents, changes);
+  await rebuildConsents(people.rebuild, changes);
 }
 
 async function requestErasure() {
-  const { publish, toRecord, targets } = fixture;
+  const { publish, toRecord, people } = fixture;
   const [erasureId, subject, member] = [randomBytes(16), randomBytes(16), randomBytes(16)];
   const cutoffAt = 1_790_000_000_000;
   const name = { environmentId: 'test-one', erasureId };
   const request = { ...name, subjectKeys: [subject], memberKeys: [member], cutoffAt, requestedAt: cutoffAt };
   await publish([toRecord(TOPICS.erasures.name, erasureRequestCodec, { ...request, traceId: 'e'.repeat(32) })]);
-  await targets.holds.place({ ...name, keys: [subject, member], cutoffMs: cutoffAt, lapsesAtMs: null });
+  await people.guards.place({ ...name, keys: [subject, member], cutoffMs: cutoffAt, lapsesAtMs: null });
   return erasureId;
 }
 
@@ -87,7 +88,7 @@ async function fenceSomebody() {
   await fixture.query(
     `INSERT INTO erasure_fences VALUES ('test-one', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(1790000000123))`,
   );
-  await fixture.targets.graph.fence([{ environmentId: 'test-one', key, cutoffMs: 1_790_000_000_123 }]);
+  await fixture.people.guards.fence([{ environmentId: 'test-one', key, cutoffMs: 1_790_000_000_123 }]);
 }
 
 beforeAll(async () => {
@@ -160,8 +161,8 @@ describe('a Redis that was emptied', () => {
     await fixture.wipe();
     let isLate = false;
     fixture.fate.beforeCall = async (name) => {
-      if (name === 'load' && !isLate) await publish(records.slice(-1));
-      isLate ||= name === 'load';
+      if (name === 'rebuild.loadOverrides' && !isLate) await publish(records.slice(-1));
+      isLate ||= name === 'rebuild.loadOverrides';
     };
     const { code, progress } = await fixture.restore('rebuild');
     fixture.fate.beforeCall = null;
@@ -176,26 +177,26 @@ describe('a Redis that was emptied', () => {
     await link100(7);
     const before = await fixture.dump();
     const calls = new Set<string>();
-    fixture.fate.beforeCall = (name, store) => void calls.add(`${store}.${name}`);
+    fixture.fate.beforeCall = (name) => void calls.add(name);
     await fixture.wipe();
     expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
     // Nothing is done before the epoch has been asked for, and the wait for Redis would ask again until its deadline.
-    calls.delete('graph.readEpoch');
+    calls.delete('readEpoch');
     // Behind the epoch, with everything back: gateways bring the end of the log in themselves when it does not come to it.
     expect(calls.delete('consents.markCurrent')).toBe(true);
     expect([...calls]).toEqual(
-      expect.arrayContaining(['graph.load', 'consents.load', 'holds.place', 'graph.mintEpoch']),
+      expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.place', 'rebuild.mintEpoch']),
     );
     for (const call of calls) {
       await fixture.wipe();
       let isKilled = false;
-      fixture.fate.beforeCall = (name, store) => {
-        isKilled ||= `${store}.${name}` === call;
+      fixture.fate.beforeCall = (name) => {
+        isKilled ||= name === call;
         if (isKilled) throw new Error('killed');
       };
       expect(await fixture.restore('rebuild')).not.toMatchObject({ code: 0 });
       fixture.fate.beforeCall = null;
-      expect(await fixture.targets.graph.readEpoch()).toBeNull();
+      expect(await fixture.people.readEpoch()).toBeNull();
       expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
       expect(await fixture.dump()).toEqual(before);
     }
@@ -205,11 +206,11 @@ describe('a Redis that was emptied', () => {
     await fixture.wipe();
     const identityKey = randomBytes(16);
     fixture.fate.beforeCall = async (name) => {
-      if (name === 'mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
+      if (name === 'rebuild.mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
     };
     expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
     fixture.fate.beforeCall = null;
-    expect(await fixture.targets.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
+    expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
   });
 
   it('says that consents are missing when it fails behind the epoch, and how they come back', async () => {
@@ -218,17 +219,17 @@ describe('a Redis that was emptied', () => {
     let isMinted = false;
     fixture.fate.beforeCall = async (name) => {
       if (isMinted) throw new Error('killed');
-      if (name === 'mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
-      isMinted = name === 'mintEpoch';
+      if (name === 'rebuild.mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
+      isMinted = name === 'rebuild.mintEpoch';
     };
     const cut = await fixture.restore('rebuild');
     fixture.fate.beforeCall = null;
     expect(cut).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
     const again = await fixture.restore('rebuild');
     expect(again).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
-    await expect(fixture.targets.consents.read('test-one', identityKey)).rejects.toThrow(LaggingStoreFault);
+    await expect(fixture.people.consents.read('test-one', identityKey)).rejects.toThrow(LaggingStoreFault);
     expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
-    expect(await fixture.targets.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
+    expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
   });
 
   it('is not declared new, and not rebuilt for a group that is not the linkers’', async () => {
@@ -238,7 +239,7 @@ describe('a Redis that was emptied', () => {
     expect(init.progress).toContain('identity_overrides');
     const misspelt = await fixture.restore('identity', 'rebuild', '--linker-group', 'test-nobody');
     expect(misspelt).toMatchObject({ code: 1, progress: expect.stringContaining('--linker-group') });
-    expect(await fixture.targets.graph.readEpoch()).toBeNull();
+    expect(await fixture.people.readEpoch()).toBeNull();
     const again = ['--linker-group', 'test-nobody', '--decide-again'];
     expect(await fixture.restore('identity', 'rebuild', ...again)).toMatchObject({ code: 0 });
     await startLinker();
@@ -269,9 +270,9 @@ describe('a Redis that was emptied', () => {
 
 it('a Redis that has an epoch is left alone, and the command says why', async () => {
   const before = await fixture.dump();
-  const epoch = await fixture.targets.graph.readEpoch();
+  const epoch = await fixture.people.readEpoch();
   const { code, progress } = await fixture.restore('rebuild');
-  expect({ code, epoch: await fixture.targets.graph.readEpoch() }).toEqual({ code: 1, epoch });
+  expect({ code, epoch: await fixture.people.readEpoch() }).toEqual({ code: 1, epoch });
   expect(progress).toContain('has an epoch');
   expect(await fixture.dump()).toEqual(before);
   expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0, results: [`epoch ${epoch}`] });

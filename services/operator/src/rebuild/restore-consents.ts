@@ -1,7 +1,7 @@
 import { type ConsentRecord, consentCodec, TOPICS } from '@playline/contracts';
-import { type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/people';
+import { type People, type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/people';
 import { findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
-import type { RebuildSources, RebuildTargets } from './stores.ts';
+import type { RebuildSources } from './stores.ts';
 import { readConsents } from './tables.ts';
 
 export interface RestoredConsents {
@@ -18,12 +18,12 @@ export interface RestoredConsents {
  */
 export async function restoreConsents(
   sources: RebuildSources,
-  { consents }: Pick<RebuildTargets, 'consents'>,
+  { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
 ): Promise<RestoredConsents> {
   const { run } = await consents.standing();
   const tail = await findTail(sources, [TOPICS.consents, consentCodec]);
-  const stored = await rebuildConsents(consents, readConsents(sources.query));
-  const later = await rebuildConsents(consents, toPlaced(sources, tail));
+  const stored = await rebuildConsents(rebuild, readConsents(sources.query));
+  const later = await rebuildConsents(rebuild, toPlaced(sources, tail));
   return { rebuilt: sum(stored, later), run, tail };
 }
 
@@ -34,11 +34,11 @@ export async function restoreConsents(
  */
 export async function restoreLaterConsents(
   sources: RebuildSources,
-  { consents }: Pick<RebuildTargets, 'consents'>,
+  { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
   { run, tail }: Pick<RestoredConsents, 'run' | 'tail'>,
 ): Promise<RebuiltConsents> {
   const growth = await findGrowth(sources, tail);
-  const rebuilt = await rebuildConsents(consents, toPlaced(sources, growth));
+  const rebuilt = await rebuildConsents(rebuild, toPlaced(sources, growth));
   await consents.markCurrent(run, new Map(growth.bounds.map(({ partition, end }) => [partition, end])));
   return rebuilt;
 }

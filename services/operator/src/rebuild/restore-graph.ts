@@ -2,7 +2,7 @@ import { type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@pla
 import { toOverrideVersion } from '@playline/events';
 import {
   type GraphSources,
-  type IdentityGraph,
+  type People,
   type RebuiltGraph,
   rebuildGraph,
   toOverrides,
@@ -41,7 +41,7 @@ const ROUNDS_MAX = 5;
  */
 export async function restoreGraph(
   sources: RebuildSources,
-  graph: IdentityGraph,
+  people: Pick<People, 'guards' | 'rebuild'>,
   progress: LinkerProgress,
 ): Promise<RestoredGraph> {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
@@ -50,7 +50,7 @@ export async function restoreGraph(
     const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
     const fences = await readFences(sources.query);
-    const rebuilt = await rebuildGraph(graph, {
+    const rebuilt = await rebuildGraph(people, {
       ...{ fences, applied },
       later: toRows(sources, tail),
       stored: readOverrides(sources.query),

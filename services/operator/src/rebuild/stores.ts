@@ -1,5 +1,4 @@
 import type { SchemaSource } from '@playline/contracts';
-import type { ConsentStore, ErasureHolds, IdentityGraph } from '@playline/people';
 import type { LogReader } from '@playline/stream';
 import type { QueryRows } from '../clickhouse-query.ts';
 
@@ -15,11 +14,4 @@ export interface RebuildSources {
   readonly writerGroup: string;
   /** Told what is found on the way, for a person. */
   readonly onProgress: (line: string) => void;
-}
-
-/** Everything of Redis that a rebuild writes, apart from the access keys. */
-export interface RebuildTargets {
-  readonly graph: IdentityGraph;
-  readonly consents: ConsentStore;
-  readonly holds: ErasureHolds;
 }

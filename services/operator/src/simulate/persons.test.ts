@@ -1,6 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
 import { createGraphFact, createIsBlocked, toLinkFact } from '@playline/people';
-import { openMemoryIdentityGraph } from '@playline/people/memory';
+import { openMemoryPeople } from '@playline/people/memory';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createPersonsModel, type Identity, identityKeyOf, isBlocked, type LinkFact } from './persons.ts';
@@ -61,8 +61,8 @@ const facts = fc.array(
 /** The same facts through the rules and the graph of the service itself. */
 async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: Identity) => Promise<string>> {
   const keyOf = (_environmentId: string, kind: string, id: string) => Buffer.from(`${kind} ${id}`.padEnd(16));
-  const graph = openMemoryIdentityGraph();
-  await graph.mintEpoch();
+  const { graph, rebuild } = openMemoryPeople();
+  await rebuild.mintEpoch();
   const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
   const kindText = (kind: IdentityKind) => (kind === 'untyped' ? '' : kind);
   const sources = given.map(({ link, from, to }) => ({

@@ -10,11 +10,11 @@ import {
   createGraphFact,
   createIdentityKeyer,
   createIsBlocked,
-  type IdentityGraph,
+  type People,
   toDecisionRecords,
 } from '@playline/people';
-import { openMemoryIdentityGraph } from '@playline/people/memory';
-import { openRedisConsentStore, openRedisErasureHolds, openRedisIdentityGraph } from '@playline/people/redis';
+import { openMemoryPeople } from '@playline/people/memory';
+import { openRedisPeople } from '@playline/people/redis';
 import type { OutgoingRecord } from '@playline/stream';
 import * as log from '@playline/stream/kafka';
 import { openRedisDatabase, until } from '@playline/testkit';
@@ -24,7 +24,6 @@ import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createIdentityCommands } from '../commands/identity-commands.ts';
 import { configSchema } from '../config.ts';
-import type { RebuildTargets } from '../rebuild/stores.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
 
 /** Linker and writer on a machine with much else to do. */
@@ -45,17 +44,12 @@ export async function openRebuildFixture() {
   const database = await openRedisDatabase();
   const linkTopic = fixture.prefix + TOPICS.identityLinks.name;
   const url = database.url;
-  const open = async (): Promise<RebuildTargets> => ({
-    graph: await openRedisIdentityGraph({ url, linkTopic }),
-    consents: await openRedisConsentStore({ url, topic: fixture.prefix + TOPICS.consents.name }),
-    holds: await openRedisErasureHolds({ url }),
-  });
-  const targets = await open();
+  const people = await openRedisPeople({ url, linkTopic, consentTopic: fixture.prefix + TOPICS.consents.name });
   const fate: Fate = { beforeCall: null };
   const linkerGroup = `${fixture.prefix}linker`;
   return {
     ...fixture,
-    ...{ database, targets, linkerGroup, keyOf },
+    ...{ database, people, linkerGroup, keyOf },
     restore: createRestore(fixture, { url, fate }),
     fate,
     startLinker: () => fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') }),
@@ -67,7 +61,7 @@ export async function openRebuildFixture() {
     dump: () => dump(database.client),
     wipe: () => database.client.flushdb(),
     async close() {
-      await Promise.all(Object.values(targets).map((store: { close(): Promise<void> }) => store.close()));
+      await people.close();
       await fixture.close();
       await database.close();
     },
@@ -76,36 +70,36 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** What happens before each call that a command makes to Redis; a fault is the end of the command. */
+/** What happens before each call that a command makes to Redis, named `port.call`; a fault is the end of the command. */
 export interface Fate {
-  beforeCall: ((name: string, store: keyof RebuildTargets) => Promise<void> | void) | null;
+  beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
-/** A store whose calls meet their fate; it is closed whatever happens. */
-function withFate<S extends object>(store: S, fate: Fate, of: keyof RebuildTargets): S {
-  const get = (target: S, name: string | symbol) => {
-    const member: unknown = Reflect.get(target, name);
-    if (typeof member !== 'function' || typeof name !== 'string' || name === 'close') return member;
-    return async (...args: unknown[]) => {
-      await fate.beforeCall?.(name, of);
-      return Reflect.apply(member, target, args);
+/** People whose calls meet their fate; the store is closed whatever happens. */
+function withFate(people: People, fate: Fate): People {
+  const wrap = <S extends object>(of: S, port: string): S => {
+    const get = (target: S, name: string | symbol) => {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof name !== 'string' || name === 'close') return member;
+      if (typeof member === 'object' && member !== null) return wrap(member, `${name}.`);
+      if (typeof member !== 'function') return member;
+      return async (...args: unknown[]) => {
+        await fate.beforeCall?.(port + name);
+        return Reflect.apply(member, target, args);
+      };
     };
+    return new Proxy(of, { get });
   };
-  return new Proxy(store, { get });
+  return wrap(people, '');
 }
 
 /** The commands as they are, in this process; the access keys' one does nothing. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url });
-  type GraphOptions = Parameters<typeof openRedisIdentityGraph>[0];
   const adapters = {
     ...log,
-    openRedisIdentityGraph: async (options: GraphOptions) =>
-      withFate(await openRedisIdentityGraph(options), fate, 'graph'),
-    openRedisConsentStore: async (options: Parameters<typeof openRedisConsentStore>[0]) =>
-      withFate(await openRedisConsentStore(options), fate, 'consents'),
-    openRedisErasureHolds: async (options: { url: string }) =>
-      withFate(await openRedisErasureHolds(options), fate, 'holds'),
+    openRedisPeople: async (options: Parameters<typeof openRedisPeople>[0]) =>
+      withFate(await openRedisPeople(options), fate),
   };
   const keys = { name: 'keys', summary: '', help: '', run: async () => EXIT.ok };
   const addresses = createAddresses(config, '/nowhere');
@@ -135,18 +129,18 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
 }
 
 /** The graph that every fact of the log makes, from the first on and without a fault between, and its decisions. */
-async function openModel({ read }: LogFixture): Promise<{ graph: IdentityGraph; decisions: IdentityDecisionRecord[] }> {
-  const graph = openMemoryIdentityGraph();
-  await graph.mintEpoch();
+async function openModel({ read }: LogFixture): Promise<{ people: People; decisions: IdentityDecisionRecord[] }> {
+  const people = openMemoryPeople();
+  await people.rebuild.mintEpoch();
   const decisions: IdentityDecisionRecord[] = [];
   for (const { partition, offset, value } of await read(TOPICS.identityLinks.name)) {
     const record = identityLinkCodec.decode(value!.subarray(FRAME_BYTES));
     const position = { generation: 0, partition, offset };
     const block = { ...position, after: -1, through: offset, facts: [toGraphFact(record, offset)] };
-    const [applied] = await graph.apply(block);
+    const [applied] = await people.graph.apply(block);
     if (applied?.kind === 'decided') decisions.push(...toDecisionRecords(record, position, applied.decisions));
   }
-  return { graph, decisions };
+  return { people, decisions };
 }
 
 async function readFields(redis: Redis, name: Buffer): Promise<string[]> {

@@ -11,7 +11,7 @@ const keyOf = ({ keyer }: TestGateway, kind: IdentityKind, id: string) => keyer(
 
 /** Links two identities as the linker does. */
 async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [IdentityKind, string]]): Promise<void> {
-  const { graph } = gateway.audience;
+  const { graph } = gateway.audience.people;
   const source = { generation: 0, partition: 0 };
   const after = await graph.lastApplied(source);
   const step: Parameters<IdentityGraph['apply']>[0]['facts'][number]['steps'][number] = {
@@ -74,28 +74,30 @@ describe('202', () => {
     const gateway = await openGateway();
     expect((await erase(gateway, '?userId=nobody')).status).toBe(202);
     expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
-    expect(gateway.audience.holds.cutoffOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
+    expect(gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
   });
 
   it('holds the subject before it reads who is linked, and reads before it publishes', async () => {
     const steps: string[] = [];
     const inner = await openGateway();
-    const { holds, graph } = inner.audience;
+    const { people } = inner.audience;
     const gateway = await openGateway({
       audience: {
-        holds: {
-          ...holds,
-          place: async (hold) => {
-            steps.push('hold');
-            await holds.place(hold);
+        people: {
+          ...people,
+          guards: {
+            ...people.guards,
+            place: async (hold) => {
+              steps.push('hold');
+              await people.guards.place(hold);
+            },
           },
-        },
-        identities: {
-          ...graph,
-          membersOf: async (environmentId, key) => {
-            expect(holds.cutoffOf(environmentId, key)).not.toBeNull();
-            steps.push(`read, ${gateway.producer.sent.length} sent`);
-            return graph.membersOf(environmentId, key);
+          graph: {
+            membersOf: async (environmentId, key) => {
+              expect(people.holdOf(environmentId, key)).not.toBeNull();
+              steps.push(`read, ${gateway.producer.sent.length} sent`);
+              return people.graph.membersOf(environmentId, key);
+            },
           },
         },
       },
@@ -117,16 +119,17 @@ describe('202', () => {
     gateway.producer.sent[0]!.done(null);
     expect((await answer).status).toBe(202);
     const [request] = sentErasures(gateway.producer);
-    expect(await gateway.audience.holds.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
-    const held = gateway.audience.holds.cutoffOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
+    expect(await gateway.audience.people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+    const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
     expect(held).toBe(request!.cutoffAt);
   });
 
   it('is the answer also when the hold cannot be confirmed: the request stands', async () => {
     const inner = await openGateway();
-    const { holds } = inner.audience;
+    const { people } = inner.audience;
     const confirm = () => Promise.reject(new Error('ECONNRESET'));
-    const gateway = await openGateway({ audience: { holds: { ...holds, confirm } } });
+    const guards = { ...people.guards, confirm };
+    const gateway = await openGateway({ audience: { people: { ...people, guards } } });
     expect((await erase(gateway)).status).toBe(202);
     expect(gateway.logLines.join()).toContain('could not be confirmed');
   });

@@ -4,7 +4,7 @@ import { erase } from '../../test/audience-calls.ts';
 import { expectEnvelope, openGateway, type TestGateway } from '../../test/open-gateway.ts';
 
 const cutoffOf = ({ audience, keyer }: TestGateway) =>
-  audience.holds.cutoffOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
+  audience.people.holdOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
 
 describe('500', () => {
   it('answers a request that the brokers refuse, leaks nothing of why, and leaves its hold to lapse', async () => {
@@ -16,31 +16,33 @@ describe('500', () => {
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
     // The request may stand all the same: nobody knows.
     expect(cutoffOf(gateway)).not.toBeNull();
-    expect(await gateway.audience.holds.dropLapsed(Date.now() + 59_000)).toBe(0);
-    expect(await gateway.audience.holds.dropLapsed(Date.now() + 60_000)).toBe(1);
+    expect(await gateway.audience.people.guards.dropLapsed(Date.now() + 59_000)).toBe(0);
+    expect(await gateway.audience.people.guards.dropLapsed(Date.now() + 60_000)).toBe(1);
     expect(cutoffOf(gateway)).toBeNull();
   });
 
   it('answers at the deadline; a request that comes to stand later keeps its hold', async () => {
     const inner = await openGateway();
-    const { holds } = inner.audience;
+    const { people } = inner.audience;
     let confirmed = false;
-    const confirm: typeof holds.confirm = async (name) => {
-      confirmed = await holds.confirm(name);
+    const confirm: typeof people.guards.confirm = async (name) => {
+      confirmed = await people.guards.confirm(name);
       return confirmed;
     };
-    const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { holds: { ...holds, confirm } } });
+    const guards = { ...people.guards, confirm };
+    const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { people: { ...people, guards } } });
     gateway.producer.mode = 'hold';
     expect((await erase(gateway)).status).toBe(500);
     gateway.producer.sent[0]!.done(null);
     await until('the hold stands', () => confirmed);
-    expect(await holds.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+    expect(await people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
   });
 
   it('answers when the subject cannot be held, and publishes nothing', async () => {
     const inner = await openGateway();
     const place = () => Promise.reject(new Error('ECONNREFUSED'));
-    const gateway = await openGateway({ audience: { holds: { ...inner.audience.holds, place } } });
+    const { people } = inner.audience;
+    const gateway = await openGateway({ audience: { people: { ...people, guards: { ...people.guards, place } } } });
     expect((await erase(gateway)).status).toBe(500);
     expect(gateway.producer.sent).toEqual([]);
   });
@@ -48,8 +50,7 @@ describe('500', () => {
   it('answers when nobody can tell who is linked, publishes nothing and lets go of its hold', async () => {
     const inner = await openGateway();
     const membersOf = () => Promise.reject(new Error('ECONNREFUSED'));
-    const identities = { ...inner.audience.graph, membersOf };
-    const gateway = await openGateway({ audience: { identities } });
+    const gateway = await openGateway({ audience: { people: { ...inner.audience.people, graph: { membersOf } } } });
     expect((await erase(gateway)).status).toBe(500);
     expect(gateway.producer.sent).toEqual([]);
     expect(cutoffOf(gateway)).toBeNull();
@@ -57,8 +58,8 @@ describe('500', () => {
 
   it('answers while the identity graph is lost or rebuilt, and holds and publishes nothing', async () => {
     const inner = await openGateway();
-    const identities = { ...inner.audience.graph, readEpoch: async () => null };
-    const gateway = await openGateway({ audience: { identities } });
+    const people = { ...inner.audience.people, readEpoch: async () => null };
+    const gateway = await openGateway({ audience: { people } });
     expect((await erase(gateway)).status).toBe(500);
     expect(gateway.producer.sent).toEqual([]);
     expect(cutoffOf(gateway)).toBeNull();

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, frameRecord, TOPICS } from '@playline/contracts';
-import { type ErasureHolds, type IdentityGraph, MissingEpochFault } from '@playline/people';
+import { type ErasureGuards, type IdentityGraph, MissingEpochFault, type People } from '@playline/people';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 
 export interface RequestErasureParts {
   producer: Pick<Producer, 'send'>;
-  holds: Pick<ErasureHolds, 'place' | 'confirm' | 'release'>;
-  identities: Pick<IdentityGraph, 'membersOf' | 'readEpoch'>;
+  people: Pick<People, 'readEpoch'> & {
+    graph: Pick<IdentityGraph, 'membersOf'>;
+    guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
+  };
   /** @throws PublicError INTERNAL_SERVER_ERROR while it is not known */
   schemaId: () => number;
   topicPrefix: string;
@@ -38,21 +40,22 @@ const HOLD_LAPSE_MS = 60_000;
  * @throws a fault before the request stands on the topic, or when nobody knows whether it does
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
-  const { holds, identities } = parts;
+  const { people } = parts;
+  const { guards } = people;
   return async (wanted) => {
     const { environmentId, subjectKeys, traceId } = wanted;
     const schemaId = parts.schemaId();
     // Without it the graph is lost or half rebuilt: its members would be too few, and the rebuild would lose the hold.
-    if ((await identities.readEpoch()) === null) throw new MissingEpochFault();
+    if ((await people.readEpoch()) === null) throw new MissingEpochFault();
     const id = randomUUID();
     const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
     const requestedAt = Date.now();
     const cutoffAt = requestedAt + parts.clockSkewMs;
     const name = { environmentId, erasureId };
-    await holds.place({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
+    await guards.place({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
     const memberKeys = await readMembers(parts, wanted).catch(async (fault) => {
       // Nothing was published, so nothing needs the hold.
-      await holds.release(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
+      await guards.release(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
       throw fault;
     });
     const request = {
@@ -68,14 +71,14 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     // that happens all the same. The hold lapses instead.
     await publish(parts.producer, toOutgoing(parts.topicPrefix + TOPICS.erasures.name, { request, schemaId, wanted }));
     // The request stands, whatever becomes of this: the eraser places the hold again when it reads the request.
-    await holds.confirm(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
+    await guards.confirm(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
     return id;
   };
 }
 
 /** Everybody linked with the subject, without the subject itself. */
-async function readMembers({ identities }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
-  const components = await Promise.all(subjectKeys.map((key) => identities.membersOf(environmentId, key)));
+async function readMembers({ people }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
+  const components = await Promise.all(subjectKeys.map((key) => people.graph.membersOf(environmentId, key)));
   const members = new Map(components.flat().map(({ key }) => [key.toString('hex'), key]));
   for (const key of subjectKeys) members.delete(key.toString('hex'));
   return [...members.values()];

@@ -49,7 +49,7 @@ describe('200', () => {
     const gateway = await openGateway();
     await putConsent(gateway, wanted());
     const key = gateway.keyer('other-test', 'anonymous', 'visitor-1');
-    expect(await gateway.audience.consents.read('other-test', key)).toBeNull();
+    expect(await gateway.audience.people.consents.read('other-test', key)).toBeNull();
   });
 
   it('answers a preflight of any origin for GET and PUT', async () => {

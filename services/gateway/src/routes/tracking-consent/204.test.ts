@@ -46,7 +46,7 @@ describe('204', () => {
       identityKey: gateway.keyer('demo-test', 'anonymous', 'visitor-1'),
     };
     const place = { partition: 0, offset: 1_000, loggedAtMs: Date.now() };
-    await gateway.audience.consents.apply({
+    await gateway.audience.people.consents.apply({
       environmentId,
       identityKey,
       status: 'none',
@@ -60,11 +60,10 @@ describe('204', () => {
 
   it('answers a change up to the cut-off of an erasure, and the store does not take it', async () => {
     const gateway = await openGateway();
-    gateway.audience.consents.fence(
-      'demo-test',
-      gateway.keyer('demo-test', 'anonymous', 'visitor-1'),
-      Date.now() + 60_000,
-    );
+    const key = gateway.keyer('demo-test', 'anonymous', 'visitor-1');
+    await gateway.audience.people.guards.fence([
+      { environmentId: 'demo-test', key, cutoffMs: Date.now() + 60_000 },
+    ]);
     expect((await putConsent(gateway, wanted())).status).toBe(204);
     expect(await (await getConsent(gateway)).json()).toEqual({ status: 'not_set' });
   });

@@ -29,7 +29,7 @@ describe('500', () => {
 
   it('answers while the store is away; the same change sent again is taken', async () => {
     const gateway = await openGateway();
-    const { consents } = gateway.audience;
+    const { consents } = gateway.audience.people;
     let away = true;
     const apply: typeof consents.apply = (change) =>
       away ? Promise.reject(new Error('ECONNREFUSED')) : consents.apply(change);
@@ -45,7 +45,7 @@ describe('500', () => {
 
   it('answers, and never not_set, when the store has lost its content', async () => {
     const gateway = await openGateway();
-    gateway.audience.consents.loseEpoch();
+    gateway.audience.people.loseEpoch();
     expect((await getConsent(gateway)).status).toBe(500);
     expect((await putConsent(gateway, wanted())).status).toBe(500);
   });

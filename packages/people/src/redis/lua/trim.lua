@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Forgets recorded decisions of one partition up to an offset; also when memory is out, since it gives some back.
 -- ARGV  namespace, source, through, then the environments
 -- A record of the outbox holds the decisions of one call: one that lies on both sides of the offset is cut.
@@ -26,7 +25,7 @@ local function trim(outbox, field)
 end
 
 for at = 4, #ARGV do
-  local outbox = namespace .. 'o:{' .. ARGV[at] .. '}'
+  local outbox = name_of(namespace, FAMILY.outbox, ARGV[at])
   for _, field in ipairs(redis.call('HKEYS', outbox)) do trim(outbox, field) end
 end
 return 0

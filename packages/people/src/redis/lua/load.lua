@@ -1,13 +1,9 @@
-#!lua
 -- Rebuild: puts identities under their roots, later rows over earlier ones; a known identity keeps its link time.
 -- KEYS  epoch
 -- ARGV  namespace, then a blob a row: environment, identity key, root, kind and link time (wire.ts)
 -- Components are read once and written once in a call; layout.ts describes them.
-if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH the identity graph is in use') end
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
 local namespace = ARGV[1]
-local MEMBER_BYTES = 23
-local HEADER_BYTES = 4
-local KIND_BITS = { a = 1, p = 2, s = 4, e = 8, g = 16, l = 32, d = 64, m = 128, c = 256, u = 512 }
 
 -- By name: identity key -> member.
 local components = {}
@@ -37,8 +33,8 @@ end
 
 for at = 2, #ARGV do
   local environment, key, root, member = struct.unpack('>Bc0c16c16c7', ARGV[at])
-  local index = namespace .. 'i:{' .. environment .. '}:' .. math.floor(struct.unpack('>I2', key) / 4)
-  local names = namespace .. 'm:{' .. environment .. '}:'
+  local index = name_of(namespace, FAMILY.index, environment) .. ':' .. bucket_of(key)
+  local names = name_of(namespace, FAMILY.component, environment) .. ':'
   local known = redis.call('HGET', index, key)
   if known ~= root then
     if known then

@@ -2,6 +2,6 @@
 -- KEYS  epoch, bucket of consents, standing to the log
 -- ARGV  identity key
 -- Reply the value, or nil
-if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOEPOCH the consent store has no epoch') end
+if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 if redis.call('HGET', KEYS[3], 'run') ~= present_run() then return redis.error_reply('LAGGING the run is a new one') end
 return redis.call('HGET', KEYS[2], ARGV[1])

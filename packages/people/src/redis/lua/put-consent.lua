@@ -1,11 +1,11 @@
 -- Puts one change of a consent unless the same or a later place, or a fence, forbids it.
 -- Redis runs this alone and whole, so of two changes that race the later place stays.
 -- KEYS  epoch, bucket of consents, bucket of fences, standing to the log
--- ARGV  identity key, value (wire.ts), received at in ms, 'epoch' when there must be one: not while it is rebuilt, which
+-- ARGV  identity key, value (consent-wire.ts), received at in ms, 'epoch' when there must be one: not while it is rebuilt, which
 --       says nothing about the log either
 -- Reply 'a' applied, 's' superseded, 'f' fenced
 if ARGV[4] == 'epoch' and redis.call('EXISTS', KEYS[1]) == 0 then
-  return redis.error_reply('NOEPOCH the consent store has no epoch')
+  return redis.error_reply(NO_EPOCH)
 end
 local _, partition, offset, logged_at = struct.unpack('>c1I2I6I6', ARGV[2])
 -- The position goes with the data, so what loses the one loses the other. It stands still in a new run, until what the

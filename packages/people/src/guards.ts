@@ -13,11 +13,21 @@ export interface ErasureHold {
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
+/** Erasure: nothing of this identity that is not later than the cut-off (epoch milliseconds) may stand any more. */
+export interface Cutoff {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  readonly cutoffMs: number;
+}
+
 /**
- * Holds by erasure. Several erasures may hold one identity: each lets go of its own hold only, and the identity waits
- * for the latest cut-off of those that are left.
+ * What keeps an erased person from coming back. A hold lasts as long as the erasure: links newer than its cut-off wait.
+ * A fence outlives it: links and consents not later than its cut-off are refused.
+ *
+ * Several erasures may hold one identity: each lets go of its own hold only, and the identity waits for the latest
+ * cut-off of those that are left.
  */
-export interface ErasureHolds {
+export interface ErasureGuards {
   /** Holds every key, in the place of what this erasure held before. In force when it resolves. */
   place(hold: ErasureHold): Promise<void>;
   /**
@@ -29,5 +39,6 @@ export interface ErasureHolds {
   release(name: HoldName): Promise<void>;
   /** Lets go of every hold whose request never came to stand on the topic. @returns how many */
   dropLapsed(nowMs: number): Promise<number>;
-  close(): Promise<void>;
+  /** Sets fences, each unless a later one stands. Safe to repeat, with or without an epoch. */
+  fence(cutoffs: readonly Cutoff[]): Promise<void>;
 }

@@ -1,43 +1,34 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { ErasureHold, ErasureHolds } from './holds.ts';
-import { openMemoryErasureHolds } from './memory/index.ts';
+import type { ErasureGuards, ErasureHold } from './guards.ts';
+import { openMemoryPeople } from './memory/index.ts';
 import { toLease, toMember } from './redis/hold-wire.ts';
-import { openRedisErasureHolds } from './redis/index.ts';
+import { openRedisPeople } from './redis/index.ts';
+import { openTestPeople } from './test/test-people.ts';
 
 interface Harness {
-  readonly holds: ErasureHolds;
+  readonly holds: ErasureGuards;
   /** What the identity graph's script would find for a key. */
   cutoffOf(environmentId: string, key: Buffer): Promise<number | null>;
 }
 
-const namespace = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
-const opened: ErasureHolds[] = [];
-afterAll(async () => {
-  for (const holds of opened) await holds.close();
-  for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 }))
-    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
-  redis.disconnect();
-});
+const inRedis = openTestPeople();
+const { redis } = inRedis;
+afterAll(inRedis.close);
 
 async function openRedis(): Promise<Harness> {
-  const own = `${namespace}${randomBytes(4).toString('hex')}:`;
-  const holds = await openRedisErasureHolds({ url: testStores().redis, namespace: own });
-  opened.push(holds);
+  const { people, namespace } = await inRedis.open();
   const cutoffOf = async (environmentId: string, key: Buffer) => {
-    const text = await redis.hget(`${own}h:{${environmentId}}`, key);
+    const text = await redis.hget(`${namespace}h:{${environmentId}}`, key);
     return text === null ? null : Number(text);
   };
-  return { holds, cutoffOf };
+  return { holds: people.guards, cutoffOf };
 }
 
 async function openMemory(): Promise<Harness> {
-  const holds = openMemoryErasureHolds();
-  return { holds, cutoffOf: async (...question) => holds.cutoffOf(...question) };
+  const { guards, holdOf } = openMemoryPeople();
+  return { holds: guards, cutoffOf: async (...question) => holdOf(...question) };
 }
 
 const T = Date.UTC(2026, 0, 1);
@@ -155,9 +146,7 @@ describe.each([
 
 describe('erasure holds in redis', () => {
   it('are let go in a time that does not grow with the holds of others', async () => {
-    const own = `${namespace}${randomBytes(4).toString('hex')}:`;
-    const holds = await openRedisErasureHolds({ url: testStores().redis, namespace: own });
-    opened.push(holds);
+    const { guards: holds } = (await inRedis.open()).people;
     const keysOf = (count: number) => Array.from({ length: count }, newKey);
     const measure = async (environmentId: string): Promise<number> => {
       const hold = createHold({ environmentId, keys: keysOf(50) });
@@ -178,9 +167,8 @@ describe('erasure holds in redis', () => {
   });
 
   it('of an earlier release stand, and are confirmed, released and dropped like those of this one', async () => {
-    const own = `${namespace}${randomBytes(4).toString('hex')}:`;
-    const holds = await openRedisErasureHolds({ url: testStores().redis, namespace: own });
-    opened.push(holds);
+    const { people, namespace: own } = await inRedis.open();
+    const { guards: holds } = people;
     const [environmentId, former] = ['upgraded', `${own}e:{upgraded}`];
     const [shared, alone] = [newKey(), newKey()];
     const [first, second, lapsing] = [
@@ -209,8 +197,8 @@ describe('erasure holds in redis', () => {
   });
 
   it('fails at once while Redis is away instead of queueing', async () => {
-    const holds = await openRedisErasureHolds({ url: 'redis://127.0.0.1:1' });
-    opened.push(holds);
-    await expect(holds.place(createHold())).rejects.toThrow();
+    const people = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
+    await expect(people.guards.place(createHold())).rejects.toThrow();
+    await people.close();
   });
 });

@@ -1,4 +1,3 @@
-#!lua
 -- Applies link facts of one partition in order, each once: the one place where the graph changes.
 -- Redis runs this alone and whole; with the first line it is refused as a whole when memory is out.
 -- KEYS  epoch, progress
@@ -7,7 +6,7 @@
 -- Reply an entry a fact behind its offset and length: 'P' and the person's root for parked, '' done before, else its recorded
 --       decisions; fewer entries than facts where the next one can only be decided with its other keys, which are rarely needed
 --       and left out, or where the call has looked for as many holds as it may
--- Facts and entries are described in wire.ts, the keys in layout.ts. This half keeps components; apply.lua, behind it, decides.
+-- Facts and entries are described in wire.ts, the keys in layout.ts. This half keeps components; facts.lua, behind it, decides.
 -- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
 local namespace, source = ARGV[1], ARGV[2]
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -16,8 +15,6 @@ local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARG
 local facts = ARGV[9]
 local FIRST_ENVIRONMENT = 10
 local ZERO_KEY = string.rep('\0', 16)
-local MEMBER_BYTES = 23
-local HEADER_BYTES = 4
 -- Below this a component is written whole: Redis keeps as much room again behind a value that is appended to.
 local APPENDED_MEMBERS_MIN = 16
 local OTHERS_LEFT_OUT = 255
@@ -27,12 +24,11 @@ local NEVER = math.huge
 local UNKNOWN = -1
 -- Values that one call of a function takes: Lua's stack has room for some 8,000.
 local FIELDS_MAX = 1000
-local KIND_BITS = { a = 1, p = 2, s = 4, e = 8, g = 16, l = 32, d = 64, m = 128, c = 256, u = 512 }
 
-local call, unpack_bytes, pack_bytes = redis.call, struct.unpack, struct.pack
-local sub, byte, concat, floor, min = string.sub, string.byte, table.concat, math.floor, math.min
+local call, pack_bytes = redis.call, struct.pack
+local sub, byte, concat, min = string.sub, string.byte, table.concat, math.min
 
-if call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOEPOCH the identity graph has no epoch') end
+if call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 local applied = tonumber(call('HGET', KEYS[2], source) or -1)
 if applied < after then return redis.error_reply('BEHIND ' .. string.format('%.0f', applied)) end
 
@@ -47,14 +43,14 @@ local function less(a, b)
 end
 
 local function open_environment(id)
-  local prefix = '{' .. id .. '}'
+  local fences, holds = name_of(namespace, FAMILY.fences, id), name_of(namespace, FAMILY.holds, id)
   return {
-    indexes = namespace .. 'i:' .. prefix .. ':',
-    members = namespace .. 'm:' .. prefix .. ':',
-    fences = namespace .. 'f:' .. prefix .. ':',
-    outbox = namespace .. 'o:' .. prefix,
-    fenced = call('GET', namespace .. 'f:' .. prefix),
-    holds = call('EXISTS', namespace .. 'h:' .. prefix) == 1 and namespace .. 'h:' .. prefix,
+    indexes = name_of(namespace, FAMILY.index, id) .. ':',
+    members = name_of(namespace, FAMILY.component, id) .. ':',
+    fences = fences .. ':',
+    outbox = name_of(namespace, FAMILY.outbox, id),
+    fenced = call('GET', fences),
+    holds = call('EXISTS', holds) == 1 and holds,
     -- By identity key: cut-off of its hold, or NEVER; of the keys that facts name.
     cutoffs = {},
     -- By identity key: its component, or false while it is linked to nobody; and the name of its bucket.
@@ -65,12 +61,6 @@ local function open_environment(id)
     changed = {},
     decided = {},
   }
-end
-
--- 14 bits of the key, as in layout.ts.
-local function bucket_of(key)
-  local high, low = byte(key, 1, 2)
-  return high * 64 + floor(low / 4)
 end
 
 local function index_of(env, key)

@@ -1,0 +1,28 @@
+import type { ErasureGuards, HoldName } from '../guards.ts';
+import { environmentOf, type Model, raise } from './model.ts';
+
+export function createGuards(model: Model): ErasureGuards {
+  const holdsOf = ({ environmentId }: Pick<HoldName, 'environmentId'>) => environmentOf(model, environmentId).holds;
+  const idOf = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
+  return {
+    place: async (hold) => void holdsOf(hold).set(idOf(hold), hold),
+    confirm: async (name) => {
+      const hold = holdsOf(name).get(idOf(name));
+      if (hold === undefined) return false;
+      holdsOf(name).set(idOf(name), { ...hold, lapsesAtMs: null });
+      return true;
+    },
+    release: async (name) => void holdsOf(name).delete(idOf(name)),
+    dropLapsed: async (nowMs) => {
+      let dropped = 0;
+      for (const { holds } of model.environments.values())
+        for (const [id, { lapsesAtMs }] of holds)
+          if (lapsesAtMs !== null && lapsesAtMs <= nowMs && holds.delete(id)) dropped++;
+      return dropped;
+    },
+    fence: async (cutoffs) => {
+      for (const { environmentId, key, cutoffMs } of cutoffs)
+        raise(environmentOf(model, environmentId).fences, key, cutoffMs);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { IdentityKind } from '@playline/contracts';
+import type { StoredConsent } from '../consents.ts';
+import type { Applied, GraphLimits, LinkSourcePartition } from '../graph.ts';
+import type { ErasureHold } from '../guards.ts';
+
+export interface MemberState {
+  kind: IdentityKind;
+  linkedAt: number;
+}
+
+/** One environment of the model; identity keys are hexadecimal, so that their text sorts as their bytes do. */
+export interface EnvironmentState {
+  roots: Map<string, string>;
+  members: Map<string, Map<string, MemberState>>;
+  /** Cut-off by key. */
+  fences: Map<string, number>;
+  /** Holds by erasure id. */
+  holds: Map<string, ErasureHold>;
+  consents: Map<string, StoredConsent>;
+  outbox: Map<string, Applied>;
+}
+
+/** Everything about people in this process. */
+export interface Model {
+  readonly limits: GraphLimits;
+  readonly environments: Map<string, EnvironmentState>;
+  /** Last applied offset by partition. */
+  readonly progress: Map<string, number>;
+  readonly marks: Map<string, string>;
+  epoch: string | null;
+}
+
+export function createModel(limits: GraphLimits): Model {
+  return { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null };
+}
+
+export function environmentOf({ environments }: Model, id: string): EnvironmentState {
+  const known = environments.get(id);
+  if (known !== undefined) return known;
+  const maps = { roots: new Map(), members: new Map(), fences: new Map() };
+  const state = { ...maps, holds: new Map(), consents: new Map(), outbox: new Map() };
+  environments.set(id, state);
+  return state;
+}
+
+export function nameOf({ generation, partition }: LinkSourcePartition): string {
+  return `${generation}/${partition}`;
+}
+
+export function appliedOf({ progress }: Model, source: LinkSourcePartition): number {
+  return progress.get(nameOf(source)) ?? -1;
+}
+
+/** Latest cut-off of the erasures that hold each key. */
+export function cutoffsOfHolds({ holds }: Pick<EnvironmentState, 'holds'>): Map<string, number> {
+  const cutoffs = new Map<string, number>();
+  for (const { keys, cutoffMs } of holds.values()) for (const key of keys) raise(cutoffs, key, cutoffMs);
+  return cutoffs;
+}
+
+/** Sets a cut-off unless a later one stands. */
+export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: number): void {
+  const hex = key.toString('hex');
+  cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
+}

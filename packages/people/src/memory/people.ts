@@ -1,0 +1,39 @@
+import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
+import type { People } from '../people.ts';
+import { createConsents } from './consents.ts';
+import { createGraph } from './graph.ts';
+import { createGuards } from './guards.ts';
+import { createModel, cutoffsOfHolds, environmentOf } from './model.ts';
+import { createRebuild } from './rebuild.ts';
+
+/** People in this process, for tests. */
+export interface MemoryPeople extends People {
+  /** Cut-off behind which links of an identity wait; null when nothing holds it. */
+  holdOf(environmentId: string, key: Buffer): number | null;
+  /** As a store that has lost its content. */
+  loseEpoch(): void;
+}
+
+/**
+ * Opens everything about people as a plain model: unit tests run on it, and the property tests hold the real store
+ * against it. Nothing outlives the process.
+ */
+export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPeople {
+  const model = createModel(limits);
+  const { loadConsents, ...consents } = createConsents(model);
+  return {
+    graph: createGraph(model),
+    consents,
+    guards: createGuards(model),
+    rebuild: { ...createRebuild(model), loadConsents },
+    readEpoch: async () => model.epoch,
+    ready: async () => model.epoch !== null,
+    takesWrites: async () => true,
+    close: async () => {},
+    holdOf: (environmentId, key) =>
+      cutoffsOfHolds(environmentOf(model, environmentId)).get(key.toString('hex')) ?? null,
+    loseEpoch: () => {
+      model.epoch = null;
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { EpochPresentFault } from '../faults.ts';
+import type { Override } from '../graph.ts';
+import type { PeopleRebuild } from '../rebuild.ts';
+import { appliedOf, type EnvironmentState, environmentOf, type MemberState, type Model, nameOf } from './model.ts';
+
+/** The rebuild but for the consents. */
+export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
+  const needNoEpoch = () => {
+    if (model.epoch !== null) throw new EpochPresentFault();
+  };
+  return {
+    async mintEpoch() {
+      model.epoch ??= 'memory';
+      return model.epoch;
+    },
+    async loadOverrides(overrides) {
+      needNoEpoch();
+      for (const row of overrides) loadOverride(environmentOf(model, row.environmentId), row);
+    },
+    async loadApplied(source, offset) {
+      needNoEpoch();
+      model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
+    },
+    async digest(environmentId) {
+      const { roots, members } = environmentOf(model, environmentId);
+      const lines = [...roots].map(([key, root]) => {
+        const member = members.get(root)!.get(key)!;
+        return `${key} ${root} ${member.kind} ${member.linkedAt}\n`;
+      });
+      return createHash('sha256').update(lines.sort().join('')).digest('hex');
+    },
+  };
+}
+
+function loadOverride(state: EnvironmentState, row: Override): void {
+  const key = row.key.toString('hex');
+  const root = row.root.toString('hex');
+  const known = removeMember(state, key);
+  const members = state.members.get(root) ?? new Map();
+  state.members.set(root, members.set(key, known ?? { kind: row.kind, linkedAt: row.linkedAt }));
+  state.roots.set(key, root);
+}
+
+/** Takes an identity out of its component and returns what was known of it. */
+function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
+  const root = state.roots.get(key);
+  const members = root === undefined ? undefined : state.members.get(root);
+  const known = members?.get(key);
+  members?.delete(key);
+  if (members?.size === 0) state.members.delete(root!);
+  return known;
+}

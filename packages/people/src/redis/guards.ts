@@ -1,0 +1,44 @@
+import type { Redis } from 'ioredis';
+import type { Cutoff, ErasureGuards, HoldName } from '../guards.ts';
+import { fromMember, toLease, toMember } from './hold-wire.ts';
+import type { Layout } from './layout.ts';
+import { createScript } from './scripts.ts';
+
+/** Far more than gateways leave behind between two sweeps; what is left comes with the next. */
+const LAPSED_A_SWEEP_MAX = 1_000;
+
+/** Holds and fences. `namespace` is put before every key. */
+export function createGuards(redis: Redis, layout: Layout, namespace: string): ErasureGuards {
+  const placeHold = createScript(redis, 'placeHold');
+  const confirmHold = createScript(redis, 'confirmHold');
+  const releaseHold = createScript(redis, 'releaseHold');
+  const raiseFences = createScript(redis, 'raiseFences');
+
+  const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
+    (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
+  return {
+    async place(hold) {
+      // The list first: a hold that is not on it would never lapse; an entry without a hold does no harm.
+      if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
+      await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold)]);
+    },
+    confirm: async ({ environmentId, erasureId }) =>
+      (await confirmHold(layout.holdKeysOf(environmentId), [erasureId])) === 1,
+    release: async (name) => void (await release(name, '')),
+    async dropLapsed(nowMs) {
+      const range = [layout.lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX] as const;
+      let dropped = 0;
+      for (const member of await redis.zrangebyscoreBuffer(...range)) {
+        if (await release(fromMember(member), nowMs)) dropped++;
+        await redis.zrem(layout.lapsing, member);
+      }
+      return dropped;
+    },
+    async fence(cutoffs) {
+      const calls = [...Map.groupBy(cutoffs, ({ environmentId }) => environmentId)].map(([environmentId, own]) =>
+        raiseFences([], [namespace, environmentId, ...own.flatMap(({ key, cutoffMs }: Cutoff) => [key, cutoffMs])]),
+      );
+      await Promise.all(calls);
+    },
+  };
+}

@@ -1,0 +1,13 @@
+-- Sets fences of one environment, each unless a later one stands.
+-- ARGV  namespace, environment, then identity key and cut-off in turn
+-- The map that tells in which buckets to look is set first: a fence that is not on it would be looked for by nobody.
+local map = name_of(ARGV[1], FAMILY.fences, ARGV[2])
+for at = 3, #ARGV, 2 do
+  local key, cutoff = ARGV[at], ARGV[at + 1]
+  local bucket = bucket_of(key)
+  local fences = map .. ':' .. bucket
+  redis.call('SETBIT', map, bucket, 1)
+  local known = tonumber(redis.call('HGET', fences, key) or 0)
+  if tonumber(cutoff) > known then redis.call('HSET', fences, key, cutoff) end
+end
+return 0

@@ -1,0 +1,48 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { EpochPresentFault } from '../faults.ts';
+import type { PeopleRebuild } from '../rebuild.ts';
+import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
+import { createScript } from './scripts.ts';
+import { toOverrideBlob } from './wire.ts';
+
+/** The rebuild but for the consents. */
+export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
+  const { redis, namespace, layout } = parts;
+  const loadOverrides = createScript(redis, 'loadOverrides');
+  return {
+    async mintEpoch() {
+      const minted: string = randomUUID();
+      return (await redis.set(layout.epoch, minted, 'NX', 'GET')) ?? minted;
+    },
+    async loadOverrides(overrides) {
+      await loadOverrides([layout.epoch], [namespace, ...overrides.map(toOverrideBlob)]);
+    },
+    async loadApplied(source, offset) {
+      if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
+      const known = await readApplied(parts, source);
+      await redis.hset(layout.progress, toSourceText(source), Math.max(known, offset));
+    },
+    digest: (environmentId) => readDigest(parts, environmentId),
+  };
+}
+
+/** Walks every bucket: for a rebuild's proof and for tests, not for traffic. */
+async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
+  const { redis, layout } = parts;
+  const roots = new Map<string, string>();
+  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
+    for (const name of names as string[]) {
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) roots.set(flat[at]!.toString('hex'), flat[at + 1]!.toString('hex'));
+    }
+  const lines: string[] = [];
+  for (const root of new Set(roots.values())) {
+    const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
+    for (const { key, kind, linkedAt } of members) {
+      const hex = key.toString('hex');
+      // Root as the index has it: an index that disagrees with the members shows.
+      lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
+    }
+  }
+  return createHash('sha256').update(lines.sort().join('')).digest('hex');
+}

@@ -1,0 +1,50 @@
+import { type Chunk, type Identifier, type LocalStatement, type Node, parse } from 'luaparse';
+import { describe, expect, it } from 'vitest';
+import { SCRIPT_TEXTS } from './scripts.ts';
+
+/** What Redis gives a script, as far as ours use it. */
+const GIVEN = 'ARGV KEYS bit ipairs math pairs redis string struct table tonumber unpack'.split(' ');
+/** Reads a script whole, and tells how often each name stands in it, and which names are not its own. */
+function readScript(text: string): { uses: Map<string, number>; locals: Set<string>; globals: string[] } {
+  const uses = new Map<string, number>();
+  const locals = new Set<string>();
+  const onCreateNode = (node: Node) => {
+    if (node.type === 'Identifier') uses.set(node.name, (uses.get(node.name) ?? 0) + 1);
+    if (node.type === 'LocalStatement')
+      for (const { name } of (node as LocalStatement).variables as Identifier[]) locals.add(name);
+    if (node.type === 'FunctionDeclaration' && node.isLocal) locals.add((node.identifier as Identifier).name);
+  };
+  const chunk: Chunk & { globals?: Identifier[] } = parse(text, { luaVersion: '5.1', scope: true, onCreateNode });
+  const globals = chunk.globals ?? [];
+  return { uses, locals, globals: [...new Set(globals.map(({ name }) => name))] };
+}
+
+describe.each(Object.entries(SCRIPT_TEXTS))('the script %s', (_name, text) => {
+  it('uses no name but its own and those that Redis gives', () => {
+    const { globals } = readScript(text);
+    expect(globals.filter((name) => !GIVEN.includes(name))).toEqual([]);
+  });
+
+  it('has fewer names at its top than Lua takes', () => {
+    // Lua 5.1 refuses a function of more than 200.
+    const top = parse(text, { luaVersion: '5.1' }).body;
+    const names = top.flatMap((node) => (node.type === 'LocalStatement' ? node.variables : []));
+    const functions = top.filter((node) => node.type === 'FunctionDeclaration');
+    expect(names.length + functions.length).toBeLessThan(150);
+  });
+});
+
+it('the scripts declare nothing that none of them uses', () => {
+  const scripts = Object.values(SCRIPT_TEXTS).map(readScript);
+  const declared = new Set(scripts.flatMap(({ locals }) => [...locals]));
+  const unused = [...declared].filter(
+    (name) => name !== '_' && scripts.every(({ uses }) => (uses.get(name) ?? 1) === 1),
+  );
+  expect(unused).toEqual([]);
+});
+
+it('a name that nobody declared, and one that nobody uses, are found', () => {
+  expect(readScript('local a = 1 return b').globals).toEqual(['b']);
+  const { uses, locals } = readScript('local a = 1\nlocal function f() end\nreturn 2');
+  expect([...locals].filter((name) => uses.get(name) === 1)).toEqual(['a', 'f']);
+});

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type Redis, ReplyError } from 'ioredis';
+import { LaggingStoreFault } from '../consents.ts';
+import { EpochPresentFault, MissingEpochFault } from '../faults.ts';
+import { GraphBehindFault } from '../graph.ts';
+import { LUA_LAYOUT } from './layout.ts';
+
+/**
+ * Each script with the files of `lua` that it is made of, in their order. Unless a flag says otherwise Redis refuses a
+ * script as a whole when memory is out, and runs half of none.
+ */
+const SCRIPTS = {
+  applyFacts: { files: ['components', 'facts'], flag: '' },
+  // It gives memory back.
+  trimOutbox: { files: ['trim'], flag: 'allow-oom' },
+  loadOverrides: { files: ['load'], flag: '' },
+  placeHold: { files: ['holds', 'place-hold'], flag: '' },
+  confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },
+  releaseHold: { files: ['holds', 'release-hold'], flag: '' },
+  raiseFences: { files: ['raise-fences'], flag: '' },
+  putConsent: { files: ['run', 'put-consent'], flag: '' },
+  readConsent: { files: ['run', 'read-consent'], flag: 'no-writes' },
+  markConsents: { files: ['run', 'mark-consents'], flag: '' },
+  consentStanding: { files: ['run', 'consent-standing'], flag: 'no-writes' },
+} as const;
+export type ScriptName = keyof typeof SCRIPTS;
+
+/** The whole of each script: what Redis is given, and what the linter reads. */
+export const SCRIPT_TEXTS = Object.fromEntries(
+  Object.entries(SCRIPTS).map(([name, { files, flag }]) => [name, toText(files, flag)]),
+) as Readonly<Record<ScriptName, string>>;
+
+function toText(files: readonly string[], flag: string): string {
+  const first = flag === '' ? '#!lua' : `#!lua flags=${flag}`;
+  const parts = files.map((file) => readFileSync(new URL(`lua/${file}.lua`, import.meta.url), 'utf8'));
+  return [first, LUA_LAYOUT, ...parts].join('\n');
+}
+
+export type ScriptArgument = string | number | Buffer;
+
+/**
+ * Runs one script; texts of its reply are buffers.
+ * @throws the faults that the scripts tell by their error replies, or a fault of the connection
+ */
+export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
+
+/** Creates what runs a script by its hash, and by its text where the server does not know it yet. */
+export function createScript(redis: Redis, name: ScriptName): RunScript {
+  const text = SCRIPT_TEXTS[name];
+  const sha = createHash('sha1').update(text).digest('hex');
+  return async (keys, args) => {
+    try {
+      return await redis.callBuffer('EVALSHA', sha, keys.length, ...keys, ...args);
+    } catch (error) {
+      if (!isReplyStarting(error, 'NOSCRIPT')) throw toFault(error);
+    }
+    try {
+      return await redis.callBuffer('EVAL', text, keys.length, ...keys, ...args);
+    } catch (error) {
+      throw toFault(error);
+    }
+  };
+}
+
+function isReplyStarting(error: unknown, code: string): boolean {
+  return error instanceof ReplyError && (error as Error).message.startsWith(code);
+}
+
+/** What the scripts say by an error reply, as the ports' faults. */
+function toFault(error: unknown): unknown {
+  if (isReplyStarting(error, 'NOEPOCH')) return new MissingEpochFault();
+  if (isReplyStarting(error, 'EPOCH')) return new EpochPresentFault();
+  if (isReplyStarting(error, 'BEHIND')) return new GraphBehindFault(Number((error as Error).message.split(' ')[1]));
+  if (isReplyStarting(error, 'LAGGING')) return new LaggingStoreFault();
+  return error;
+}

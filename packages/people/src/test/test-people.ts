@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import type { People } from '../people.ts';
+import { openRedisPeople, type RedisPeopleOptions } from '../redis/index.ts';
+
+/** People in Redis under names of a test file's own. */
+export interface TestPeople {
+  /** For what a test does behind the back of the store. */
+  readonly redis: Redis;
+  /** Under a namespace that nobody has used, unless one is told. */
+  open(options?: Omit<RedisPeopleOptions, 'url'>): Promise<{ people: People; namespace: string }>;
+  clear(namespace: string): Promise<void>;
+  /** Closes what was opened and removes its keys. */
+  close(): Promise<void>;
+}
+
+export function openTestPeople(): TestPeople {
+  const url = testStores().redis;
+  const root = `test-${randomUUID()}:`;
+  const redis = new Redis(url);
+  const opened: People[] = [];
+  const clear = async (namespace: string) => {
+    for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 }))
+      if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
+  };
+  return {
+    ...{ redis, clear },
+    async open(options = {}) {
+      const namespace = options.namespace ?? `${root}${opened.length}:`;
+      const people = await openRedisPeople({ ...options, url, namespace });
+      opened.push(people);
+      return { people, namespace };
+    },
+    async close() {
+      await Promise.all(opened.map((people) => people.close()));
+      await clear(root);
+      redis.disconnect();
+    },
+  };
+}
