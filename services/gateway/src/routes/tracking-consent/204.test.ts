@@ -61,9 +61,7 @@ describe('204', () => {
   it('answers a change up to the cut-off of an erasure, and the store does not take it', async () => {
     const gateway = await openGateway();
     const key = gateway.keyer('demo-test', 'anonymous', 'visitor-1');
-    await gateway.audience.people.guards.fence([
-      { environmentId: 'demo-test', key, cutoffMs: Date.now() + 60_000 },
-    ]);
+    await gateway.audience.people.guards.fence([{ environmentId: 'demo-test', key, cutoffMs: Date.now() + 60_000 }]);
     expect((await putConsent(gateway, wanted())).status).toBe(204);
     expect(await (await getConsent(gateway)).json()).toEqual({ status: 'not_set' });
   });
