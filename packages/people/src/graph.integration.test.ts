@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EpochPresentFault, MissingEpochFault } from './faults.ts';
 import { DEFAULT_LIMITS, GraphBehindFault, type IdentityGraph } from './graph.ts';
@@ -242,6 +243,30 @@ describe.each([
     },
   );
 
+  it('forgets the identities it is told to; whoever stays keeps the person key, also when it is that of one who went', async () => {
+    for (const from of ['anonymous:a', 'anonymous:b', 'anonymous:c'] as const) await identify(from, 'steam:s');
+    await alias('custom:k', 'steam:s');
+    await identify('anonymous:z', 'epic:e');
+    const { environmentId, keyOf } = scenario;
+    // The person key is the smaller one of the first two, the typed and the untyped id.
+    const erased = (['anonymous:a', 'custom:k', 'steam:s', 'untyped:s'] as const).map(keyOf);
+    const kept = (['anonymous:b', 'anonymous:c'] as const).map(keyOf).sort(Buffer.compare);
+    const root = (await graph.rootOf(environmentId, kept[0]!))!;
+    await people.guards.fence(erased.map((key) => ({ environmentId, key, cutoffMs: NOW })));
+    for (let time = 0; time < 2; time++) await graph.forget(environmentId, [...erased, randomBytes(16)]);
+    for (const key of erased) {
+      expect(await graph.rootOf(environmentId, key)).toBeNull();
+      expect(await graph.membersOf(environmentId, key)).toEqual([]);
+    }
+    for (const key of kept) {
+      expect(await graph.rootOf(environmentId, key)).toEqual(root);
+      expect((await graph.membersOf(environmentId, key)).map((member) => member.key)).toEqual(kept);
+    }
+    expect(await graph.membersOf(environmentId, keyOf('epic:e'))).toHaveLength(3);
+    // The kinds of those who went do not count any more: another custom id would have been refused.
+    expect(await identify('anonymous:c', 'custom:l', NOW + 1)).toEqual(['linked', 'linked']);
+  });
+
   it('does nothing without an epoch, is loaded only without one, and keeps the first epoch minted', async () => {
     await replace();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
@@ -249,6 +274,7 @@ describe.each([
     expect(await people.ready()).toBe(false);
     await expect(graph.apply(block)).rejects.toBeInstanceOf(MissingEpochFault);
     await expect(graph.lastApplied(block)).rejects.toBeInstanceOf(MissingEpochFault);
+    await expect(graph.forget('test', [randomBytes(16)])).rejects.toBeInstanceOf(MissingEpochFault);
     await people.rebuild.loadOverrides([]);
     const epoch = await people.rebuild.mintEpoch();
     expect(await people.rebuild.mintEpoch()).toBe(epoch);

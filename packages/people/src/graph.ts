@@ -82,6 +82,12 @@ export interface IdentityGraph {
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
   /** Everybody of the identity's component by ascending key; empty while it is linked to nobody. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
+  /**
+   * Erasure: takes identities out of their components; whoever stays keeps the person key. Safe to repeat. Fence them
+   * first, else a fact on its way brings them back.
+   * @throws MissingEpochFault
+   */
+  forget(environmentId: string, keys: readonly Buffer[]): Promise<void>;
 }
 
 /** The graph has applied less than its caller saw applied: go back to `applied` + 1. */

@@ -2,11 +2,12 @@ import { IDENTITY_TYPES, type IdentityDecisionRecord, identityDecisionCodec } fr
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Applied } from './graph.ts';
+import type { Cutoff } from './guards.ts';
 import type { GraphFact } from './identities/steps.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
 import { rebuildGraph, toOverrides } from './rebuild.ts';
-import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
+import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 // Small bounds and few names, so that links meet, fail and merge all the time.
@@ -17,7 +18,8 @@ const NAMES: Name[] = [
   ...(['passport', 'steam', 'epic', 'untyped'] as const).flatMap((kind) => [`${kind}:x`, `${kind}:y`] as Name[]),
   'untyped:null',
 ];
-const time = fc.integer({ min: 1_000, max: 1_020 });
+const TIME_MAX = 1_020;
+const time = fc.integer({ min: 1_000, max: TIME_MAX });
 const anonymousName = fc.constantFrom(...NAMES.slice(0, 5));
 const userName = fc.constantFrom(...NAMES.slice(5));
 const fact: fc.Arbitrary<FactOptions> = fc
@@ -38,6 +40,7 @@ type Command =
   | { kind: 'facts'; facts: FactOptions[] }
   | { kind: 'redeliver'; back: number }
   | { kind: 'trim'; back: number }
+  | { kind: 'erase'; name: Name }
   | { kind: 'fence' | 'hold' | 'release'; name: Name; cutoffMs: number };
 const command: fc.Arbitrary<Command> = fc.oneof(
   {
@@ -46,6 +49,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('redeliver'), back: fc.nat(60) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('trim'), back: fc.nat(60) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('erase'), name: fc.constantFrom(...NAMES) }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -72,12 +76,35 @@ beforeAll(async () => {
 });
 afterAll(inRedis.close);
 
+const postpone = (fact: FactOptions, byMs: number): FactOptions => ({
+  ...fact,
+  receivedAt: fact.receivedAt! + byMs,
+  eventTime: fact.eventTime! + byMs,
+});
+
+/** As an erasure ends: everybody of the person is fenced, then forgotten, and once more when it was cut short. */
+async function erase(stores: People[], { environmentId, keyOf }: Scenario, of: { name: Name; cutoffMs: number }) {
+  const members = await stores[0]!.graph.membersOf(environmentId, keyOf(of.name));
+  const keys = members.length === 0 ? [keyOf(of.name)] : members.map(({ key }) => key);
+  const cutoffs = keys.map((key) => ({ environmentId, key, cutoffMs: of.cutoffMs }));
+  for (const { guards, graph } of stores) {
+    await guards.fence(cutoffs);
+    await graph.forget(environmentId, keys.slice(1));
+    await graph.forget(environmentId, keys);
+    for (const key of keys) expect(await graph.rootOf(environmentId, key)).toBeNull();
+  }
+  return cutoffs;
+}
+
 /** Runs commands on several stores as one linker would, and keeps what it was told. */
 function createRun(stores: People[]) {
   const scenario = createScenario();
   const source = { generation: 0, partition: partitions++ };
   const facts: GraphFact[] = [];
+  const erased: Cutoff[] = [];
   let known = -1;
+  // What comes after an erasure is later than its cut-off.
+  let laterBy = 0;
 
   const deliver = async (block: GraphFact[]): Promise<Applied[]> => {
     const through = facts.at(-1)!.offset;
@@ -87,7 +114,7 @@ function createRun(stores: People[]) {
     for (const result of results) expect(describeValue(result)).toEqual(describeValue(results[0]));
     return results[0]!;
   };
-  const erase = async (step: Extract<Command, { name: Name }>) => {
+  const guard = async (step: Extract<Command, { cutoffMs: number }>) => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf(step.name)];
     const [name, { cutoffMs }] = [{ environmentId, erasureId: key }, step];
     for (const { guards } of stores) {
@@ -99,18 +126,21 @@ function createRun(stores: People[]) {
   const run = async (step: Command): Promise<{ facts: GraphFact[]; applied: Applied[] }> => {
     const none = { facts: [], applied: [] };
     if (step.kind === 'facts') {
-      const fresh = step.facts.map(scenario.position);
+      const fresh = step.facts.map((fact) => scenario.position(postpone(fact, laterBy)));
       facts.push(...fresh);
       return { facts: fresh, applied: await deliver(fresh) };
     }
-    if ('name' in step) await erase(step);
+    if (step.kind === 'erase') {
+      erased.push(...(await erase(stores, scenario, { name: step.name, cutoffMs: TIME_MAX + laterBy })));
+      laterBy += 100;
+    } else if ('cutoffMs' in step) await guard(step);
     else if (facts.length > 0 && step.kind === 'trim')
       for (const { graph } of stores) await graph.trim(source, known - step.back, [scenario.environmentId]);
     else if (facts.length > 0) await deliver(facts.slice(-step.back - 1));
     return none;
   };
   const digests = () => Promise.all(stores.map(({ rebuild }) => rebuild.digest(scenario.environmentId)));
-  return { scenario, run, digests };
+  return { scenario, run, digests, erased };
 }
 
 /** Decisions as they come back from the log. */
@@ -127,13 +157,13 @@ function toLog(
 }
 
 /** The later half of the log and its first rows again; what the table had is older, and overlaps. */
-function toSources(log: readonly IdentityDecisionRecord[]) {
+function toSources(log: readonly IdentityDecisionRecord[], fences: readonly Cutoff[]) {
   const toRows = (decisions: readonly IdentityDecisionRecord[]) =>
     decisions.flatMap((one) => toOverrides(one, BigInt(one.offset) * 256n + BigInt(one.step)));
   const half = Math.floor(log.length / 2);
   const stored = new Map(toRows(log.slice(0, half + 3)).map((row) => [row.key.toString('hex'), row]));
   return {
-    fences: [],
+    fences,
     stored: stored.values(),
     later: toRows([...log.slice(half), ...log.slice(0, 5)]),
     applied: [],
@@ -145,7 +175,7 @@ async function rootsOf({ graph }: People, run: ReturnType<typeof createRun>, nam
   return Promise.all(names.map(async (name) => (await graph.rootOf(environmentId, keyOf(name)))?.toString('hex')));
 }
 
-describe('the identity graph in Redis, for any facts, batches, redeliveries, fences and holds', () => {
+describe('the identity graph in Redis, for any facts, batches, redeliveries, fences, holds and erasures', () => {
   it('decides as the plain model does, and rebuilds to the same digest from its decisions alone', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 12 }), async (commands) => {
@@ -156,10 +186,10 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
         for (const step of commands) log.push(...toLog(run, await run.run(step)));
         const [digest, digestOfModel] = await run.digests();
         expect(digest).toBe(digestOfModel);
-        await rebuildGraph(rebuilt, toSources(log));
+        await rebuildGraph(rebuilt, toSources(log, run.erased));
         expect(await rebuilt.rebuild.digest(run.scenario.environmentId)).toBe(digest);
         const memory = openMemoryPeople(limits);
-        await rebuildGraph(memory, toSources(log));
+        await rebuildGraph(memory, toSources(log, run.erased));
         expect(await memory.rebuild.digest(run.scenario.environmentId)).toBe(digest);
       }),
       { numRuns: 80 },

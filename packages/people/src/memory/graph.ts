@@ -2,10 +2,26 @@ import { MissingEpochFault } from '../faults.ts';
 import { type Applied, type FactBlock, GraphBehindFault, type IdentityGraph } from '../graph.ts';
 import type { GraphFact } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
-import { appliedOf, cutoffsOfHolds, type EnvironmentState, environmentOf, type Model, nameOf } from './model.ts';
+import {
+  appliedOf,
+  cutoffsOfHolds,
+  type EnvironmentState,
+  environmentOf,
+  type Model,
+  nameOf,
+  removeMember,
+} from './model.ts';
 
 export function createGraph(model: Model): IdentityGraph {
-  return { ...createFactCalls(model), ...createQuestions(model) };
+  return {
+    ...createFactCalls(model),
+    ...createQuestions(model),
+    async forget(environmentId, keys) {
+      if (model.epoch === null) throw new MissingEpochFault();
+      const state = environmentOf(model, environmentId);
+      for (const key of keys) removeMember(state, key.toString('hex'));
+    },
+  };
 }
 
 function createFactCalls(

@@ -63,3 +63,14 @@ export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: numbe
   const hex = key.toString('hex');
   cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
 }
+
+/** Takes an identity out of its component and returns what was known of it. */
+export function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
+  const root = state.roots.get(key);
+  const members = root === undefined ? undefined : state.members.get(root);
+  const known = members?.get(key);
+  members?.delete(key);
+  state.roots.delete(key);
+  if (members?.size === 0) state.members.delete(root!);
+  return known;
+}

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { EpochPresentFault } from '../faults.ts';
 import type { Override } from '../graph.ts';
 import type { PeopleRebuild } from '../rebuild.ts';
-import { appliedOf, type EnvironmentState, environmentOf, type MemberState, type Model, nameOf } from './model.ts';
+import { appliedOf, type EnvironmentState, environmentOf, type Model, nameOf, removeMember } from './model.ts';
 
 /** The rebuild but for the consents. */
 export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
@@ -40,14 +40,4 @@ function loadOverride(state: EnvironmentState, row: Override): void {
   const members = state.members.get(root) ?? new Map();
   state.members.set(root, members.set(key, known ?? { kind: row.kind, linkedAt: row.linkedAt }));
   state.roots.set(key, root);
-}
-
-/** Takes an identity out of its component and returns what was known of it. */
-function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
-  const root = state.roots.get(key);
-  const members = root === undefined ? undefined : state.members.get(root);
-  const known = members?.get(key);
-  members?.delete(key);
-  if (members?.size === 0) state.members.delete(root!);
-  return known;
 }

@@ -15,6 +15,9 @@ const CALL_FACTS_MAX = 128;
 /** Keeps the server busy while answers are read, and a call from timing out behind many others. */
 const CALLS_IN_FLIGHT_MAX = 4;
 
+/** A person has at most so many, unless the limits are others: some two milliseconds of the server. */
+const FORGOTTEN_A_CALL_MAX = 1_000;
+
 /** What the graph and its rebuild work on. */
 export interface GraphParts {
   readonly redis: Redis;
@@ -25,7 +28,19 @@ export interface GraphParts {
 }
 
 export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGraph {
-  return { ...createFactCalls(parts, limits), ...createQuestions(parts) };
+  const { redis, namespace, layout } = parts;
+  const forgetIdentities = createScript(redis, 'forgetIdentities');
+  return {
+    ...createFactCalls(parts, limits),
+    ...createQuestions(parts),
+    async forget(environmentId, keys) {
+      for (let at = 0; at < keys.length; at += FORGOTTEN_A_CALL_MAX)
+        await forgetIdentities(
+          [layout.epoch],
+          [namespace, environmentId, ...keys.slice(at, at + FORGOTTEN_A_CALL_MAX)],
+        );
+    },
+  };
 }
 
 /** Last offset applied of a partition, -1 when none; with or without an epoch. */

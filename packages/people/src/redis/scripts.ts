@@ -14,6 +14,7 @@ const SCRIPTS = {
   applyFacts: { files: ['components', 'facts'], flag: '' },
   // It gives memory back.
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
+  forgetIdentities: { files: ['forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
   placeHold: { files: ['holds', 'place-hold'], flag: '' },
   confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },

@@ -1,0 +1,37 @@
+-- Erasure: takes identities of one environment out of their components. Those who stay keep their root, also where it is
+-- one of those who go; a fence on it tells the graph's script that it may be (components.lua).
+-- KEYS  epoch
+-- ARGV  namespace, environment, then the identity keys
+if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
+local indexes = name_of(ARGV[1], FAMILY.index, ARGV[2]) .. ':'
+local components = name_of(ARGV[1], FAMILY.component, ARGV[2]) .. ':'
+local forgotten, roots = {}, {}
+for at = 3, #ARGV do
+  local key = ARGV[at]
+  local index = indexes .. bucket_of(key)
+  local root = redis.call('HGET', index, key)
+  if root then
+    forgotten[key], roots[root] = true, true
+    redis.call('HDEL', index, key)
+  end
+end
+
+for root in pairs(roots) do
+  local name, kept, kinds, anonymous_ids = components .. root, {}, 0, 0
+  local value = redis.call('GET', name)
+  for at = HEADER_BYTES + 1, #value, MEMBER_BYTES do
+    local member = string.sub(value, at, at + MEMBER_BYTES - 1)
+    if not forgotten[string.sub(member, 1, KEY_BYTES)] then
+      local kind = string.sub(member, KEY_BYTES + 1, KEY_BYTES + 1)
+      kinds = bit.bor(kinds, KIND_BITS[kind])
+      if kind == 'a' then anonymous_ids = anonymous_ids + 1 end
+      kept[#kept + 1] = member
+    end
+  end
+  if #kept == 0 then
+    redis.call('DEL', name)
+  else
+    redis.call('SET', name, struct.pack('>I2I2', kinds, anonymous_ids) .. table.concat(kept))
+  end
+end
+return 0
