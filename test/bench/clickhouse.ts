@@ -47,14 +47,14 @@ const MERGES_MAX_MS = 120_000;
 const LOOKS_WITHOUT_MERGE = 5;
 
 /** Waits until the engine has done its work on the rows of a database, merges included. */
-export async function waitForMerges(engine: Engine, database: string): Promise<void> {
+export async function waitForMerges(engine: Engine, database: string, maxMs = MERGES_MAX_MS): Promise<void> {
   let idle = 0;
   const look = async () => {
     const merges = await engine.ask(`SELECT count() FROM system.merges WHERE database = '${database}'`);
     idle = merges === '0' ? idle + 1 : 0;
     return idle >= LOOKS_WITHOUT_MERGE;
   };
-  await waitFor('merges have ended', look, { maxMs: MERGES_MAX_MS });
+  await waitFor('merges have ended', look, { maxMs });
 }
 
 /** Thirty times what the rows of a figure take on a small machine. */
