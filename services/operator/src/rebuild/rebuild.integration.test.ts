@@ -83,10 +83,8 @@ async function requestErasure() {
 
 async function fenceSomebody() {
   const key = randomBytes(16);
-  await fixture.query(`CREATE TABLE IF NOT EXISTS erasure_fences (environment_id LowCardinality(String),
-    identity_key FixedString(16), cutoff_at DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY (environment_id, identity_key)`);
   await fixture.query(
-    `INSERT INTO erasure_fences VALUES ('test-one', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(1790000000123))`,
+    `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-one', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(1790000000123))`,
   );
   await fixture.people.guards.fence([{ environmentId: 'test-one', key, cutoffMs: 1_790_000_000_123 }]);
 }
@@ -258,9 +256,7 @@ describe('a Redis that was emptied', () => {
   it('holds no erasure that has its receipt', async () => {
     const id = (await requestErasure()).toString('hex');
     const uuid = id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-    await fixture.query(`CREATE TABLE erasure_receipts (environment_id LowCardinality(String), erasure_id UUID)
-      ENGINE = MergeTree ORDER BY (environment_id, erasure_id)`);
-    await fixture.query(`INSERT INTO erasure_receipts VALUES ('test-one', '${uuid}')`);
+    await fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('test-one', '${uuid}')`);
     await fixture.wipe();
     const { results } = await fixture.restore('rebuild');
     // That of the erasure which the log had from the beginning is there still.

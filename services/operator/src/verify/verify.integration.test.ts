@@ -103,10 +103,8 @@ it('finds a row that was lost, where it stood', async () => {
 it('accounts for the rows of an erased person by the fence, and for nobody else by it', async () => {
   await fixture.query(`DELETE FROM events WHERE event_name = 'of an erased person'`);
   const before = await verify();
-  await fixture.query(`CREATE TABLE erasure_fences (environment_id LowCardinality(String), identity_key FixedString(16),
-    cutoff_at DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY (environment_id, identity_key)`);
   await fixture.query(
-    `INSERT INTO erasure_fences VALUES ('test-log', unhex('${erased.toString('hex')}'), now64(3) + INTERVAL 10 YEAR)`,
+    `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-log', unhex('${erased.toString('hex')}'), now64(3) + INTERVAL 10 YEAR)`,
   );
   const { sum } = await verify();
   expect(before.sum(({ lost }) => lost)).toBe(2);
