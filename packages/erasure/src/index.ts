@@ -1,0 +1,5 @@
+export * from './places/place.ts';
+export * from './places/redis.ts';
+export * from './places/system.ts';
+export * from './places/tables.ts';
+export * from './places/topics.ts';

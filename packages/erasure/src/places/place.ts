@@ -1,0 +1,48 @@
+/** A key of somebody in a row that belongs to another person, and the texts that say the same as the key. */
+export interface CarriedKey {
+  /** Column of the key; blanked to zero bytes. */
+  readonly key: string;
+  /** Columns blanked to the empty text with it. */
+  readonly texts: readonly string[];
+}
+
+/** Rows are found by the keys of whoever is erased. */
+export interface Sweep {
+  readonly by: 'sweep';
+  /** Key columns that make a row the erased person's own, or a statement about them: the row is deleted. */
+  readonly own: readonly string[];
+  /** Key columns that leave a row somebody else's: only they are blanked. None is part of the sorting key. */
+  readonly carried: readonly CarriedKey[];
+  /** Times of a row. It falls when the least of them is not later than the cut-off, as a fence has it. */
+  readonly times: readonly string[];
+}
+
+/** How what stands in a place about a person is got rid of. */
+export type Clearing =
+  | Sweep
+  /** Deleted by key, by the scripts that own the layout. */
+  | { readonly by: 'script'; readonly script: string }
+  /** Gone by itself within this time. */
+  | { readonly by: 'ttl'; readonly windowMs: number; readonly reason: string }
+  /** Stays on purpose. */
+  | { readonly by: 'kept'; readonly reason: string }
+  | { readonly by: 'no personal data'; readonly reason: string };
+
+/** A topic of Kafka, by its name without a prefix, or a family of Redis keys, as `infra/redis/README.md` writes it. */
+export interface Place {
+  readonly name: string;
+  readonly clearing: Clearing;
+}
+
+/** A table of ClickHouse. */
+export interface TablePlace extends Place {
+  /**
+   * Columns that somebody has looked at, each with what it needs. Of a swept table those that look like identities and
+   * are not named by the sweep, as its other columns go with the row; of any other table all columns.
+   */
+  readonly columns: Readonly<Record<string, string>>;
+}
+
+export interface SweptTable extends TablePlace {
+  readonly clearing: Sweep;
+}

@@ -1,0 +1,35 @@
+import type { Place } from './place.ts';
+
+const byScript = (name: string, script: string): Place => ({ name, clearing: { by: 'script', script } });
+const without = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
+
+/** Families of Redis keys, written as in `infra/redis/README.md`. No raw id stands in any: identities are keyed hashes. */
+export const REDIS_PLACES: readonly Place[] = [
+  byScript('i:{env}:<bucket>', 'the graph takes the person out'),
+  byScript('m:{env}:<root>', 'the graph takes the person out'),
+  {
+    name: 'f:{env}:<bucket>',
+    clearing: { by: 'kept', reason: 'without it what was erased would come back; keyed hashes only' },
+  },
+  without('f:{env}', 'says which buckets have a fence'),
+  byScript('h:{env}', 'the hold is released at the end'),
+  byScript('hl:{env}', 'the hold is released at the end'),
+  byScript('hk:{env}', 'the hold is released at the end'),
+  without('e:{env}', 'says that holds have moved'),
+  byScript('erasure:lapsing', 'the hold is released at the end; holds no identity'),
+  byScript('c:{env}:<bucket>', 'the consents forget the person'),
+  without('c:log:<consent topic>', 'places in the log'),
+  byScript('o:{env}', 'trimmed when the decisions are published, which the erasure waits for'),
+  without('identity:applied:<link topic>', 'places in the log'),
+  without('identity:epoch', 'random'),
+  without('k:<SHA-256 of the key>', 'keys of projects'),
+  without('k:environment:<id>', 'keys of projects'),
+  without('k:project:<id>', 'keys of projects'),
+  without('k:complete', 'a run of Redis'),
+  without('k:live', 'keys of projects'),
+  without('k:list', 'a run of Redis'),
+  without('k:version', 'a number'),
+  without('k:changes', 'keys of projects'),
+  without('k:turn', 'a command that runs'),
+  without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
+];

@@ -1,0 +1,30 @@
+import type { Place } from './place.ts';
+
+const HOUR_MS = 60 * 60 * 1000;
+/** As infra/clickhouse/system-logs.xml says: as long as the log itself, for whoever looks for a cause. */
+const SYSTEM_LOG_WINDOW_MS = 78 * HOUR_MS;
+
+const forAWhile = (name: string, reason: string): Place => ({
+  name,
+  clearing: { by: 'ttl', windowMs: SYSTEM_LOG_WINDOW_MS, reason },
+});
+const inMemory = (name: string, reason: string): Place => ({
+  name,
+  clearing: { by: 'kept', reason: `in memory, gone with the process or pushed out: ${reason}` },
+});
+const without = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
+
+const QUESTIONS = 'what services ask names keys in its text; what people ask may name anything';
+
+/**
+ * Tables of the engine itself that keep texts of queries, or words of errors that may quote a row. Erasures name nobody
+ * in a statement: their lists stand in a table.
+ */
+export const SYSTEM_PLACES: readonly Place[] = [
+  forAWhile('query_log', QUESTIONS),
+  without('part_log', 'names of parts and of partitions, which are months'),
+  inMemory('errors', 'the last words of each error'),
+  inMemory('processes', QUESTIONS),
+  inMemory('mutations', 'statements of ours, which name batches; the last hundred of a table'),
+  inMemory('query_cache', 'answers, for a minute, for whoever asks for it'),
+];

@@ -1,0 +1,146 @@
+import type { SweptTable, TablePlace } from './place.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const WITH_ROW = 'goes with the row';
+const ENVIRONMENT = 'names an environment';
+const MESSAGE = 'random; names a message, whose row goes';
+const TRACE = 'random; names a request';
+const HASH = 'keyed hash; kept, as the table is';
+const OF_THE_LOG = 'a place in the log';
+const TIME = 'a time';
+const COUNT = 'a number';
+
+/** Tables whose rows are deleted and blanked by key. Every one has `environment_id`. */
+export const SWEPT_TABLES: readonly SweptTable[] = [
+  {
+    name: 'events',
+    clearing: {
+      by: 'sweep',
+      // An alias is about both its sides, whoever owns it.
+      own: ['identity_key', 'from_key', 'to_key'],
+      // A device that several people use: the event is the user's, the device was the erased visitor's too.
+      carried: [{ key: 'anonymous_key', texts: ['anonymous_id'] }],
+      times: ['event_time', 'received_at'],
+    },
+    columns: {
+      environment_id: ENVIRONMENT,
+      message_id: MESSAGE,
+      trace_id: TRACE,
+      user_key: 'where there is a user it is the owner, so it is identity_key',
+      user_id: WITH_ROW,
+      from_id: WITH_ROW,
+      to_id: WITH_ROW,
+      device_id: 'links nobody; goes with the row of its owner',
+      session_id: 'links nobody; goes with the row of its owner',
+    },
+  },
+  {
+    name: 'identity_links',
+    clearing: {
+      by: 'sweep',
+      own: ['a_key', 'b_key'],
+      // Two who were of one person with the erased one, and had been parted from it before the erasure.
+      carried: [{ key: 'person_key', texts: [] }],
+      times: ['event_time', 'received_at'],
+    },
+    columns: { environment_id: ENVIRONMENT, message_id: MESSAGE, trace_id: TRACE },
+  },
+  {
+    name: 'identity_overrides',
+    clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['linked_at'] },
+    columns: {
+      environment_id: ENVIRONMENT,
+      person_key: 'key of a member of the same person, so the row is erased with it; it tells no time of its own',
+    },
+  },
+  {
+    name: 'consent_log',
+    clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['received_at'] },
+    columns: { environment_id: ENVIRONMENT, trace_id: TRACE },
+  },
+];
+
+/** Tables that no erasure writes to, with every column that was looked at. */
+export const OTHER_TABLES: readonly TablePlace[] = [
+  {
+    name: 'message_rejections',
+    // 90 days by the row, and a partition is a week: it goes when its last row may.
+    clearing: {
+      by: 'ttl',
+      windowMs: 97 * DAY_MS,
+      reason: 'rows have no owner, so nobody is found in them; a client can write 64 characters into library',
+    },
+    columns: {
+      environment_id: ENVIRONMENT,
+      code: 'a word of ours',
+      field: 'name of a field of the contract',
+      surface: 'a word of the contract',
+      library: 'text of a client: gone in time',
+      library_version: 'text of a client: gone in time',
+      received_at: TIME,
+      trace_id: TRACE,
+      kafka_partition: OF_THE_LOG,
+      kafka_offset: OF_THE_LOG,
+    },
+  },
+  {
+    name: 'erasure_requests',
+    clearing: { by: 'kept', reason: 'what was asked for, to be done and to be shown; keyed hashes only' },
+    columns: {
+      erasure_id: 'random; names a request',
+      environment_id: ENVIRONMENT,
+      subject_keys: HASH,
+      member_keys: HASH,
+      cutoff_at: TIME,
+      requested_at: TIME,
+      trace_id: TRACE,
+    },
+  },
+  {
+    name: 'erasure_fences',
+    clearing: { by: 'kept', reason: 'without it what was erased would come back; keyed hashes only' },
+    columns: {
+      environment_id: ENVIRONMENT,
+      identity_key: HASH,
+      cutoff_at: TIME,
+      erasure_id: 'random; names a request',
+      fenced_at: TIME,
+    },
+  },
+  {
+    name: 'erasure_receipts',
+    clearing: { by: 'kept', reason: 'the proof; a hash of all keys of the person, and no key' },
+    columns: {
+      erasure_id: 'random; names a request',
+      environment_id: ENVIRONMENT,
+      closure_hash: HASH,
+      closure_count: COUNT,
+      cutoff_at: TIME,
+      accepted_at: TIME,
+      fenced_at: TIME,
+      visibly_erased_at: TIME,
+      physically_erased_at: TIME,
+      log_expires_at: TIME,
+      log_expired_at: TIME,
+      deleted: COUNT,
+      verified: COUNT,
+      log_ends: OF_THE_LOG,
+      trace_id: TRACE,
+      version: COUNT,
+    },
+  },
+  {
+    name: 'erasure_targets',
+    // A batch whose eraser dies is taken up again, and its targets with it: a day is far more than a batch takes.
+    clearing: { by: 'ttl', windowMs: DAY_MS, reason: 'dropped with the batch; keyed hashes only' },
+    columns: { batch_id: 'random; names a batch', environment_id: ENVIRONMENT, identity_key: HASH, cutoff_at: TIME },
+  },
+  {
+    name: 'applied_sql_files',
+    clearing: { by: 'no personal data', reason: 'which numbered SQL files were applied' },
+    columns: { name: 'name of a file of ours', checksum: 'of a file of ours', applied_at: TIME },
+  },
+];
+
+export const TABLES: readonly TablePlace[] = [...SWEPT_TABLES, ...OTHER_TABLES];

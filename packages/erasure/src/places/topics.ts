@@ -1,0 +1,47 @@
+import type { Place } from './place.ts';
+
+const HOUR_MS = 60 * 60 * 1000;
+/** Kept 72 hours from the last record of a segment, which takes records for six. */
+const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
+/** Kept seven days, likewise. */
+const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
+
+const withPerson = (name: string, reason: string): Place => ({
+  name,
+  clearing: { by: 'ttl', windowMs: IDENTITY_WINDOW_MS, reason },
+});
+const letters = (reason: string) => `records as they were, also ones that nobody can read: ${reason}`;
+
+/** Topics, those of dead letters included. */
+export const TOPIC_PLACES: readonly Place[] = [
+  withPerson('audience.messages.v1', 'messages with their ids'),
+  withPerson('audience.messages.v1.dead', letters('messages with their ids')),
+  withPerson('audience.identity-links.v1', 'ids that belong together'),
+  withPerson('audience.identity-links.v1.dead', letters('ids that belong together')),
+  withPerson('audience.identity-decisions.v1', 'keyed hashes of identities'),
+  withPerson('audience.identity-decisions.v1.dead', letters('keyed hashes of identities')),
+  withPerson('audience.rejections.v1', 'text of clients: name and version of a library'),
+  withPerson('audience.rejections.v1.dead', letters('text of clients')),
+  withPerson('audience.consents.v1', 'keyed hashes of identities and what they chose'),
+  withPerson('audience.consents.v1.dead', letters('keyed hashes of identities and what they chose')),
+  {
+    name: 'audience.erasures.v1',
+    clearing: {
+      by: 'ttl',
+      windowMs: ERASURES_WINDOW_MS,
+      reason: 'keyed hashes of the erased, so that they are erased',
+    },
+  },
+  {
+    name: 'audience.erasures.v1.dead',
+    clearing: { by: 'ttl', windowMs: ERASURES_WINDOW_MS, reason: letters('keyed hashes of the erased') },
+  },
+  {
+    name: 'access.keys.v1',
+    clearing: { by: 'no personal data', reason: 'keys of projects, as hashes' },
+  },
+  {
+    name: 'access.keys.v1.dead',
+    clearing: { by: 'no personal data', reason: 'keys of projects, as hashes' },
+  },
+];
