@@ -3,3 +3,4 @@ export * from './places/redis.ts';
 export * from './places/system.ts';
 export * from './places/tables.ts';
 export * from './places/topics.ts';
+export * from './rows.ts';

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SWEPT_TABLES } from '../places/tables.ts';
+import { RowsFault } from '../rows.ts';
+import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
+import { createRowsOf, newBatch, newEnvironment, newKey, T } from '../test/people.ts';
+import { openErasureRows } from './erasure-rows.ts';
+import { createPredicates, toUuidText } from './predicates.ts';
+
+/** As the engine tells of a part that was replaced a moment ago. */
+const SOON = Date.now() + 86_400_000;
+
+describe('the rows of people in ClickHouse', () => {
+  let harness: ClickHouseHarness;
+  beforeAll(async () => {
+    harness = await openClickHouseHarness({ mutationDeadlineMs: 60_000 });
+  });
+  afterAll(() => harness.close());
+
+  const target = async (environmentId: string, key: Buffer) => {
+    const batch = newBatch();
+    await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
+    return batch;
+  };
+  const unfinished = () =>
+    harness.query('SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done');
+
+  it('keep the version of a row whose carried id is blanked, so that the copy received first stays the one', async () => {
+    const environmentId = newEnvironment();
+    const device = newKey();
+    const row = { name: 'shared', identity_key: newKey(), anonymous_key: device, anonymous_id: 'd', kafka_offset: 77 };
+    await harness.add('events', createRowsOf(environmentId).event(row));
+    const versions = () =>
+      harness.query(`SELECT version, kafka_offset FROM events WHERE environment_id = '${environmentId}'`);
+    const before = await versions();
+    await harness.rows.sweep(await target(environmentId, device));
+    expect(await harness.read('events', environmentId, ['anonymous_id'])).toEqual([['']]);
+    expect(await versions()).toBe(before);
+    expect(before).toMatch(/^\d+\t77$/);
+  });
+
+  it('are not found in any file in use, masked or not, once deleted ones are removed', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    const { event, link, override, consent } = createRowsOf(environmentId);
+    await harness.add('events', event({ name: 'one', identity_key: key }));
+    await harness.add('identity_links', link({ name: 'one', b_key: key }));
+    await harness.add('identity_overrides', override({ name: 'one', identity_key: key }));
+    await harness.add('consent_log', consent({ name: 'one', identity_key: key }));
+    const batch = await target(environmentId, key);
+    await harness.rows.sweep(batch);
+    // By hand and not by the predicate under test.
+    const onDisk = async () => {
+      const look = (table: string, column: string) =>
+        harness.query(`SELECT count() FROM ${table} WHERE ${column} = unhex('${key.toString('hex')}')
+          SETTINGS apply_deleted_mask = 0, apply_patch_parts = 0`);
+      const columns = SWEPT_TABLES.flatMap(({ name, clearing }) => clearing.own.map((own) => [name, own] as const));
+      return (await Promise.all(columns.map(([table, column]) => look(table, column)))).map(Number);
+    };
+    expect((await onDisk()).reduce((sum, count) => sum + count)).toBe(4);
+    await harness.rows.removeDeleted();
+    expect((await onDisk()).every((count) => count === 0)).toBe(true);
+    expect(await harness.rows.findOnDisk(batch)).toEqual([]);
+    // The files from before stand a while longer, and that is told.
+    expect(await harness.rows.countReplaced(SOON)).toBeGreaterThan(0);
+    expect(await harness.rows.countReplaced(0)).toBe(0);
+  });
+
+  it('leave no key in the list of mutations, in statements that were logged, nor in the table of targets', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
+    const batch = await target(environmentId, key);
+    await harness.rows.sweep(batch);
+    await harness.rows.dropTargets(batch);
+    await harness.query('SYSTEM FLUSH LOGS');
+    const texts: string[] = [];
+    for (const [column, table] of [
+      ['command', 'system.mutations WHERE database = currentDatabase()'],
+      [
+        'query',
+        "system.query_log WHERE current_database = currentDatabase() AND position(query, 'erasure_targets') > 0",
+      ],
+    ] as const)
+      texts.push(...(await harness.query(`SELECT base64Encode(${column}) FROM ${table}`)).split('\n'));
+    const said = texts.map((text) => Buffer.from(text, 'base64'));
+    // The control: the batch is named in both.
+    expect(said.filter((text) => text.includes(toUuidText(batch))).length).toBeGreaterThan(5);
+    for (const form of [key, key.toString('hex'), key.toString('hex').toUpperCase()])
+      expect(said.filter((text) => text.includes(form))).toEqual([]);
+    expect(await harness.query(`SELECT count() FROM erasure_targets WHERE batch_id = '${toUuidText(batch)}'`)).toBe(
+      '0',
+    );
+  });
+
+  it('are a fault when a change of the table fails, leave nothing behind that fails on, and go with a repeat', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
+    const batch = await target(environmentId, key);
+    // Somebody's change that cannot be made: whatever comes behind it waits for it.
+    const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${environmentId}')) WHERE 1`;
+    await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
+    const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
+    expect(fault).toBeInstanceOf(RowsFault);
+    expect(fault).toMatchObject({ isRetryable: true, code: 'MUTATION_FAILED' });
+    expect(await unfinished()).toBe('1');
+    expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ rows: 1 }]);
+    await harness.query(`KILL MUTATION WHERE database = currentDatabase() AND position(command, 'throwIf') > 0 SYNC`);
+    await harness.rows.sweep(batch);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    expect(await unfinished()).toBe('0');
+  });
+
+  it('are a fault when a change takes too long, and a repeat waits for that one before it makes its own', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
+    const batch = await target(environmentId, key);
+    const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
+    // Mutations are made by the merges' threads.
+    await harness.query('SYSTEM STOP MERGES events');
+    try {
+      await expect(impatient.sweep(batch)).rejects.toMatchObject({ isRetryable: true, code: 'MUTATION_WAIT' });
+      await expect(impatient.sweep(batch)).rejects.toMatchObject({ isRetryable: true, code: 'MUTATION_WAIT' });
+      expect(await unfinished()).toBe('1');
+    } finally {
+      await harness.query('SYSTEM START MERGES events');
+      await impatient.close();
+    }
+    await harness.rows.sweep(batch);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    expect(await unfinished()).toBe('0');
+  });
+
+  it('are never counted as none by a store that cannot count', async () => {
+    const batch = await target(newEnvironment(), newKey());
+    const away = openErasureRows({ url: 'http://127.0.0.1:1', user: 'nobody', password: '', database: 'none' });
+    const elsewhere = openErasureRows({ ...harness.target, database: 'default' });
+    try {
+      for (const count of [
+        () => away.findSurvivors(batch),
+        () => away.findOnDisk(batch),
+        () => away.countReplaced(SOON),
+      ])
+        await expect(count()).rejects.toMatchObject({ name: 'RowsFault', isRetryable: true });
+      await expect(elsewhere.findSurvivors(batch)).rejects.toMatchObject({ name: 'RowsFault', isRetryable: false });
+    } finally {
+      await Promise.all([away.close(), elsewhere.close()]);
+    }
+  });
+
+  it('are looked for where the filter or the sorting key says, not in the whole table', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    // One granule is 8,192 rows: ten of them, and the person in one.
+    await harness.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, identity_key, anonymous_key, message_id)
+      SELECT '${environmentId}', 'a', ${T} - 86400000, ${T}, unhex(lower(hex(MD5(toString(number))))),
+        unhex(lower(hex(MD5(toString(-number))))), generateUUIDv4() FROM numbers(81920)`);
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
+    await harness.query('OPTIMIZE TABLE events FINAL');
+    const predicates = createPredicates(SWEPT_TABLES[0]!.clearing, await target(environmentId, key));
+    for (const { column, where } of predicates.looks) {
+      const plan = await harness.query(`EXPLAIN indexes = 1 SELECT count() FROM events WHERE ${where}`);
+      const read = /ReadFromMergeTree \(\w+\.events\)[\s\S]*?Granules: (\d+)/.exec(plan)?.[1];
+      expect([column, Number(read)]).toEqual([column, expect.toSatisfy((count: number) => count <= 2)]);
+    }
+  });
+});

@@ -1,0 +1,154 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { SweptTable } from '../places/place.ts';
+import { OTHER_TABLES, SWEPT_TABLES } from '../places/tables.ts';
+import type { ErasureRows, ErasureTarget, FoundRows } from '../rows.ts';
+import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
+import { type MutationWait, runMutation } from './mutations.ts';
+import { createPredicates, NOBODY, type Predicates, toUuidText } from './predicates.ts';
+
+export interface ErasureRowsOptions extends ClickHouseTarget {
+  /** How long one change of one table may take before it is a fault. */
+  readonly mutationDeadlineMs?: number;
+}
+
+/** A table of a billion rows is read through in less; an engine that is stuck is told of before the hour is over. */
+const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
+const APPLY = 'APPLY DELETED MASK';
+
+const TARGET_COLUMNS: readonly SentColumn[] = [
+  { name: 'batch_id', type: 'UUID', as: 'batch_id' },
+  { name: 'environment_id', type: 'String', as: 'environment_id' },
+  { name: 'identity_key', type: 'String', as: 'toFixedString(unhex(identity_key), 16)' },
+  { name: 'cutoff_at', type: 'Int64', as: "fromUnixTimestamp64Milli(cutoff_at, 'UTC')" },
+];
+
+/** Everything that stands in a file counts: deleted rows that are only masked, and patches that are not applied. */
+const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
+
+/** Opens the rows; connects with the first call. */
+export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
+  const connection = openConnection(options);
+  const wait = { deadlineMs: options.mutationDeadlineMs ?? MUTATION_DEADLINE_MS };
+  return {
+    putTargets: (batchId, targets) => putTargets(connection, batchId, targets),
+    sweep: async (batchId) => {
+      const found: FoundRows[] = [];
+      // One table after the other: the engine has other work, and what one reads the next need not wait for.
+      for (const table of SWEPT_TABLES) found.push(...(await sweepTable({ connection, wait }, table, batchId)));
+      return found;
+    },
+    findSurvivors: (batchId) => findEverywhere(connection, batchId, {}),
+    findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
+    removeDeleted: () => removeDeleted({ connection, wait }),
+    countReplaced: (untilMs) => countReplaced(connection, untilMs),
+    // A batch is a partition: dropped at once, with its files. Done again it drops nothing.
+    dropTargets: (batchId) => connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toUuidText(batchId)}'`),
+    close: () => connection.close(),
+  };
+}
+
+interface Engine {
+  readonly connection: Connection;
+  readonly wait: MutationWait;
+}
+
+async function putTargets(connection: Connection, batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void> {
+  const batch_id = toUuidText(batchId);
+  const rows = targets.map(({ environmentId: environment_id, key, cutoffMs: cutoff_at }) => {
+    if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
+    return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
+  });
+  await connection.insert('erasure_targets', TARGET_COLUMNS, rows);
+}
+
+async function findEverywhere(
+  connection: Connection,
+  batchId: Buffer,
+  settings: ClickHouseSettings,
+): Promise<FoundRows[]> {
+  const found: FoundRows[] = [];
+  for (const table of SWEPT_TABLES) {
+    const predicates = createPredicates(table.clearing, batchId);
+    found.push(...(await findRows(connection, { table, predicates, settings })));
+  }
+  return found;
+}
+
+interface Question {
+  readonly table: SweptTable;
+  readonly predicates: Predicates;
+  readonly settings?: ClickHouseSettings;
+}
+
+interface FoundRow {
+  readonly column: string;
+  readonly environment_id: string;
+  readonly key: string;
+  readonly rows: number;
+}
+
+/** One look for each column: alone, each reads only where the filter says that the column may hold one of the keys. */
+async function findRows(connection: Connection, { table, predicates, settings = {} }: Question): Promise<FoundRows[]> {
+  const looks = predicates.looks.map(
+    ({ column, where }) => `SELECT '${column}' AS column, environment_id, lower(hex(${column})) AS key, count() AS rows
+      FROM ${table.name} WHERE ${where} GROUP BY environment_id, ${column}`,
+  );
+  const rows = await connection.read<FoundRow>(looks.join('\nUNION ALL\n'), {}, settings);
+  return rows.map(({ column, environment_id: environmentId, key, rows }) => {
+    const { as } = predicates.looks.find((each) => each.column === column)!;
+    return { table: table.name, column, as, environmentId, key: Buffer.from(key, 'hex'), rows };
+  });
+}
+
+/**
+ * Deletes and blanks where there is anything: a delete notes itself in every part, and reads the keys of every part that
+ * it touches, so a column that names nobody of the batch is left out of it.
+ */
+async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
+  const predicates = createPredicates(table.clearing, batchId);
+  const mark = toUuidText(batchId);
+  const found = await findRows(connection, { table, predicates });
+  const named = (as: FoundRows['as']) => [
+    ...new Set(found.filter((rows) => rows.as === as).map(({ column }) => column)),
+  ];
+  const own = named('own');
+  if (own.length > 0) {
+    const statement = `DELETE FROM ${table.name} WHERE ${predicates.anyOf(own)}`;
+    await runMutation(connection, { table: table.name, statement, mark }, wait);
+  }
+  for (const { key, texts } of table.clearing.carried.filter((each) => named('carried').includes(each.key))) {
+    const blanks = [`${key} = ${NOBODY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
+    const statement = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${predicates.falls(key)}`;
+    await runMutation(connection, { table: table.name, statement, mark }, wait);
+  }
+  return found;
+}
+
+/** One table at a time, and only those with a part that has deleted rows: each such part is written anew. */
+async function removeDeleted({ connection, wait }: Engine): Promise<void> {
+  const masked = await connection.read<{ table: string }>(
+    'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
+  );
+  const tables = SWEPT_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
+  for (const table of tables)
+    await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
+}
+
+const KEPT_TABLES = [...SWEPT_TABLES, ...OTHER_TABLES.filter(({ name }) => name === 'erasure_targets')];
+
+/** A part that was replaced or dropped stays on the disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
+async function countReplaced(connection: Connection, untilMs: number): Promise<number> {
+  const names = KEPT_TABLES.map(({ name }) => `'${name}'`).join(', ');
+  const rows = await connection.read<{ parts: number }>(
+    `SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND NOT active
+       AND table IN (${names}) AND remove_time <= fromUnixTimestamp64Milli({until: Int64}, 'UTC')`,
+    { until: untilMs },
+  );
+  return oneOf(rows).parts;
+}
+
+function oneOf<T>(rows: readonly T[]): T {
+  const [row] = rows;
+  if (row === undefined) throw new Error('the engine counted, but gave no row');
+  return row;
+}

@@ -1,0 +1,31 @@
+import { RowsFault } from '../rows.ts';
+
+/** Faults that no waiting mends: the schema is another, or the statement is none that this engine knows. */
+const FINAL_CODES: ReadonlySet<number> = new Set([
+  16, // NO_SUCH_COLUMN_IN_TABLE
+  43, // ILLEGAL_TYPE_OF_ARGUMENT
+  46, // UNKNOWN_FUNCTION
+  47, // UNKNOWN_IDENTIFIER
+  53, // TYPE_MISMATCH
+  60, // UNKNOWN_TABLE
+  62, // SYNTAX_ERROR
+  81, // UNKNOWN_DATABASE
+  115, // UNKNOWN_SETTING
+]);
+
+/** Enough to tell what it was; the server quotes values further on. */
+const WORDS_MAX = 200;
+
+export const toWords = (text: string) => text.split('\n', 1)[0]!.slice(0, WORDS_MAX);
+
+/** Node's codes of the network and the client's own errors have no number: they pass. */
+export function toRowsFault(error: unknown): RowsFault {
+  if (error instanceof RowsFault) return error;
+  const field = (name: string) =>
+    error instanceof Error && name in error ? String((error as unknown as Record<string, unknown>)[name] ?? '') : '';
+  const isNumber = /^\d+$/.test(field('code'));
+  const code = isNumber ? field('type') || `code ${field('code')}` : field('code') || 'network';
+  const words = toWords(error instanceof Error ? error.message : String(error));
+  const isRetryable = !(isNumber && FINAL_CODES.has(Number(field('code'))));
+  return new RowsFault(`ClickHouse ${isNumber ? `${field('code')} ` : ''}${code}: ${words}`, { isRetryable, code });
+}

@@ -1,0 +1,82 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import { RowsFault } from '../rows.ts';
+import type { Connection } from './connection.ts';
+import { toWords } from './fault.ts';
+
+/** A change of rows that stand, which the engine makes in the background. */
+export interface Mutation {
+  readonly table: string;
+  readonly statement: string;
+  /** Words of the statement that no other mutation of the table has, other attempts at this one excepted. */
+  readonly mark: string;
+}
+
+export interface MutationWait {
+  /** How long one mutation may take before the wait for it is a fault. It goes on, and a repeat finds it. */
+  readonly deadlineMs: number;
+}
+
+/** A small mutation takes some 50 ms; a large one is asked for twice a second. */
+const POLL_MIN_MS = 20;
+const POLL_MAX_MS = 500;
+
+/** Masks deleted rows in the parts they stand in; patches beside the parts would not go with one APPLY DELETED MASK. */
+const SUBMIT: ClickHouseSettings = {
+  lightweight_delete_mode: 'alter_update',
+  lightweight_deletes_sync: '0',
+  mutations_sync: '0',
+};
+
+interface Unfinished {
+  readonly mutation_id: string;
+  readonly latest_fail_reason: string;
+}
+
+/**
+ * Runs a mutation to its end. What an earlier attempt left unfinished ends first, so attempts never pile up; rows that
+ * came behind it are the new one's.
+ *
+ * The statement only notes the mutation and the wait is ours: a connection need not stand for as long as a table takes,
+ * and a mutation that fails is taken back. Otherwise the engine would try it for ever, and every later one behind it.
+ * @throws RowsFault when it fails, or one that stands before it does
+ */
+export async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
+  await awaitEnd(connection, mutation, wait);
+  await connection.run(mutation.statement, SUBMIT);
+  await awaitEnd(connection, mutation, wait);
+}
+
+async function awaitEnd(connection: Connection, mutation: Mutation, { deadlineMs }: MutationWait): Promise<void> {
+  const end = performance.now() + deadlineMs;
+  for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
+    const unfinished = await readUnfinished(connection, mutation);
+    if (unfinished.length === 0) return;
+    const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');
+    if (failed !== undefined) {
+      await takeBack(connection, mutation, unfinished);
+      throw faultOf(mutation, toWords(failed.latest_fail_reason), 'MUTATION_FAILED');
+    }
+    if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
+    await delay(pauseMs);
+  }
+}
+
+const faultOf = ({ table }: Mutation, words: string, code: string) =>
+  new RowsFault(`ClickHouse ${code}: mutation of ${table}: ${words}`, { isRetryable: true, code });
+
+function readUnfinished(connection: Connection, { table, mark }: Mutation): Promise<Unfinished[]> {
+  return connection.read<Unfinished>(
+    `SELECT mutation_id, latest_fail_reason FROM system.mutations
+     WHERE database = currentDatabase() AND table = {table: String} AND NOT is_done AND NOT is_killed
+       AND position(command, {mark: String}) > 0`,
+    { table, mark },
+  );
+}
+
+async function takeBack(connection: Connection, { table }: Mutation, unfinished: readonly Unfinished[]): Promise<void> {
+  const ids = unfinished.map(({ mutation_id }) => `'${mutation_id}'`).join(', ');
+  await connection.run(
+    `KILL MUTATION WHERE database = currentDatabase() AND table = '${table}' AND mutation_id IN (${ids})`,
+  );
+}

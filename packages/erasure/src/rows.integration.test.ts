@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { MemoryRow } from './memory/rows.ts';
+import type { ErasureTarget, FoundRows } from './rows.ts';
+import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
+import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, T } from './test/people.ts';
+
+const ZERO = '00'.repeat(16);
+
+describe.each([
+  ['memory', openMemoryHarness],
+  ['clickhouse', openClickHouseHarness],
+])('the rows of people in %s', (_name, open: () => Promise<RowsHarness>) => {
+  let harness: RowsHarness;
+  beforeAll(async () => {
+    harness = await open();
+  });
+  afterAll(() => harness.close());
+
+  const add = async (table: string, ...rows: MemoryRow[]) => {
+    for (const row of rows) await harness.add(table, row);
+  };
+  /** What tells the rows of a table apart in these tests. */
+  const namesIn = async (table: string, environmentId: string) => {
+    const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
+    return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
+  };
+  const erase = async (...targets: ErasureTarget[]): Promise<{ batch: Buffer; found: FoundRows[] }> => {
+    const batch = newBatch();
+    await harness.rows.putTargets(batch, targets);
+    return { batch, found: await harness.rows.sweep(batch) };
+  };
+
+  it('are gone from every table up to the cut-off, and nobody else loses one', async () => {
+    const environmentId = newEnvironment();
+    const { event, link, override, consent } = createRowsOf(environmentId);
+    const [erased, bystander] = [newKey(), newKey()];
+    await add(
+      'events',
+      event({ name: 'erased', identity_key: erased }),
+      event({ name: 'other', identity_key: bystander }),
+    );
+    await add('events', event({ name: 'nobody' }));
+    await add('identity_links', link({ name: 'as a', a_key: erased }), link({ name: 'as b', b_key: erased }));
+    await add('identity_links', link({ name: 'other', a_key: bystander }));
+    await add('identity_overrides', override({ name: 'erased', identity_key: erased }));
+    await add('identity_overrides', override({ name: 'other', identity_key: bystander }));
+    await add('consent_log', consent({ name: 'erased', identity_key: erased }));
+    await add('consent_log', consent({ name: 'other', identity_key: bystander }));
+
+    const { batch, found } = await erase({ environmentId, key: erased, cutoffMs: T });
+    expect(found.map(({ table, column, as, rows }) => `${rows} ${as} by ${table}.${column}`).sort()).toEqual([
+      '1 own by consent_log.identity_key',
+      '1 own by events.identity_key',
+      '1 own by identity_links.a_key',
+      '1 own by identity_links.b_key',
+      '1 own by identity_overrides.identity_key',
+    ]);
+    expect(found.every((rows) => rows.key.equals(erased) && rows.environmentId === environmentId)).toBe(true);
+    expect(await namesIn('events', environmentId)).toEqual(['nobody', 'other']);
+    expect(await namesIn('identity_links', environmentId)).toEqual(['other']);
+    expect(await namesIn('identity_overrides', environmentId)).toEqual(['other']);
+    expect(await namesIn('consent_log', environmentId)).toEqual(['other']);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+  });
+
+  it('of the same key in another environment are another person', async () => {
+    const [here, there] = [newEnvironment(), newEnvironment()];
+    const key = newKey();
+    for (const environment of [here, there])
+      await add('events', createRowsOf(environment).event({ name: 'one', identity_key: key }));
+    await erase({ environmentId: here, key, cutoffMs: T });
+    expect([await namesIn('events', here), await namesIn('events', there)]).toEqual([[], ['one']]);
+  });
+
+  it('fall when they happened or were received at the cut-off or before, and stay when both came later', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const key = newKey();
+    const at = (name: string, event_time: number, received_at: number) =>
+      event({ name, identity_key: key, event_time, received_at });
+    await add(
+      'events',
+      at('at T', T, T),
+      at('offline, sent an hour later', BEFORE, T + 3_600_000),
+      at('clock of the client ahead', T + 3_600_000, T),
+      at('came back', AFTER, AFTER),
+    );
+    await erase({ environmentId, key, cutoffMs: T });
+    expect(await namesIn('events', environmentId)).toEqual(['came back']);
+  });
+
+  it('fall by the cut-off of whoever they are of, when a batch has several', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const [early, late] = [newKey(), newKey()];
+    const between = { event_time: T + 500, received_at: T + 500 };
+    await add('events', event({ name: 'early', identity_key: early, ...between }));
+    await add('events', event({ name: 'late', identity_key: late, ...between }));
+    // Asked for twice: the later cut-off holds.
+    const twice = { environmentId, key: late };
+    await erase(
+      { environmentId, key: early, cutoffMs: T },
+      { ...twice, cutoffMs: T + 1_000 },
+      { ...twice, cutoffMs: T },
+    );
+    expect(await namesIn('events', environmentId)).toEqual(['early']);
+  });
+
+  it('that are of another person keep living without the erased id that they carry', async () => {
+    const environmentId = newEnvironment();
+    const { event, link } = createRowsOf(environmentId);
+    const [device, user] = [newKey(), newKey()];
+    const shared = { identity_key: user, user_key: user, anonymous_key: device, anonymous_id: 'the-device' };
+    await add('events', event({ name: 'before', ...shared }));
+    await add('events', event({ name: 'after', ...shared, event_time: AFTER, received_at: AFTER }));
+    await add('identity_links', link({ name: 'of two others', person_key: device }));
+    const { batch, found } = await erase({ environmentId, key: device, cutoffMs: T });
+    expect(found.map(({ table, column, as }) => `${as} ${table}.${column}`).sort()).toEqual([
+      'carried events.anonymous_key',
+      'carried identity_links.person_key',
+    ]);
+    const columns = ['trace_id', 'identity_key', 'user_key', 'anonymous_key', 'anonymous_id'];
+    const [after, before] = (await harness.read('events', environmentId, columns)).sort();
+    expect(before).toEqual(['before', user.toString('hex'), user.toString('hex'), ZERO, '']);
+    expect(after).toEqual(['after', user.toString('hex'), user.toString('hex'), device.toString('hex'), 'the-device']);
+    expect(await harness.read('identity_links', environmentId, ['person_key'])).toEqual([[ZERO]]);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+  });
+
+  it('are blanked up to the cut-off of the id that they carry, when their owner is erased up to an earlier one', async () => {
+    const environmentId = newEnvironment();
+    const [device, user] = [newKey(), newKey()];
+    const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };
+    const between = { event_time: T + 500, received_at: T + 500 };
+    await add('events', createRowsOf(environmentId).event({ name: 'between', ...both, ...between }));
+    const targets = [
+      { environmentId, key: user, cutoffMs: T },
+      { environmentId, key: device, cutoffMs: T + 1_000 },
+    ];
+    const { batch } = await erase(...targets);
+    expect(await harness.read('events', environmentId, ['trace_id', 'anonymous_id'])).toEqual([['between', '']]);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+  });
+
+  it('that join an erased id with another one are dropped, whichever side it is', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const [erased, other] = [newKey(), newKey()];
+    await add('events', event({ name: 'from', type: 'alias', from_key: erased, to_key: other }));
+    await add('events', event({ name: 'to', type: 'alias', from_key: other, to_key: erased, identity_key: other }));
+    await add('events', event({ name: 'others', type: 'alias', from_key: other, to_key: newKey() }));
+    await erase({ environmentId, key: erased, cutoffMs: T });
+    expect(await namesIn('events', environmentId)).toEqual(['others']);
+  });
+
+  it('are told as they were found, and a batch done again finds and changes nothing', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const [key, other] = [newKey(), newKey()];
+    for (const name of ['one', 'two']) await add('events', event({ name, identity_key: key }));
+    await add('events', event({ name: 'other', identity_key: other }));
+    const { batch, found } = await erase({ environmentId, key, cutoffMs: T });
+    expect(found).toEqual([{ table: 'events', column: 'identity_key', as: 'own', environmentId, key, rows: 2 }]);
+    await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
+    expect(await harness.rows.sweep(batch)).toEqual([]);
+    expect(await namesIn('events', environmentId)).toEqual(['other']);
+  });
+
+  it('that came behind the sweep are found as survivors and go with the next one', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const key = newKey();
+    const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    await add('events', event({ name: 'zombie', identity_key: key }));
+    expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
+    await harness.rows.sweep(batch);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+  });
+
+  it('stand on the disk until deleted ones are removed, and not any longer', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const [key, other] = [newKey(), newKey()];
+    await add('events', event({ name: 'gone', identity_key: key }), event({ name: 'other', identity_key: other }));
+    const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    expect(await harness.rows.findOnDisk(batch)).toMatchObject([{ table: 'events', column: 'identity_key', rows: 1 }]);
+    for (let time = 0; time < 2; time++) await harness.rows.removeDeleted();
+    expect(await harness.rows.findOnDisk(batch)).toEqual([]);
+    expect(await namesIn('events', environmentId)).toEqual(['other']);
+  });
+
+  it('of nobody are never asked for, and those of a batch without targets stay', async () => {
+    const environmentId = newEnvironment();
+    await add('events', createRowsOf(environmentId).event({ name: 'nobody' }));
+    const nobody = { environmentId, key: Buffer.alloc(16), cutoffMs: T };
+    await expect(harness.rows.putTargets(newBatch(), [nobody])).rejects.toThrow('nobody cannot be erased');
+    const { batch } = await erase();
+    expect(await harness.rows.findOnDisk(batch)).toEqual([]);
+    expect(await namesIn('events', environmentId)).toEqual(['nobody']);
+  });
+
+  it("are nobody's again when the targets are dropped, however often", async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    for (let time = 0; time < 2; time++) await harness.rows.dropTargets(batch);
+    await add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+  });
+});

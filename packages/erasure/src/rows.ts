@@ -1,0 +1,62 @@
+/** An identity whose rows are erased up to its cut-off. */
+export interface ErasureTarget {
+  readonly environmentId: string;
+  /** 16 bytes; never the zero key, which is nobody. */
+  readonly key: Buffer;
+  /** Epoch milliseconds: T of the erasure. */
+  readonly cutoffMs: number;
+}
+
+/** Rows of one table that name an erased identity in one of its columns. A row that names it in two is told twice. */
+export interface FoundRows {
+  readonly table: string;
+  readonly column: string;
+  /** Whether the row is deleted with the identity, or is somebody else's and only forgets it. */
+  readonly as: 'own' | 'carried';
+  readonly environmentId: string;
+  readonly key: Buffer;
+  readonly rows: number;
+}
+
+/**
+ * The rows of people in the column store: found, deleted and counted for all people of one batch at a time, by the
+ * registry of places. Every call may be repeated, also by another process; batches are named by 16 random bytes.
+ * What cannot be done or counted is a fault, never nothing and never zero.
+ */
+export interface ErasureRows {
+  /** Notes whom the batch is about. Of one identity that is noted again the latest cut-off holds. @throws RowsFault */
+  putTargets(batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void>;
+  /**
+   * Deletes what is theirs up to the cut-off and blanks what others' rows say of them. Rows that are inserted meanwhile
+   * may stay: whoever inserts must know the fences before.
+   * @returns what was there before
+   * @throws RowsFault
+   */
+  sweep(batchId: Buffer): Promise<FoundRows[]>;
+  /** What a query would still find. @throws RowsFault */
+  findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
+  /** What stands in files that are in use, deleted rows included, until `removeDeleted`. @throws RowsFault */
+  findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
+  /** Writes files with deleted rows anew without them, of all batches. Reads and writes whole parts. @throws RowsFault */
+  removeDeleted(): Promise<void>;
+  /** How many files that were replaced up to this moment (epoch milliseconds) are still there; they go in minutes. @throws RowsFault */
+  countReplaced(untilMs: number): Promise<number>;
+  /** Forgets whom the batch was about; no row of it stays in a file that is in use. @throws RowsFault */
+  dropTargets(batchId: Buffer): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A fault of the store behind rows and records. */
+export class RowsFault extends Error {
+  override readonly name = 'RowsFault';
+  /** False where somebody has to change the tables or this program first. */
+  readonly isRetryable: boolean;
+  /** The store's own name of what went wrong, or the network's: few, so fit for a label. */
+  readonly code: string;
+
+  constructor(message: string, options: { isRetryable: boolean; code: string }) {
+    super(message);
+    this.isRetryable = options.isRetryable;
+    this.code = options.code;
+  }
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { testStores } from '@playline/testkit';
+import { type ClickHouseTarget, openErasureRows } from '../clickhouse/index.ts';
+import { type MemoryRow, openMemoryErasureRows } from '../memory/rows.ts';
+import type { ErasureRows } from '../rows.ts';
+
+/** Rows under test, and a way to put some and to see them that knows nothing of erasures. */
+export interface RowsHarness {
+  readonly rows: ErasureRows;
+  add(table: string, row: MemoryRow): Promise<void>;
+  /** These columns of the rows of an environment, keys in hexadecimal, in any order. */
+  read(table: string, environmentId: string, columns: readonly string[]): Promise<string[][]>;
+  close(): Promise<void>;
+}
+
+export async function openMemoryHarness(): Promise<RowsHarness> {
+  const rows = openMemoryErasureRows();
+  const show = (value: unknown) => (Buffer.isBuffer(value) ? value.toString('hex') : String(value));
+  return {
+    rows,
+    add: async (table, row) => rows.add(table, row),
+    read: async (table, environmentId, columns) =>
+      rows
+        .rowsOf(table)
+        .filter(({ environment_id }) => environment_id === environmentId)
+        .map((row) => columns.map((column) => show(row[column]))),
+    close: async () => {},
+  };
+}
+
+export interface ClickHouseHarness extends RowsHarness {
+  readonly target: ClickHouseTarget;
+  /** @throws Error with the words of ClickHouse */
+  query(sql: string): Promise<string>;
+}
+
+/** A database of its own with every table. */
+export async function openClickHouseHarness(options: { mutationDeadlineMs?: number } = {}): Promise<ClickHouseHarness> {
+  const { url, user, password } = testStores().clickhouse;
+  const database = `playline_test_${randomBytes(6).toString('hex')}`;
+  const target = { url, user, password, database };
+  await applySql(target);
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
+  const query = async (body: string) => {
+    const answer = await fetch(url, { method: 'POST', headers, body });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(text);
+    return text.trim();
+  };
+  const rows = openErasureRows({ ...target, ...options });
+  return {
+    ...{ rows, target, query },
+    async add(table, row) {
+      const values = Object.values(row).map(toLiteral);
+      await query(`INSERT INTO ${table} (${Object.keys(row).join(', ')}) VALUES (${values.join(', ')})`);
+    },
+    async read(table, environmentId, columns) {
+      const show = columns.map((column) => (column.endsWith('_key') ? `lower(hex(${column}))` : `toString(${column})`));
+      const answer = await query(
+        `SELECT [${show.join(', ')}] AS row FROM ${table} WHERE environment_id = '${environmentId}' FORMAT JSONEachRow`,
+      );
+      return answer.split('\n').flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { row: string[] }).row]));
+    },
+    async close() {
+      await rows.close();
+      await query(`DROP DATABASE ${database} SYNC`);
+    },
+  };
+}
+
+function toLiteral(value: unknown): string {
+  if (Buffer.isBuffer(value)) return `unhex('${value.toString('hex')}')`;
+  // Times are milliseconds, as DateTime64(3) takes whole numbers.
+  return typeof value === 'number' ? String(value) : `'${value}'`;
+}
