@@ -1,0 +1,161 @@
+import type { ErasureFence, ErasureReceipt, ErasureRequest, StoredFence } from '../records.ts';
+import type { SentColumn } from './connection.ts';
+import { toUuidText } from './predicates.ts';
+
+const plain = (name: string, type: string): SentColumn => ({ name, type, as: name });
+const time = (name: string, type = 'Int64'): SentColumn => ({
+  name,
+  type,
+  as: `fromUnixTimestamp64Milli(${name}, 'UTC')`,
+});
+const keys = (name: string): SentColumn => ({
+  name,
+  type: 'Array(String)',
+  as: `arrayMap(key -> toFixedString(unhex(key), 16), ${name})`,
+});
+
+const toHex = (key: Buffer) => key.toString('hex');
+const fromHex = (text: string) => Buffer.from(text, 'hex');
+const fromUuidText = (text: string) => fromHex(text.replaceAll('-', ''));
+
+export const REQUEST_COLUMNS: readonly SentColumn[] = [
+  plain('erasure_id', 'UUID'),
+  plain('environment_id', 'String'),
+  keys('subject_keys'),
+  keys('member_keys'),
+  time('cutoff_at'),
+  time('requested_at'),
+  plain('trace_id', 'String'),
+];
+
+export function toRequestRow(request: ErasureRequest): object {
+  return {
+    erasure_id: toUuidText(request.erasureId),
+    environment_id: request.environmentId,
+    subject_keys: request.subjectKeys.map(toHex),
+    member_keys: request.memberKeys.map(toHex),
+    cutoff_at: request.cutoffAt,
+    requested_at: request.requestedAt,
+    trace_id: request.traceId,
+  };
+}
+
+export interface RequestRow {
+  readonly erasure_id: string;
+  readonly environment_id: string;
+  readonly subjects: readonly string[];
+  readonly members: readonly string[];
+  readonly cutoff_ms: number;
+  readonly requested_ms: number;
+  readonly trace_id: string;
+}
+
+export function fromRequestRow(row: RequestRow): ErasureRequest {
+  return {
+    erasureId: fromUuidText(row.erasure_id),
+    environmentId: row.environment_id,
+    subjectKeys: row.subjects.map(fromHex),
+    memberKeys: row.members.map(fromHex),
+    cutoffAt: row.cutoff_ms,
+    requestedAt: row.requested_ms,
+    traceId: row.trace_id,
+  };
+}
+
+export function toFenceRow({ environmentId, key, cutoffMs, erasureId }: ErasureFence): object {
+  const identity = { environment_id: environmentId, identity_key: toHex(key) };
+  return { ...identity, cutoff_at: cutoffMs, erasure_id: toUuidText(erasureId) };
+}
+
+export interface FenceRow {
+  readonly environment_id: string;
+  readonly key: string;
+  readonly cutoff_ms: number;
+  readonly erasure_id: string;
+  readonly fenced_ms: number;
+}
+
+export function fromFenceRow(row: FenceRow): StoredFence {
+  const identity = { environmentId: row.environment_id, key: fromHex(row.key), cutoffMs: row.cutoff_ms };
+  return { ...identity, erasureId: fromUuidText(row.erasure_id), fencedAtMs: row.fenced_ms };
+}
+
+const COUNTS = 'Map(String, UInt64)';
+
+export const RECEIPT_COLUMNS: readonly SentColumn[] = [
+  plain('erasure_id', 'UUID'),
+  plain('environment_id', 'String'),
+  { name: 'closure_hash', type: 'String', as: 'toFixedString(unhex(closure_hash), 32)' },
+  plain('closure_count', 'UInt32'),
+  time('cutoff_at'),
+  time('accepted_at'),
+  time('fenced_at'),
+  time('visibly_erased_at'),
+  time('physically_erased_at', 'Nullable(Int64)'),
+  time('log_expires_at'),
+  time('log_expired_at', 'Nullable(Int64)'),
+  plain('deleted', COUNTS),
+  plain('verified', COUNTS),
+  plain('log_ends', COUNTS),
+  plain('trace_id', 'String'),
+];
+
+export function toReceiptRow(receipt: ErasureReceipt): object {
+  return {
+    erasure_id: toUuidText(receipt.erasureId),
+    environment_id: receipt.environmentId,
+    closure_hash: toHex(receipt.closureHash),
+    closure_count: receipt.closureCount,
+    cutoff_at: receipt.cutoffAt,
+    accepted_at: receipt.acceptedAt,
+    fenced_at: receipt.fencedAt,
+    visibly_erased_at: receipt.visiblyErasedAt,
+    physically_erased_at: receipt.physicallyErasedAt,
+    log_expires_at: receipt.logExpiresAt,
+    log_expired_at: receipt.logExpiredAt,
+    deleted: receipt.deleted,
+    verified: receipt.verified,
+    log_ends: receipt.logEnds,
+    trace_id: receipt.traceId,
+  };
+}
+
+type Counts = Readonly<Record<string, number>>;
+
+export interface ReceiptRow {
+  readonly erasure_id: string;
+  readonly environment_id: string;
+  readonly closure_hash: string;
+  readonly closure_count: number;
+  readonly cutoff_ms: number;
+  readonly accepted_ms: number;
+  readonly fenced_ms: number;
+  readonly visibly_erased_ms: number;
+  readonly physically_erased_ms: number | null;
+  readonly log_expires_ms: number;
+  readonly log_expired_ms: number | null;
+  readonly deleted: Counts;
+  readonly verified: Counts;
+  readonly log_ends: Counts;
+  readonly trace_id: string;
+}
+
+export function fromReceiptRow(row: ReceiptRow): ErasureReceipt {
+  return {
+    erasureId: fromUuidText(row.erasure_id),
+    environmentId: row.environment_id,
+    closureHash: fromHex(row.closure_hash),
+    closureCount: row.closure_count,
+    cutoffAt: row.cutoff_ms,
+    acceptedAt: row.accepted_ms,
+    fencedAt: row.fenced_ms,
+    visiblyErasedAt: row.visibly_erased_ms,
+    physicallyErasedAt: row.physically_erased_ms,
+    logExpiresAt: row.log_expires_ms,
+    logExpiredAt: row.log_expired_ms,
+    deleted: row.deleted,
+    verified: row.verified,
+    logEnds: row.log_ends,
+    traceId: row.trace_id,
+  };
+}

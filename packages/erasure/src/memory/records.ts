@@ -1,0 +1,43 @@
+import type { ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from '../records.ts';
+
+/** How much a copy of a receipt knows. */
+const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
+  Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
+
+/** Records in this process, for tests. `nowMs` is the clock of the store. */
+export function openMemoryErasureRecords(nowMs: () => number = Date.now): ErasureRecords {
+  const requests = new Map<string, ErasureRequest>();
+  const fences = new Map<string, StoredFence>();
+  const receipts = new Map<string, ErasureReceipt>();
+  const oldestFirst = (rows: ErasureReceipt[]) => rows.sort((one, other) => one.acceptedAt - other.acceptedAt);
+  return {
+    async putRequests(put) {
+      for (const request of put) requests.set(request.erasureId.toString('hex'), request);
+    },
+    async readUnfinished() {
+      const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => request);
+      return left.sort((one, other) => one.requestedAt - other.requestedAt);
+    },
+    async putFences(put) {
+      for (const fence of put) {
+        const name = `${fence.environmentId} ${fence.key.toString('hex')}`;
+        if ((fences.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) <= fence.cutoffMs)
+          fences.set(name, { ...fence, fencedAtMs: nowMs() });
+      }
+    },
+    async *readFences(sinceMs = Number.NEGATIVE_INFINITY) {
+      for (const fence of fences.values()) if (fence.fencedAtMs >= sinceMs) yield fence;
+    },
+    async putReceipts(put) {
+      for (const receipt of put) {
+        const id = receipt.erasureId.toString('hex');
+        const known = receipts.get(id);
+        if (known === undefined || knownIn(known) <= knownIn(receipt)) receipts.set(id, receipt);
+      }
+    },
+    readReceipt: async (erasureId) => receipts.get(erasureId.toString('hex')) ?? null,
+    readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => knownIn(receipt) < 2)),
+    ready: async () => true,
+    close: async () => {},
+  };
+}

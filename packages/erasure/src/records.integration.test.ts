@@ -1,0 +1,148 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openErasureRecords } from './clickhouse/index.ts';
+import { openMemoryErasureRecords } from './memory/records.ts';
+import type { ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from './records.ts';
+import { openClickHouseHarness } from './test/open-rows.ts';
+
+const AT = Date.UTC(2026, 5, 15);
+const newId = () => randomBytes(16);
+
+const createRequest = (over: Partial<ErasureRequest> = {}): ErasureRequest => ({
+  erasureId: newId(),
+  environmentId: `test-${randomUUID()}`,
+  subjectKeys: [newId(), newId()],
+  memberKeys: [],
+  cutoffAt: AT + 2_000,
+  requestedAt: AT + 7,
+  traceId: 'a'.repeat(32),
+  ...over,
+});
+
+const createReceipt = (over: Partial<ErasureReceipt> = {}): ErasureReceipt => ({
+  erasureId: newId(),
+  environmentId: `test-${randomUUID()}`,
+  closureHash: createHash('sha256').update('keys').digest(),
+  closureCount: 2,
+  cutoffAt: AT,
+  acceptedAt: AT - 2_000,
+  fencedAt: AT + 10_001,
+  visiblyErasedAt: AT + 20_002,
+  physicallyErasedAt: null,
+  logExpiresAt: AT + 78 * 3_600_000,
+  logExpiredAt: null,
+  deleted: { 'clickhouse.events': 12, 'redis.i': 2 },
+  verified: { 'clickhouse.events': 0, 'redis.i': 0 },
+  logEnds: { 'audience.messages.v1/0': 1_234_567_890_123 },
+  traceId: 'b'.repeat(32),
+  ...over,
+});
+
+async function openClickHouse(): Promise<{ records: ErasureRecords; close(): Promise<void> }> {
+  const harness = await openClickHouseHarness();
+  const records = openErasureRecords(harness.target);
+  const close = async () => {
+    await records.close();
+    await harness.close();
+  };
+  return { records, close };
+}
+
+async function openMemory(): Promise<{ records: ErasureRecords; close(): Promise<void> }> {
+  return { records: openMemoryErasureRecords(() => performance.timeOrigin + performance.now()), close: async () => {} };
+}
+
+describe.each([
+  ['memory', openMemory],
+  ['clickhouse', openClickHouse],
+])('records of erasures in %s', (_name, open) => {
+  let records: ErasureRecords;
+  let close: () => Promise<void>;
+  beforeAll(async () => {
+    ({ records, close } = await open());
+  });
+  afterAll(() => close());
+
+  /** Fences of one environment, the latest cut-off of each. */
+  const fencesOf = async (environmentId: string, sinceMs?: number) => {
+    const latest = new Map<string, StoredFence>();
+    for await (const fence of records.readFences(sinceMs)) {
+      const key = fence.key.toString('hex');
+      const isOurs = fence.environmentId === environmentId;
+      if (isOurs && fence.cutoffMs >= (latest.get(key)?.cutoffMs ?? 0)) latest.set(key, fence);
+    }
+    return [...latest.values()];
+  };
+
+  it('give a request back as it was put until it has its receipt, once, and the oldest first', async () => {
+    const late = createRequest({ requestedAt: AT + 9, memberKeys: [newId()] });
+    const early = createRequest({ requestedAt: AT + 1 });
+    for (let time = 0; time < 2; time++) await records.putRequests([late, early]);
+    const ours = async () => {
+      const ids = [late, early].map(({ erasureId }) => erasureId.toString('hex'));
+      return (await records.readUnfinished()).filter(({ erasureId }) => ids.includes(erasureId.toString('hex')));
+    };
+    expect(await ours()).toEqual([early, late]);
+    await records.putReceipts([createReceipt({ erasureId: early.erasureId })]);
+    expect(await ours()).toEqual([late]);
+  });
+
+  it('keep the latest cut-off of an identity, in whichever order fences come', async () => {
+    const environmentId = `test-${randomUUID()}`;
+    const [one, other] = [newId(), newId()];
+    const fence = (key: Buffer, cutoffMs: number) => ({ environmentId, key, cutoffMs, erasureId: newId() });
+    await records.putFences([fence(one, AT + 5), fence(other, AT)]);
+    await records.putFences([fence(one, AT), fence(other, AT + 5)]);
+    const fences = await fencesOf(environmentId);
+    expect(fences.map(({ key, cutoffMs }) => [key.toString('hex'), cutoffMs]).sort()).toEqual(
+      [one, other].map((key) => [key.toString('hex'), AT + 5]).sort(),
+    );
+    await records.putFences([]);
+    expect(await fencesOf(`${environmentId}-b`)).toEqual([]);
+  });
+
+  it('tell the fences written since a moment, by the time that they tell themselves', async () => {
+    const environmentId = `test-${randomUUID()}`;
+    const fence = { environmentId, key: newId(), cutoffMs: AT, erasureId: newId() };
+    await records.putFences([fence]);
+    const [stored] = await fencesOf(environmentId);
+    expect(stored).toEqual({ ...fence, fencedAtMs: expect.any(Number) });
+    expect(await fencesOf(environmentId, stored!.fencedAtMs)).toEqual([stored]);
+    expect(await fencesOf(environmentId, Math.floor(stored!.fencedAtMs) + 1)).toEqual([]);
+  });
+
+  it('give a receipt back as it was put, and of several copies the one that knows most', async () => {
+    const first = createReceipt();
+    expect(await records.readReceipt(first.erasureId)).toBeNull();
+    await records.putReceipts([first]);
+    expect(await records.readReceipt(first.erasureId)).toEqual(first);
+    const physical = { ...first, physicallyErasedAt: AT + 30_003 };
+    await records.putReceipts([physical]);
+    // A process that was paused writes what it knew then.
+    await records.putReceipts([first]);
+    expect(await records.readReceipt(first.erasureId)).toEqual(physical);
+  });
+
+  it('tell the receipts that wait for files or for the log', async () => {
+    const [bare, physical, whole] = [createReceipt({ acceptedAt: AT + 1 }), createReceipt(), createReceipt()];
+    const times = { physicallyErasedAt: AT, logExpiredAt: AT };
+    const put = [bare, { ...physical, physicallyErasedAt: AT }, { ...whole, ...times }];
+    await records.putReceipts(put);
+    const ids = put.map(({ erasureId }) => erasureId.toString('hex'));
+    const open = (await records.readOpenReceipts()).filter(({ erasureId }) => ids.includes(erasureId.toString('hex')));
+    expect(open).toEqual([put[1], bare]);
+  });
+});
+
+describe('records of erasures in ClickHouse', () => {
+  it('say that a store which is away is not ready, and that what was put did not come to stand', async () => {
+    const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'nobody', password: '', database: 'none' });
+    expect(await records.ready()).toBe(false);
+    const fault = { name: 'RowsFault', isRetryable: true };
+    await expect(records.putRequests([createRequest()])).rejects.toMatchObject(fault);
+    await expect(records.readUnfinished()).rejects.toMatchObject(fault);
+    const fences = records.readFences()[Symbol.asyncIterator]();
+    await expect(fences.next()).rejects.toMatchObject(fault);
+    await records.close();
+  });
+});

@@ -1,0 +1,76 @@
+/** An identity that keeps nothing that happened or was received up to its cut-off. */
+export interface ErasureFence {
+  readonly environmentId: string;
+  /** 16 bytes. */
+  readonly key: Buffer;
+  /** Epoch milliseconds. */
+  readonly cutoffMs: number;
+  /** 16 bytes: the erasure that fenced it. */
+  readonly erasureId: Buffer;
+}
+
+/** A fence that stands, and when it was written by the store's clock (epoch milliseconds). */
+export type StoredFence = ErasureFence & { readonly fencedAtMs: number };
+
+/** An accepted erasure, as it stands on its topic. Times are epoch milliseconds, keys and ids 16 bytes. */
+export interface ErasureRequest {
+  readonly erasureId: Buffer;
+  readonly environmentId: string;
+  readonly subjectKeys: readonly Buffer[];
+  readonly memberKeys: readonly Buffer[];
+  readonly cutoffAt: number;
+  readonly requestedAt: number;
+  readonly traceId: string;
+}
+
+/** What was erased, when, and how it was checked. Times are epoch milliseconds. */
+export interface ErasureReceipt {
+  readonly erasureId: Buffer;
+  readonly environmentId: string;
+  /** 32 bytes: SHA-256 of the identity keys in the order of their bytes. */
+  readonly closureHash: Buffer;
+  readonly closureCount: number;
+  readonly cutoffAt: number;
+  readonly acceptedAt: number;
+  readonly fencedAt: number;
+  readonly visiblyErasedAt: number;
+  /** Null until no row stands in a file any more. */
+  readonly physicallyErasedAt: number | null;
+  readonly logExpiresAt: number;
+  /** Null until every partition begins behind `logEnds`. */
+  readonly logExpiredAt: number | null;
+  /** By store and place: `clickhouse.events`, `redis.i`. */
+  readonly deleted: Readonly<Record<string, number>>;
+  readonly verified: Readonly<Record<string, number>>;
+  /** Topic and partition, as `audience.messages.v1/3` -> end of the log when the fences stood. */
+  readonly logEnds: Readonly<Record<string, number>>;
+  readonly traceId: string;
+}
+
+/**
+ * What is kept of erasures: requests, fences and receipts. What was put is on the disk when the call resolves; the same
+ * again changes nothing.
+ */
+export interface ErasureRecords {
+  /** @throws RowsFault */
+  putRequests(requests: readonly ErasureRequest[]): Promise<void>;
+  /** Requests without a receipt, the oldest first. @throws RowsFault */
+  readUnfinished(): Promise<ErasureRequest[]>;
+  /** Of several cut-offs of one identity the latest holds. @throws RowsFault */
+  putFences(fences: readonly ErasureFence[]): Promise<void>;
+  /**
+   * Every fence, or those written since a moment of the store's clock. One that was being written then becomes visible
+   * later with an earlier time: ask from a minute before the latest time you have seen.
+   * @throws RowsFault
+   */
+  readFences(sinceMs?: number): AsyncIterable<StoredFence>;
+  /** Of several copies the one that knows most holds. @throws RowsFault */
+  putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
+  /** Null when there is none (yet). @throws RowsFault */
+  readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
+  /** Receipts whose rows were still in files, or whose log had not expired, the oldest first. @throws RowsFault */
+  readOpenReceipts(): Promise<ErasureReceipt[]>;
+  /** True when the store answers, and lets us in. */
+  ready(): Promise<boolean>;
+  close(): Promise<void>;
+}
