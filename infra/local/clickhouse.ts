@@ -61,8 +61,6 @@ function httpHandlers(): string {
 }
 
 function configuration(etc: string): string {
-  const systemTable = (name: string) =>
-    `<${name}><database>system</database><table>${name}</table><flush_interval_milliseconds>1000</flush_interval_milliseconds></${name}>`;
   return `<clickhouse>
   <users_config>${xml(join(etc, 'users.xml'))}</users_config>
   <!-- clickhouse-local reads the level from here; without a <logger> it writes to the process's own log. -->
@@ -73,7 +71,6 @@ function configuration(etc: string): string {
   <keep_alive_timeout>3</keep_alive_timeout>
   <timezone>UTC</timezone>
   ${httpHandlers()}
-  ${systemTable('query_log')}${systemTable('part_log')}
 </clickhouse>
 `;
 }
@@ -100,9 +97,11 @@ const SESSION_ACCOUNT = `<clickhouse>
 export function clickhouseSpec(places: Places, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(places.state, 'data', 'clickhouse');
   const etc = join(places.state, 'etc', 'clickhouse');
-  mkdirSync(join(etc, 'users.d'), { recursive: true });
+  for (const folder of ['users.d', 'config.d']) mkdirSync(join(etc, folder), { recursive: true });
   writePrivateFile(join(etc, 'config.xml'), configuration(etc));
-  copyFileSync(join(places.checkout, 'infra', 'clickhouse', 'users.xml'), join(etc, 'users.xml'));
+  const ours = join(places.checkout, 'infra', 'clickhouse');
+  copyFileSync(join(ours, 'users.xml'), join(etc, 'users.xml'));
+  copyFileSync(join(ours, 'system-logs.xml'), join(etc, 'config.d', 'system-logs.xml'));
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');
   const flags = {
