@@ -22,9 +22,17 @@ const QUESTIONS = 'what services ask names keys in its text; what people ask may
  */
 export const SYSTEM_PLACES: readonly Place[] = [
   forAWhile('query_log', QUESTIONS),
-  without('part_log', 'names of parts and of partitions, which are months'),
+  forAWhile('part_log', 'names of parts; words of errors'),
   inMemory('errors', 'the last words of each error'),
+  inMemory('warnings', 'what is wrong with the server'),
   inMemory('processes', QUESTIONS),
-  inMemory('mutations', 'statements of ours, which name batches; the last hundred of a table'),
   inMemory('query_cache', 'answers, for a minute, for whoever asks for it'),
+  inMemory('asynchronous_inserts', 'statements of inserts that are queued: ours never are'),
+  inMemory('distributed_ddl_queue', 'statements that make and change tables'),
+  {
+    name: 'mutations',
+    clearing: { by: 'kept', reason: 'statements of ours, which name batches; the last hundred of a table' },
+  },
+  without('projections', 'queries of tables, of ours'),
+  without('dashboards', 'queries that come with the engine'),
 ];

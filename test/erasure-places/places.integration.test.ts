@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import { SYSTEM_PLACES, TABLES } from '@playline/erasure';
+import { applySql } from '@playline/infra/clickhouse';
+import { testStores } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
+
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+
+async function query<T>(sql: string): Promise<T[]> {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
+  const answer = await fetch(url, { method: 'POST', headers, body: `${sql} FORMAT JSONEachRow` });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(text);
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
+}
+
+beforeAll(async () => {
+  await applySql({ url, user, password, database });
+  // The engine makes its own logs with the first lines of each.
+  await fetch(url, {
+    method: 'POST',
+    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password },
+    body: 'SYSTEM FLUSH LOGS query_log, part_log',
+  });
+});
+afterAll(async () => {
+  await fetch(url, {
+    method: 'POST',
+    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password },
+    body: `DROP DATABASE ${database} SYNC`,
+  });
+});
+
+/** Views hold nothing: what they show is deleted with the rows behind them. A materialized one has a table of its own. */
+const readColumns = () =>
+  query<RealColumn>(`SELECT table, name, type, toBool(is_in_sorting_key OR is_in_partition_key) AS inSortingKey
+    FROM system.columns WHERE database = currentDatabase()
+      AND table NOT IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View')`);
+
+it('every table and column that the numbered SQL files make is registered with how a person is cleared from it', async () => {
+  expect(findTableGaps(await readColumns(), TABLES)).toEqual([]);
+});
+
+it('a table, a materialized view and a column with an identity that nobody registered are reported', async () => {
+  await query(`CREATE TABLE ${database}.sessions (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key`);
+  await query(
+    `CREATE MATERIALIZED VIEW ${database}.by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events`,
+  );
+  await query('ALTER TABLE consent_log ADD COLUMN parent_key FixedString(16)');
+  try {
+    const gaps = findTableGaps(await readColumns(), TABLES);
+    expect(gaps.map((gap) => gap.split(':')[0]).sort()).toEqual([
+      'column consent_log.parent_key is not registered',
+      expect.stringMatching(/^table \.inner.* is not registered$/),
+      'table by_user is not registered',
+      'table sessions is not registered',
+    ]);
+  } finally {
+    for (const table of ['by_user', 'sessions']) await query(`DROP TABLE ${database}.${table} SYNC`);
+    await query('ALTER TABLE consent_log DROP COLUMN parent_key');
+  }
+});
+
+it('no swept table has a projection: a delete of rows would be refused, or write the projection anew', async () => {
+  expect(await query('SELECT table, name FROM system.projections WHERE database = currentDatabase()')).toEqual([]);
+});
+
+it('every table of the engine itself that keeps statements or words of errors is registered', async () => {
+  const real = await query<{ name: string }>(`SELECT name FROM system.tables WHERE database = 'system' AND (
+      engine LIKE '%MergeTree' OR name IN (SELECT table FROM system.columns WHERE database = 'system'
+        AND name IN ('query', 'last_error_message', 'latest_fail_reason', 'message')))`);
+  const gaps = findNameGaps(
+    real.map(({ name }) => name),
+    SYSTEM_PLACES,
+    { what: 'system table', file: 'system.ts' },
+  );
+  expect(gaps).toEqual([]);
+});
+
+it('every log of the engine forgets by itself, in the time that the list of places promises', async () => {
+  const logs = await query<{ name: string; rule: string }>(
+    `SELECT name, extract(create_table_query, 'TTL [^)]+[)]') AS rule FROM system.tables
+     WHERE database = 'system' AND engine LIKE '%MergeTree' ORDER BY name`,
+  );
+  expect(logs).toEqual(
+    ['part_log', 'query_log'].map((name) => ({ name, rule: 'TTL event_time + toIntervalHour(72)' })),
+  );
+});
