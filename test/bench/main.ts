@@ -6,6 +6,7 @@ import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
+import { erasureRows } from './figures/erasure-rows.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
@@ -21,7 +22,7 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync],
+  ...[start, storedOffsets, insertSync, erasureRows],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 

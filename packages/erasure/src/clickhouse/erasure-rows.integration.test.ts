@@ -38,6 +38,17 @@ describe('the rows of people in ClickHouse', () => {
     expect(before).toMatch(/^\d+\t77$/);
   });
 
+  it('are found by their owner as before when an id that they carried was blanked', async () => {
+    const environmentId = newEnvironment();
+    const [device, user] = [newKey(), newKey()];
+    const row = { identity_key: user, anonymous_key: device, anonymous_id: 'd' };
+    for (const name of ['one', 'two']) await harness.add('events', createRowsOf(environmentId).event({ name, ...row }));
+    await harness.rows.sweep(await target(environmentId, device));
+    const batch = await target(environmentId, user);
+    expect(await harness.rows.sweep(batch)).toMatchObject([{ column: 'identity_key', rows: 2 }]);
+    expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
+  });
+
   it('are not found in any file in use, masked or not, once deleted ones are removed', async () => {
     const environmentId = newEnvironment();
     const key = newKey();

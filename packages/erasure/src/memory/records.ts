@@ -4,8 +4,8 @@ import type { ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from
 const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
   Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
 
-/** Records in this process, for tests. `nowMs` is the clock of the store. */
-export function openMemoryErasureRecords(nowMs: () => number = Date.now): ErasureRecords {
+/** Records in this process, for tests. */
+export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
   const requests = new Map<string, ErasureRequest>();
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
@@ -22,7 +22,7 @@ export function openMemoryErasureRecords(nowMs: () => number = Date.now): Erasur
       for (const fence of put) {
         const name = `${fence.environmentId} ${fence.key.toString('hex')}`;
         if ((fences.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) <= fence.cutoffMs)
-          fences.set(name, { ...fence, fencedAtMs: nowMs() });
+          fences.set(name, { ...fence, fencedAtMs: wallClockMs() });
       }
     },
     async *readFences(sinceMs = Number.NEGATIVE_INFINITY) {

@@ -50,6 +50,13 @@ function blank(row: MemoryRow, { carried, ...rest }: Sweep, cutoffs: Cutoffs): M
   return { ...row, ...Object.fromEntries(blanked) };
 }
 
+function part(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
+  const falls = createFalls(clearing, cutoffs);
+  const isOwn = (row: MemoryRow) => clearing.own.some((column) => falls(row, column));
+  const left = rows.filter((row) => !isOwn(row)).map((row) => blank(row, clearing, cutoffs));
+  return { left, deleted: rows.filter(isOwn) };
+}
+
 export function openMemoryErasureRows(): MemoryErasureRows {
   const tables = new Map<string, MemoryRow[]>(SWEPT_TABLES.map(({ name }) => [name, []]));
   /** Deleted, and still there until `removeDeleted`. */
@@ -80,14 +87,9 @@ export function openMemoryErasureRows(): MemoryErasureRows {
       const cutoffs = begin(batchId);
       const found = findAll(cutoffs, (table) => tables.get(table)!);
       for (const { name, clearing } of SWEPT_TABLES) {
-        const falls = createFalls(clearing, cutoffs);
-        const isOwn = (row: MemoryRow) => clearing.own.some((column) => falls(row, column));
-        masked.get(name)!.push(...tables.get(name)!.filter(isOwn));
-        const left = tables.get(name)!.filter((row) => !isOwn(row));
-        tables.set(
-          name,
-          left.map((row) => blank(row, clearing, cutoffs)),
-        );
+        const { left, deleted } = part(tables.get(name)!, clearing, cutoffs);
+        masked.get(name)!.push(...deleted);
+        tables.set(name, left);
       }
       return found;
     },
