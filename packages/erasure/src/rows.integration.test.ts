@@ -190,22 +190,24 @@ describe.each([
     expect(await namesIn('events', environmentId)).toEqual(['other']);
   });
 
-  it('of nobody are never asked for, and those of a batch without targets stay', async () => {
+  it('of nobody are never asked for', async () => {
     const environmentId = newEnvironment();
-    await add('events', createRowsOf(environmentId).event({ name: 'nobody' }));
     const nobody = { environmentId, key: Buffer.alloc(16), cutoffMs: T };
     await expect(harness.rows.putTargets(newBatch(), [nobody])).rejects.toThrow('nobody cannot be erased');
-    const { batch } = await erase();
-    expect(await harness.rows.findOnDisk(batch)).toEqual([]);
-    expect(await namesIn('events', environmentId)).toEqual(['nobody']);
   });
 
-  it("are nobody's again when the targets are dropped, however often", async () => {
+  it('of a batch that has no targets, or none any more, are a fault and not a count of zero', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    const has = async () => (await harness.rows.readBatches()).some((each) => each.equals(batch));
+    expect(await has()).toBe(true);
     for (let time = 0; time < 2; time++) await harness.rows.dropTargets(batch);
+    expect(await has()).toBe(false);
     await add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    const { rows } = harness;
+    for (const ask of [() => rows.sweep(batch), () => rows.findSurvivors(batch), () => rows.findOnDisk(batch)])
+      await expect(ask()).rejects.toMatchObject({ name: 'RowsFault', code: 'NO_TARGETS' });
+    expect(await namesIn('events', environmentId)).toEqual(['one']);
   });
 });

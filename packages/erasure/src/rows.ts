@@ -21,7 +21,7 @@ export interface FoundRows {
 /**
  * The rows of people in the column store: found, deleted and counted for all people of one batch at a time, by the
  * registry of places. Every call may be repeated, also by another process; batches are named by 16 random bytes.
- * What cannot be done or counted is a fault, never nothing and never zero.
+ * What cannot be done or counted is a fault, never nothing and never zero; so is a batch that has no targets (any more).
  */
 export interface ErasureRows {
   /** Notes whom the batch is about. Of one identity that is noted again the latest cut-off holds. @throws RowsFault */
@@ -37,10 +37,16 @@ export interface ErasureRows {
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /** What stands in files that are in use, deleted rows included, until `removeDeleted`. @throws RowsFault */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
-  /** Writes files with deleted rows anew without them, of all batches. Reads and writes whole parts. @throws RowsFault */
-  removeDeleted(): Promise<void>;
-  /** How many files that were replaced up to this moment (epoch milliseconds) are still there; they go in minutes. @throws RowsFault */
+  /**
+   * Writes files with deleted rows anew without them, of all batches. Reads and writes whole parts.
+   * @returns when it was done, in epoch milliseconds of the store's clock
+   * @throws RowsFault
+   */
+  removeDeleted(): Promise<number>;
+  /** How many files that were replaced up to this moment of the store's clock are still there; they go in minutes. @throws RowsFault */
   countReplaced(untilMs: number): Promise<number>;
+  /** Batches that have targets: also what an eraser that died left behind. @throws RowsFault */
+  readBatches(): Promise<Buffer[]>;
   /** Forgets whom the batch was about; no row of it stays in a file that is in use. @throws RowsFault */
   dropTargets(batchId: Buffer): Promise<void>;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { SweptTable } from '../places/place.ts';
 import { OTHER_TABLES, SWEPT_TABLES } from '../places/tables.ts';
-import type { ErasureRows, ErasureTarget, FoundRows } from '../rows.ts';
+import { type ErasureRows, type ErasureTarget, type FoundRows, RowsFault } from '../rows.ts';
 import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, type Predicates, toUuidText } from './predicates.ts';
@@ -35,12 +35,17 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       const found: FoundRows[] = [];
       // One table after the other: the engine has other work, and what one reads the next need not wait for.
       for (const table of SWEPT_TABLES) found.push(...(await sweepTable({ connection, wait }, table, batchId)));
+      await assertTargets(connection, batchId);
       return found;
     },
     findSurvivors: (batchId) => findEverywhere(connection, batchId, {}),
     findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
     removeDeleted: () => removeDeleted({ connection, wait }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
+    readBatches: async () => {
+      const rows = await connection.read<{ id: string }>('SELECT DISTINCT hex(batch_id) AS id FROM erasure_targets');
+      return rows.map(({ id }) => Buffer.from(id, 'hex'));
+    },
     // A batch is a partition: dropped at once, with its files. Done again it drops nothing.
     dropTargets: (batchId) => connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toUuidText(batchId)}'`),
     close: () => connection.close(),
@@ -71,7 +76,18 @@ async function findEverywhere(
     const predicates = createPredicates(table.clearing, batchId);
     found.push(...(await findRows(connection, { table, predicates, settings })));
   }
+  await assertTargets(connection, batchId);
   return found;
+}
+
+/** Asked last: of targets that were dropped meanwhile nothing was found, and that would look like a proof. */
+async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
+  const id = toUuidText(batchId);
+  const rows = await connection.read<{ targets: number }>(
+    `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
+  );
+  if (oneOf(rows).targets > 0) return;
+  throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
 }
 
 interface Question {
@@ -125,13 +141,15 @@ async function sweepTable({ connection, wait }: Engine, table: SweptTable, batch
 }
 
 /** One table at a time, and only those with a part that has deleted rows: each such part is written anew. */
-async function removeDeleted({ connection, wait }: Engine): Promise<void> {
+async function removeDeleted({ connection, wait }: Engine): Promise<number> {
   const masked = await connection.read<{ table: string }>(
     'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
   );
   const tables = SWEPT_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
   for (const table of tables)
     await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
+  const rows = await connection.read<{ ms: number }>("SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms");
+  return oneOf(rows).ms;
 }
 
 const KEPT_TABLES = [...SWEPT_TABLES, ...OTHER_TABLES.filter(({ name }) => name === 'erasure_targets')];

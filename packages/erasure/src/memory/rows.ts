@@ -1,6 +1,6 @@
 import type { Sweep } from '../places/place.ts';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import type { ErasureRows, ErasureTarget, FoundRows } from '../rows.ts';
+import { type ErasureRows, type ErasureTarget, type FoundRows, RowsFault } from '../rows.ts';
 
 /** A row of a swept table: keys as bytes, times as epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
@@ -9,7 +9,7 @@ export type MemoryRow = { readonly environment_id: string } & Readonly<Record<st
 export interface MemoryErasureRows extends ErasureRows {
   add(table: string, row: MemoryRow): void;
   rowsOf(table: string): readonly MemoryRow[];
-  /** The next call throws this instead. */
+  /** The next call that is about a batch throws this instead. */
   failNext(fault: Error): void;
 }
 
@@ -66,7 +66,9 @@ export function openMemoryErasureRows(): MemoryErasureRows {
   const begin = (batchId: Buffer): Map<string, number> => {
     const fault = faults.shift();
     if (fault !== undefined) throw fault;
-    return batches.get(batchId.toString('hex')) ?? new Map();
+    const cutoffs = batches.get(batchId.toString('hex'));
+    if (cutoffs !== undefined) return cutoffs;
+    throw new RowsFault('the batch has no targets: nothing was looked for', { isRetryable: false, code: 'NO_TARGETS' });
   };
   const findAll = (cutoffs: Cutoffs, rowsOf: (table: string) => readonly MemoryRow[]) =>
     [...tables.keys()].flatMap((table) => findIn(table, rowsOf(table), cutoffs));
@@ -75,13 +77,13 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     rowsOf: (table) => tables.get(table)!,
     failNext: (fault) => void faults.push(fault),
     async putTargets(batchId, targets: readonly ErasureTarget[]) {
-      const cutoffs = begin(batchId);
+      const cutoffs = batches.get(batchId.toString('hex')) ?? new Map<string, number>();
       for (const { environmentId, key, cutoffMs } of targets) {
         if (key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
         const name = nameOf(environmentId, key);
         cutoffs.set(name, Math.max(cutoffMs, cutoffs.get(name) ?? cutoffMs));
       }
-      batches.set(batchId.toString('hex'), cutoffs);
+      if (cutoffs.size > 0) batches.set(batchId.toString('hex'), cutoffs);
     },
     async sweep(batchId) {
       const cutoffs = begin(batchId);
@@ -97,7 +99,9 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     findOnDisk: async (batchId) => findAll(begin(batchId), (table) => [...tables.get(table)!, ...masked.get(table)!]),
     removeDeleted: async () => {
       for (const rows of masked.values()) rows.length = 0;
+      return 0;
     },
+    readBatches: async () => [...batches.keys()].map((id) => Buffer.from(id, 'hex')),
     countReplaced: async () => 0,
     dropTargets: async (batchId) => void batches.delete(batchId.toString('hex')),
     close: async () => {},

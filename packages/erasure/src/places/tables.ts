@@ -132,8 +132,7 @@ export const OTHER_TABLES: readonly TablePlace[] = [
   },
   {
     name: 'erasure_targets',
-    // A batch whose eraser dies is taken up again, and its targets with it: a day is far more than a batch takes.
-    clearing: { by: 'ttl', windowMs: DAY_MS, reason: 'dropped with the batch; keyed hashes only' },
+    clearing: { by: 'script', script: 'the eraser drops the batch when it is done; keyed hashes only' },
     columns: { batch_id: 'random; names a batch', environment_id: ENVIRONMENT, identity_key: HASH, cutoff_at: TIME },
   },
   {
