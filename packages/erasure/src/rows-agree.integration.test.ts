@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { MemoryRow } from './memory/rows.ts';
+import type { FoundRows } from './rows.ts';
+import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
+import { newBatch, newEnvironment, newKey, T } from './test/people.ts';
+
+let harnesses: RowsHarness[];
+beforeAll(async () => {
+  harnesses = [await openMemoryHarness(), await openClickHouseHarness()];
+});
+afterAll(() => Promise.all(harnesses.map(({ close }) => close())));
+
+const PEOPLE = 4;
+const someone = fc.nat({ max: PEOPLE });
+const moment = fc.integer({ min: T - 2, max: T + 2 });
+const event = fc.record({
+  ...{ identity_key: someone, anonymous_key: someone, from_key: someone, to_key: someone },
+  ...{ event_time: moment, received_at: moment },
+  second: fc.boolean(),
+});
+const target = fc.record({ key: fc.integer({ min: 1, max: PEOPLE }), cutoffMs: moment, second: fc.boolean() });
+
+const COLUMNS = ['trace_id', 'identity_key', 'anonymous_key', 'anonymous_id', 'from_key', 'to_key'];
+const show = ({ table, column, as, environmentId, key, rows }: FoundRows) =>
+  `${rows} ${as} ${table}.${column} ${environmentId} ${key.toString('hex')}`;
+
+it('memory and ClickHouse find, delete and blank the same, whoever is erased up to whenever', async () => {
+  const property = fc.asyncProperty(
+    fc.array(event, { minLength: 1, maxLength: 12 }),
+    fc.array(target, { minLength: 1, maxLength: 4 }),
+    async (events, targets) => {
+      const environments = [newEnvironment(), newEnvironment()] as const;
+      // Nobody, then people of this run.
+      const keys = [Buffer.alloc(16), ...Array.from({ length: PEOPLE }, newKey)];
+      const rows = events.map(({ second, event_time, received_at, ...who }, index): MemoryRow => {
+        const named = Object.entries(who).map(([column, person]) => [column, keys[person]!]);
+        const environment_id = environments[second ? 1 : 0];
+        const fixed = { event_name: 'a', message_id: randomUUID(), trace_id: String(index), anonymous_id: 'someone' };
+        return { environment_id, ...fixed, event_time, received_at, ...Object.fromEntries(named) };
+      });
+      const batch = newBatch();
+      const outcomes = [];
+      for (const { rows: store, add, read } of harnesses) {
+        for (const row of rows) await add('events', row);
+        await store.putTargets(
+          batch,
+          targets.map(({ key, cutoffMs, second }) => {
+            return { environmentId: environments[second ? 1 : 0], key: keys[key]!, cutoffMs };
+          }),
+        );
+        const found = (await store.sweep(batch)).map(show).sort();
+        const left = await Promise.all(environments.map((environment) => read('events', environment, COLUMNS)));
+        expect(await store.findSurvivors(batch)).toEqual([]);
+        outcomes.push({ found, left: left.flat().sort() });
+      }
+      expect(outcomes[1]).toEqual(outcomes[0]);
+    },
+  );
+  await fc.assert(property, { numRuns: 15 });
+});
