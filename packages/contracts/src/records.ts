@@ -206,3 +206,12 @@ export function frameRecord(schemaId: number, body: Buffer): Buffer {
 export function schemaIdOf(value: Buffer): number | null {
   return value.length >= FRAME_BYTES && value[0] === 0 ? value.readInt32BE(1) : null;
 }
+
+/** An identity and when something happened to it and was received: what a fence of an erasure is asked about. */
+export interface FenceQuestion {
+  readonly environmentId: string;
+  /** 16 bytes. */
+  readonly key: Buffer;
+  readonly eventTimeMs: number;
+  readonly receivedAtMs: number;
+}

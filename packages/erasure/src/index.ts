@@ -1,3 +1,4 @@
+export * from './fence-set.ts';
 export * from './places/place.ts';
 export * from './places/redis.ts';
 export * from './places/system.ts';

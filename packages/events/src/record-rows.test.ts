@@ -1,4 +1,10 @@
-import type { ConsentRecord, IdentityDecisionRecord, IdentityKind, RejectionRecord } from '@playline/contracts';
+import type {
+  ConsentRecord,
+  FenceQuestion,
+  IdentityDecisionRecord,
+  IdentityKind,
+  RejectionRecord,
+} from '@playline/contracts';
 import { consentCodec, IDENTITY_KINDS, identityDecisionCodec, rejectionCodec } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -153,18 +159,39 @@ describe('the rows of a record', () => {
   });
 });
 
-describe('what a record speaks of', () => {
-  it('is the identity of a consent, at the time the gateway accepted it', () => {
-    const record = { ...fc.sample(consent, 1)[0]!, identityKey: Buffer.alloc(16, 0xab), receivedAt: 5 };
-    expect(consentRows.subjectOf(record)).toEqual({
-      environmentId: record.environmentId,
-      keys: ['ab'.repeat(16)],
-      eventTimeMs: 5,
-      receivedAtMs: 5,
-    });
+describe('what may be stored of a record', () => {
+  const never = () => {
+    throw new Error('asked');
+  };
+
+  it('is nothing of a consent of a fenced identity, which happened when the gateway accepted it', () => {
+    const record = { ...fc.sample(consent, 1)[0]!, receivedAt: 5 };
+    const { environmentId, identityKey: key } = record;
+    const asked: FenceQuestion[] = [];
+    const answer = (isFenced: boolean) => (question: FenceQuestion) => asked.push(question) > 0 && isFenced;
+    expect(consentRows.withoutFenced(record, answer(true))).toBeNull();
+    expect(consentRows.withoutFenced(record, answer(false))).toBe(record);
+    const question = { environmentId, key, eventTimeMs: 5, receivedAtMs: 5 };
+    expect(asked).toEqual([question, question]);
   });
 
-  it('is nobody for a rejection', () => {
-    expect(rejectionRows.subjectOf(fc.sample(rejection, 1)[0]!)).toBeNull();
+  it('is nothing of a decision about a fenced identity, and of another one the persons of those who are not', () => {
+    fc.assert(
+      fc.property(decision, fc.nat(), (record, at) => {
+        const known = (key: Buffer) => (question: FenceQuestion) => question.key.equals(key);
+        expect(decisionRows.withoutFenced(record, () => false)).toBe(record);
+        expect(decisionRows.withoutFenced(record, known(record.aKey))).toBeNull();
+        expect(decisionRows.withoutFenced(record, known(record.bKey))).toBeNull();
+        const erased = record.moved[at % Math.max(1, record.moved.length)];
+        if (erased === undefined || [record.aKey, record.bKey].some((key) => key.equals(erased.key))) return;
+        const others = record.moved.filter(({ key }) => !key.equals(erased.key));
+        expect(decisionRows.withoutFenced(record, known(erased.key))).toEqual({ ...record, moved: others });
+      }),
+    );
+  });
+
+  it('is all of a rejection, whatever is fenced', () => {
+    const record = fc.sample(rejection, 1)[0]!;
+    expect(rejectionRows.withoutFenced(record, never)).toBe(record);
   });
 });

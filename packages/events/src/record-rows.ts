@@ -1,3 +1,4 @@
+import type { FenceQuestion } from '@playline/contracts';
 import type { RowBuffer } from './row/row-buffer.ts';
 import type { LogPosition } from './row/transcoder.ts';
 import type { EventTable } from './store.ts';
@@ -8,21 +9,12 @@ export interface LoggedPlace extends LogPosition {
   readonly timestampMs: number;
 }
 
-/** Whom a record speaks of and when: what an erasure fence is asked about. */
-export interface RecordSubject {
-  readonly environmentId: string;
-  /** Hexadecimal identity keys. */
-  readonly keys: readonly string[];
-  readonly eventTimeMs: number;
-  readonly receivedAtMs: number;
-}
-
 /** How records of one type become rows. Pure: the same record in the same place gives the same rows, always. */
 export interface RecordRows<R> {
   /** In the order in which they are written. */
   readonly tables: readonly TableRows<R>[];
-  /** Null for records that carry no identity: no fence concerns them. */
-  subjectOf(record: R): RecordSubject | null;
+  /** What of the record may be stored: the record itself when nobody in it is fenced, null when nothing may. */
+  withoutFenced(record: R, isFenced: (question: FenceQuestion) => boolean): R | null;
 }
 
 export interface TableRows<R> {

@@ -1,3 +1,5 @@
+import { openFenceSet } from '@playline/erasure';
+import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
@@ -5,7 +7,6 @@ import { createLogger, createMetrics, runService, toClickHouse, toKafka, toRegis
 import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
-import { createNoFences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
 
 const SERVICE = 'event-writer';
@@ -21,9 +22,16 @@ await runService(logger, async (use) => {
   const store = await use('event store', () =>
     openEventStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
+  const records = await use('erasure records', () =>
+    openErasureRecords({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
+  );
+  const fences = await use('fences', () =>
+    openFenceSet({ records, onFault: (error) => logger.debug({ error }, 'the fences could not be read') }),
+  );
   const ready = {
     consumer: () => consumer?.ready() ?? false,
     store: faults.forgetting('ClickHouse', () => store.ready()),
+    fences: () => fences.loaded,
   };
   const reasons = () => ({ ...faults.reasons(), ...Object.fromEntries(consumer?.hindrances() ?? []) });
   await use('admin listener', () =>
@@ -33,7 +41,7 @@ await runService(logger, async (use) => {
   const pipeline = createPipeline({
     store,
     schemas: createSchemaRegistry(registry),
-    fences: createNoFences(),
+    fences,
     deadLetters,
     metrics,
     topicPrefix: config.TOPIC_PREFIX,

@@ -4,11 +4,13 @@ import {
   frameRecord,
   type IdentityDecisionRecord,
   identityDecisionCodec,
+  type MessageRecord,
   messageRecordCodec,
   type RejectionRecord,
   rejectionCodec,
   TOPICS,
 } from '@playline/contracts';
+import type { FenceSet } from '@playline/erasure';
 import { StoreFault } from '@playline/events';
 import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
@@ -16,7 +18,6 @@ import { RetryableFault, type StreamRecord } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import type { Fences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
 
 const MESSAGES_ID = 1;
@@ -37,12 +38,13 @@ const SCHEMAS = [
 ];
 const { signal } = new AbortController();
 
-const messageValue = () => {
+const messageValue = (parts: Partial<MessageRecord> = {}) => {
   const record = messageRecordOf('', {
     environmentId: 'demo',
     identityKey: OWNER,
     eventTime: 1_000,
     receivedAt: 2_000,
+    ...parts,
   });
   return frameRecord(MESSAGES_ID, messageRecordCodec.encode(record));
 };
@@ -100,7 +102,9 @@ const recordOf = (topic: string, value: Buffer | null, offset = 0): StreamRecord
   headers: {},
 });
 
-async function createTestPipeline(fences: Fences = { loaded: true, isFenced: () => false }) {
+const NO_FENCES: FenceSet = { loaded: true, mayHold: () => false, isFenced: () => false };
+
+async function createTestPipeline(fences = NO_FENCES) {
   const store = createMemoryEventStore();
   const schemas = {
     idOf: async (subject: string) => SCHEMAS.find((entry) => entry.subject === subject)!.id,
@@ -154,7 +158,7 @@ describe('the pipeline of the event writer', () => {
   });
 
   it('writes rejections, which no fence concerns, also while the fences are not loaded', async () => {
-    const { store, pipeline } = await createTestPipeline({ loaded: false, isFenced: () => true });
+    const { store, pipeline } = await createTestPipeline({ loaded: false, mayHold: () => true, isFenced: () => true });
     const block = pipeline.sink.openBlock(REJECTIONS, 0);
     expect(block.add(recordOf(REJECTIONS, rejectionValue()))).toEqual({ kind: 'ok' });
     await block.write({ topic: REJECTIONS, partition: 0, start: 0, end: 1 }, signal);
@@ -214,14 +218,12 @@ describe('the pipeline of the event writer', () => {
     expect([consents.rows, consents.bytes]).toEqual([0, 0]);
   });
 
-  it('drops what speaks of a fenced identity, in messages, decisions and consents', async () => {
+  it('drops what is about a fenced identity, in messages, decisions and consents', async () => {
     const asked: unknown[] = [];
-    const fences: Fences = {
+    const fences: FenceSet = {
       loaded: true,
-      isFenced: ({ environmentId, keys, eventTimeMs, receivedAtMs }) => {
-        asked.push({ environmentId, eventTimeMs, receivedAtMs });
-        return keys.includes(OWNER.toString('hex'));
-      },
+      mayHold: (source, start) => source.subarray(start, start + 16).equals(OWNER),
+      isFenced: ({ key, ...question }) => key.equals(OWNER) && asked.push(question) > 0,
     };
     const { pipeline } = await createTestPipeline(fences);
     for (const [topic, value] of [
@@ -238,8 +240,22 @@ describe('the pipeline of the event writer', () => {
     expect(asked).toEqual([question, question, { ...question, eventTimeMs: 2_000 }]);
   });
 
+  it('stores an event of somebody else on a device of somebody erased without the id of the device', async () => {
+    const device = Buffer.alloc(16, 9);
+    const fences: FenceSet = { ...NO_FENCES, mayHold: () => true, isFenced: ({ key }) => key.equals(device) };
+    const { store, pipeline } = await createTestPipeline(fences);
+    const block = pipeline.sink.openBlock(MESSAGES, 0);
+    const value = messageValue({ anonymousKey: device, anonymousId: 'device-1', userId: 'user-1', userKey: OWNER });
+    expect(block.add(recordOf(MESSAGES, value))).toEqual({ kind: 'ok' });
+    await block.write({ topic: MESSAGES, partition: 0, start: 0, end: 1 }, signal);
+    const bytes = store.blocks[0]!.rows;
+    expect(bytes.includes('user-1')).toBe(true);
+    expect(bytes.includes('device-1')).toBe(false);
+    expect(bytes.includes(device)).toBe(false);
+  });
+
   it('stores nothing while the fences are not loaded, and asks them about what it took meanwhile', async () => {
-    const fences = { loaded: false, isFenced: () => true };
+    const fences = { loaded: false, mayHold: () => true, isFenced: () => true };
     const { store, pipeline } = await createTestPipeline(fences);
     const block = pipeline.sink.openBlock(MESSAGES, 0);
     expect(block.add(recordOf(MESSAGES, messageValue()))).toEqual({ kind: 'ok' });

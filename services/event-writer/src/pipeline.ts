@@ -1,4 +1,5 @@
 import { consentCodec, identityDecisionCodec, rejectionCodec, TOPICS } from '@playline/contracts';
+import type { FenceSet } from '@playline/erasure';
 import { consentRows, decisionRows, type EventStore, rejectionRows } from '@playline/events';
 import type { Metrics } from '@playline/runtime';
 import type { BlockBuilder, BlockSink, Producer } from '@playline/stream';
@@ -7,7 +8,6 @@ import { createBufferPool } from './blocks/buffer-pool.ts';
 import { createDeferringBlock } from './blocks/deferring-block.ts';
 import { createMessageBlocks } from './blocks/message-block.ts';
 import { createRecordBlocks } from './blocks/record-block.ts';
-import type { Fences } from './fences.ts';
 import type { SchemaSource } from './schema-readers.ts';
 import { createCheckFences } from './steps/check-fences.ts';
 import { createPublishDeadLetter } from './steps/publish-dead-letter.ts';
@@ -20,7 +20,7 @@ const TRANSFORM_VERSION = 1;
 export interface PipelineOptions {
   store: EventStore;
   schemas: SchemaSource;
-  fences: Fences;
+  fences: FenceSet;
   deadLetters: Producer;
   metrics: Metrics;
   topicPrefix: string;
@@ -47,7 +47,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const writerMetrics = createWriterMetrics(metrics);
   const parts = {
     schemas,
-    checkFences: createCheckFences(fences),
+    checkFences: createCheckFences(fences, writerMetrics),
     writeRows: createWriteRows({ store, metrics: writerMetrics }),
     pool: createBufferPool(blockBytesMax),
   };

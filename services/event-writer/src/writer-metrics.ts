@@ -10,6 +10,8 @@ export interface WriterMetrics {
   countFault(table: EventTable, code: string): void;
   /** A record that waited for its schema or for the fences. */
   countDeferred(outcome: Outcome['kind']): void;
+  /** An event that was stored without the anonymous id of somebody erased, which it carried. */
+  countBlanked(): void;
 }
 
 /** From a small block on a calm engine to one that waits for merges. */
@@ -31,7 +33,12 @@ export function createWriterMetrics(metrics: Metrics): WriterMetrics {
     'table',
     'code',
   ]);
+  const blankedTotal = metrics.counter(
+    'event_writer_blanked_total',
+    'Events stored without the anonymous id of somebody erased, which they carried',
+  );
   return {
+    countBlanked: () => blankedTotal.inc({}),
     countFault: (table, code) => faultsTotal.inc({ table, code }),
     countDeferred: (outcome) => deferredTotal.inc({ outcome }),
     startInsert(table) {

@@ -26,10 +26,8 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: Log
 /** A consent speaks of one identity, and happened when the gateway accepted it. */
 export const consentRows: RecordRows<ConsentRecord> = {
   tables: [{ table: 'consent_log', addRows: addConsentRow }],
-  subjectOf: ({ environmentId, identityKey, receivedAt }) => ({
-    environmentId,
-    keys: [identityKey.toString('hex')],
-    eventTimeMs: receivedAt,
-    receivedAtMs: receivedAt,
-  }),
+  withoutFenced(record, isFenced) {
+    const { environmentId, identityKey: key, receivedAt } = record;
+    return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : record;
+  },
 };

@@ -72,16 +72,19 @@ export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord
   }
 }
 
-/** A decision speaks of its two sides and of everybody it moved. */
+/** A decision is about its two sides. Whom it moved has a row of their own, as old as their first link. */
 export const decisionRows: RecordRows<IdentityDecisionRecord> = {
   tables: [
     { table: 'identity_links', addRows: addLinkRow },
     { table: 'identity_overrides', addRows: addOverrideRows },
   ],
-  subjectOf: ({ environmentId, aKey, bKey, moved, eventTime, receivedAt }) => ({
-    environmentId,
-    keys: [aKey, bKey, ...moved.map(({ key }) => key)].map((key) => key.toString('hex')),
-    eventTimeMs: eventTime,
-    receivedAtMs: receivedAt,
-  }),
+  withoutFenced(record, isFenced) {
+    const { environmentId, aKey, bKey, eventTime: eventTimeMs, receivedAt: receivedAtMs } = record;
+    const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
+    if (isErased(aKey) || isErased(bKey)) return null;
+    const moved = record.moved.filter(
+      ({ key, linkedAt }) => !isFenced({ environmentId, key, eventTimeMs: linkedAt, receivedAtMs: linkedAt }),
+    );
+    return moved.length === record.moved.length ? record : { ...record, moved };
+  },
 };

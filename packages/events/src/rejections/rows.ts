@@ -23,5 +23,6 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, plac
 /** A rejection carries no identity. */
 export const rejectionRows: RecordRows<RejectionRecord> = {
   tables: [{ table: 'message_rejections', addRows: addRejectionRow }],
-  subjectOf: () => null,
+  // Nobody is named in one.
+  withoutFenced: (record) => record,
 };

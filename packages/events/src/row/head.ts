@@ -2,7 +2,9 @@ import { AvroCursor } from './avro-cursor.ts';
 
 /** Owner, anonymous, user, from and to: the columns of keys of one row, in table order. */
 export const KEYS_PER_ROW = 5;
-const ZERO_KEY_TEXT = '0'.repeat(32);
+const KEY_BYTES = 16;
+/** Place of the anonymous key among them. */
+const ANONYMOUS = 1;
 
 /**
  * What a step may ask about the row just made. Kept as places in the record, read only when asked: almost every row
@@ -24,12 +26,28 @@ export class RowHead {
     return this.#source.toString('utf8', this.#cursor.at, this.#cursor.at + length);
   }
 
-  /** Keys of everybody the row speaks of, hexadecimal; nobody's key is left out. */
-  get keys(): string[] {
-    const keys = Array.from(this.#keyStarts, (start) =>
-      start === -1 ? ZERO_KEY_TEXT : this.#source.toString('hex', start, start + 16),
-    );
-    return keys.filter((key) => key !== ZERO_KEY_TEXT);
+  /** Whether `test` takes any key of the row, asked by where its sixteen bytes begin; without a copy of them. */
+  someKey(test: (source: Buffer, start: number) => boolean): boolean {
+    for (let key = 0; key < KEYS_PER_ROW; key++) {
+      const start = this.#keyStarts[key]!;
+      if (start !== -1 && test(this.#source, start)) return true;
+    }
+    return false;
+  }
+
+  /** Whether `test` takes the key of anybody whom the row is about: its owner, its user, either side of an alias. */
+  someOwnKey(test: (key: Buffer) => boolean): boolean {
+    return this.#keyStarts.some((start, key) => key !== ANONYMOUS && start !== -1 && test(this.#keyAt(start)));
+  }
+
+  /** Key of the anonymous id, which may be that of a device of several people; zero bytes when there is none. */
+  get anonymousKey(): Buffer {
+    const start = this.#keyStarts[ANONYMOUS]!;
+    return start === -1 ? Buffer.alloc(KEY_BYTES) : this.#keyAt(start);
+  }
+
+  #keyAt(start: number): Buffer {
+    return this.#source.subarray(start, start + KEY_BYTES);
   }
 
   /** For the transcoder: forgets the row before. */

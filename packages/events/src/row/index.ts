@@ -1,3 +1,4 @@
+export { blankAnonymous } from './blank-anonymous.ts';
 export { EVENT_FIELDS, type EventField, UnsupportedSchemaError } from './fields.ts';
 export type { RowHead } from './head.ts';
 export { createRowPlan, type RowPlan } from './plan.ts';

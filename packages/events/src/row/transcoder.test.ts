@@ -136,8 +136,12 @@ describe('RowTranscoder', () => {
         transcoder.add(new RowBuffer(64), plan, at(frame(keyed)));
         const { head } = transcoder;
         const { identityKey, anonymousKey, userKey, toKey } = record;
-        const keys = [identityKey, anonymousKey, userKey, toKey].map((key) => key.toString('hex'));
-        expect([...head.keys]).toEqual(keys.filter((key) => key !== '0'.repeat(32)));
+        const [own, all]: [Buffer[], Buffer[]] = [[], []];
+        expect(head.someOwnKey((key) => own.push(key) < 0)).toBe(false);
+        expect(own).toEqual([identityKey, userKey, keyed.fromKey, toKey]);
+        expect(head.someKey((source, start) => all.push(source.subarray(start, start + 16)) < 0)).toBe(false);
+        expect(all).toEqual([identityKey, anonymousKey, userKey, keyed.fromKey, toKey]);
+        expect(head.anonymousKey).toEqual(anonymousKey);
         expect(head.environmentId).toBe(record.environmentId);
         expect([head.eventTimeMs, head.receivedAtMs]).toEqual([record.eventTime, record.receivedAt]);
       }),

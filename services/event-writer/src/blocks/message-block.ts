@@ -1,5 +1,5 @@
 import { messageRecordCodec } from '@playline/contracts';
-import { createRowPlan, type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
+import { blankAnonymous, createRowPlan, type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
 import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
 import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
 import type { BlockParts, BlockStep } from './block-step.ts';
@@ -49,7 +49,12 @@ class MessageBlock implements BlockBuilder {
     const rows = this.#events.rows;
     this.#transcoder.add(this.#events, plan, record as FramedRecord);
     try {
-      if (!this.#options.checkFences(this.#transcoder.head)) return { kind: 'ok' };
+      const verdict = this.#options.checkFences.ofRow(this.#transcoder.head);
+      if (verdict === 'keep') return { kind: 'ok' };
+      if (verdict === 'blank') {
+        blankAnonymous(this.#events);
+        return { kind: 'ok' };
+      }
     } catch (error) {
       this.#events.truncate(rows);
       throw error;

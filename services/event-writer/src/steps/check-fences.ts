@@ -1,15 +1,40 @@
+import type { FenceQuestion } from '@playline/contracts';
+import type { FenceSet } from '@playline/erasure';
+import type { RowHead } from '@playline/events';
 import { RetryableFault } from '@playline/stream';
-import type { FencedQuestion, Fences } from '../fences.ts';
+import type { WriterMetrics } from '../writer-metrics.ts';
 
-export type CheckFences = (row: FencedQuestion) => boolean;
+/** What becomes of a row of `events`: as it is; not stored; or stored without the anonymous id that it merely carries. */
+export type FenceVerdict = 'keep' | 'drop' | 'blank';
+
+/** What an erasure keeps out, however late it comes. @throws RetryableFault while the fences are not loaded */
+export interface CheckFences {
+  ofRow(head: RowHead): FenceVerdict;
+  isFenced(question: FenceQuestion): boolean;
+}
 
 /**
- * Creates the step that says whether a row must not be stored.
- * The one step that is not pure: it only takes rows away, and a block is written again under the same token.
+ * Creates the step that says what of a record must not be stored.
+ * The one step that is not pure: it only takes rows and ids away, and a block is written again under the same token.
  */
-export function createCheckFences(fences: Fences): CheckFences {
-  return (row) => {
-    if (!fences.loaded) throw new RetryableFault('fences are not loaded');
-    return fences.isFenced(row);
+export function createCheckFences(fences: FenceSet, metrics: Pick<WriterMetrics, 'countBlanked'>): CheckFences {
+  const needLoaded = () => {
+    if (!fences.loaded) throw new RetryableFault('the fences of erased people are not loaded');
+  };
+  return {
+    ofRow(head) {
+      needLoaded();
+      if (!head.someKey(fences.mayHold)) return 'keep';
+      const { environmentId, eventTimeMs, receivedAtMs } = head;
+      const isErased = (key: Buffer) => fences.isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
+      if (head.someOwnKey(isErased)) return 'drop';
+      if (!isErased(head.anonymousKey)) return 'keep';
+      metrics.countBlanked();
+      return 'blank';
+    },
+    isFenced(question) {
+      needLoaded();
+      return fences.isFenced(question);
+    },
   };
 }

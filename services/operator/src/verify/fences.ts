@@ -1,8 +1,8 @@
-import type { RecordSubject } from '@playline/events';
+import type { FenceQuestion } from '@playline/contracts';
 import { type QueryRows, readRows } from '../clickhouse-query.ts';
 
-/** Says whether an erasure keeps the record of a subject out of the tables. */
-export type IsFenced = (subject: RecordSubject) => boolean;
+/** Says whether an erasure keeps what happened to an identity then out of the tables. */
+export type IsFenced = (question: FenceQuestion) => boolean;
 
 /** Latest cut-off of an identity, by environment and hexadecimal key. */
 export type Cutoffs = ReadonlyMap<string, number>;
@@ -11,9 +11,9 @@ const keyOf = (environmentId: string, key: string) => `${environmentId} ${key}`;
 
 /** An erased identity keeps nothing that happened or was received up to its cut-off. */
 export function createIsFenced(cutoffs: Cutoffs): IsFenced {
-  return ({ environmentId, keys, eventTimeMs, receivedAtMs }) => {
-    const since = Math.min(eventTimeMs, receivedAtMs);
-    return keys.some((key) => since <= (cutoffs.get(keyOf(environmentId, key)) ?? Number.NEGATIVE_INFINITY));
+  return ({ environmentId, key, eventTimeMs, receivedAtMs }) => {
+    const cutoffMs = cutoffs.get(keyOf(environmentId, key.toString('hex')));
+    return cutoffMs !== undefined && Math.min(eventTimeMs, receivedAtMs) <= cutoffMs;
   };
 }
 

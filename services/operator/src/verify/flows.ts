@@ -7,9 +7,9 @@ import {
   type RecordCodec,
   rejectionCodec,
   TOPICS,
-  ZERO_KEY,
 } from '@playline/contracts';
-import { consentRows, decisionRows, type RecordSubject, rejectionRows } from '@playline/events';
+import { consentRows, decisionRows, rejectionRows } from '@playline/events';
+import type { IsFenced } from './fences.ts';
 
 /** Another way to find the row of a record: where a copy of it stands at another offset. */
 export interface CopyRule {
@@ -21,8 +21,8 @@ export interface CopyRule {
 
 /** What is known of one record of the log that has no row of its own. */
 export interface LoggedFact {
-  /** Whom it speaks of; null when no fence can concern it. */
-  readonly subject: RecordSubject | null;
+  /** Whether the fences keep all of it out of the table, as they do for the writer. */
+  isKeptOut(isFenced: IsFenced): boolean;
   /** For each copy rule its columns as text, hexadecimal where they may hold anything. */
   readonly copies: readonly (readonly string[])[];
 }
@@ -65,18 +65,14 @@ function createFlow<R>(options: {
 }
 
 function toMessageFact(record: MessageRecord): LoggedFact {
-  const { environmentId, eventName, eventTime, receivedAt, identityKey, anonymousKey, userKey, fromKey, toKey } =
-    record;
-  const keys = [identityKey, anonymousKey, userKey, fromKey, toKey].filter((key) => !key.equals(ZERO_KEY));
+  const { environmentId, eventName, eventTime, receivedAt, identityKey, userKey, fromKey, toKey } = record;
+  // Not the anonymous key: of somebody else's event the fence takes that alone.
+  const keys = [identityKey, userKey, fromKey, toKey];
   const [environment, messageId] = [hex(environmentId), toUuid(record.messageId)];
   const day = new Date(eventTime).toISOString().slice(0, 10);
   return {
-    subject: {
-      environmentId,
-      keys: keys.map((key) => key.toString('hex')),
-      eventTimeMs: eventTime,
-      receivedAtMs: receivedAt,
-    },
+    isKeptOut: (isFenced) =>
+      keys.some((key) => isFenced({ environmentId, key, eventTimeMs: eventTime, receivedAtMs: receivedAt })),
     copies: [
       [environment, hex(eventName), day, identityKey.toString('hex'), messageId],
       [environment, messageId],
@@ -108,7 +104,7 @@ const messages = createFlow({
 const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
   const { environmentId, generation, partition, offset, step } = record;
   return {
-    subject: decisionRows.subjectOf(record),
+    isKeptOut: (isFenced) => decisionRows.withoutFenced(record, isFenced) === null,
     copies: [[hex(environmentId), ...[generation, partition, offset, step].map(String)]],
   };
 };
@@ -133,7 +129,10 @@ const decisions = createFlow({
 
 const consents = createFlow({
   codec: consentCodec,
-  toFact: (record) => ({ subject: consentRows.subjectOf(record), copies: [] }),
+  toFact: (record) => ({
+    isKeptOut: (isFenced) => consentRows.withoutFenced(record, isFenced) === null,
+    copies: [],
+  }),
   flow: {
     topic: TOPICS.consents.name,
     table: 'consent_log',
@@ -146,7 +145,10 @@ const consents = createFlow({
 
 const rejections = createFlow({
   codec: rejectionCodec,
-  toFact: (record) => ({ subject: rejectionRows.subjectOf(record), copies: [] }),
+  toFact: (record) => ({
+    isKeptOut: (isFenced) => rejectionRows.withoutFenced(record, isFenced) === null,
+    copies: [],
+  }),
   flow: {
     topic: TOPICS.rejections.name,
     table: 'message_rejections',

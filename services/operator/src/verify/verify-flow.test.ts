@@ -139,8 +139,8 @@ function judge({ entries, committed, future }: World, stored = new Set(entries.f
 }
 
 const toFact = ({ id, isFenced }: Entry): LoggedFact => {
-  const subject = { environmentId: '', keys: isFenced ? ['fenced'] : [], eventTimeMs: 0, receivedAtMs: 0 };
-  return { subject, copies: [[String(id)]] };
+  const question = { environmentId: '', key: Buffer.from('fenced'), eventTimeMs: 0, receivedAtMs: 0 };
+  return { isKeptOut: (ask) => isFenced && ask(question), copies: [[String(id)]] };
 };
 
 /** Verifies the one partition of a world. */
@@ -151,7 +151,10 @@ async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedL
     stored: createStored(world),
     readFact: async (_flow, { offset }) => (entryAt(offset).isReadable ? toFact(entryAt(offset)) : null),
     readDeadOffsets: async () => ({ has: (_topic, _partition, offset) => entryAt(offset).isDead }),
-    readIsFenced: async () => (subject) => subject.keys.includes('fenced'),
+    readIsFenced:
+      async () =>
+      ({ key }) =>
+        String(key) === 'fenced',
     replaced,
     topicPrefix: '',
     group: 'writer',

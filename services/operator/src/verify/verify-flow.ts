@@ -232,7 +232,7 @@ async function findLost(
   const excuse = (kind: Excuse, count: number) => {
     report.excused[kind] += count;
   };
-  let open = absent.filter(({ fact }) => !(fact?.subject != null && excuses.isFenced(fact.subject)));
+  let open = absent.filter(({ fact }) => fact?.isKeptOut(excuses.isFenced) !== true);
   excuse('fence', absent.length - open.length);
   for (const [index, rule] of flow.copyRules.entries()) {
     const readable = open.filter(({ fact }) => fact !== null);

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { consentCodec, frameRecord, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { messageRecordOf, until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openRealStores, type RealStores } from './test/open-stores.ts';
+
+const ENVIRONMENT = 'test-fences';
+const T = 1_790_000_000_000;
+const [erased, bystander, nobody] = [randomBytes(16), randomBytes(16), Buffer.alloc(16)];
+/** All in one partition, so in the order in which they were published. */
+const KEY = Buffer.from('one partition');
+
+let stores: RealStores;
+let messages: string;
+
+beforeAll(async () => {
+  stores = await openRealStores([TOPICS.messages.name, TOPICS.consents.name]);
+  messages = stores.prefix + TOPICS.messages.name;
+});
+afterAll(async () => {
+  await stores.killWriters();
+  await stores.close();
+});
+
+const message = (eventName: string, parts: Partial<MessageRecord>) =>
+  messageRecordOf(eventName, { environmentId: ENVIRONMENT, eventTime: T, receivedAt: T, ...parts });
+const publish = (records: readonly MessageRecord[]) =>
+  stores.publish(
+    records.map((record) => {
+      const value = frameRecord(stores.schemaIdOf(messages), messageRecordCodec.encode(record));
+      return { topic: messages, key: KEY, value };
+    }),
+  );
+
+interface Row {
+  name: string;
+  device: string;
+  key: string;
+}
+const rows = (): Promise<Row[]> =>
+  stores.rowsOf(`SELECT event_name AS name, anonymous_id AS device, lower(hex(anonymous_key)) AS key
+    FROM events WHERE environment_id = '${ENVIRONMENT}' ORDER BY name`);
+const names = async () => (await rows()).map(({ name }) => name);
+
+const fence = (key: Buffer) =>
+  stores.query(`INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
+    VALUES ('${ENVIRONMENT}', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(${T}), generateUUIDv4())`);
+
+/** Publishes messages of the erased person, each with one of a bystander behind it, until one of them is kept out. */
+async function untilFenced(): Promise<void> {
+  for (let probe = 0; ; probe++) {
+    const [own, other] = [`probe-${probe}`, `behind-${probe}`];
+    await publish([message(own, { identityKey: erased }), message(other, { identityKey: bystander })]);
+    await until(`${other} is stored`, async () => (await names()).includes(other));
+    if (!(await names()).includes(own)) return;
+  }
+}
+
+/** Yesterday's topic once more, an old batch of a client that was away, and what the person does now. */
+const AGAIN = (run: string) => [
+  message(`${run}-replayed`, { identityKey: erased }),
+  message(`${run}-old-batch`, { identityKey: erased, receivedAt: T + 60_000 }),
+  message(`${run}-alias`, { identityKey: bystander, fromKey: erased, toKey: bystander }),
+  message(`${run}-shared-device`, { identityKey: bystander, anonymousKey: erased, anonymousId: 'device-1' }),
+  message(`${run}-back`, { identityKey: erased, eventTime: T + 1, receivedAt: T + 60_000, anonymousId: 'new' }),
+  message(`${run}-bystander`, { identityKey: bystander, anonymousKey: nobody, anonymousId: 'other' }),
+];
+
+async function expectKeptOut(run: string): Promise<void> {
+  await publish(AGAIN(run));
+  await until('the last one is stored', async () => (await names()).includes(`${run}-bystander`));
+  const stored = (await rows()).filter(({ name }) => name.startsWith(run));
+  expect(stored.map(({ name, device }) => [name, device])).toEqual([
+    [`${run}-back`, 'new'],
+    [`${run}-bystander`, 'other'],
+    [`${run}-shared-device`, ''],
+  ]);
+  expect(stored.find(({ name }) => name === `${run}-shared-device`)?.key).toBe('0'.repeat(32));
+}
+
+describe('a writer', () => {
+  it('keeps out what comes late of somebody who was erased while it ran, and keeps what is new or of others', async () => {
+    await stores.startWriter('running');
+    await publish([message('before', { identityKey: erased })]);
+    await until('it is stored', async () => (await names()).includes('before'));
+    await fence(erased);
+    await untilFenced();
+    await expectKeptOut('running');
+  });
+
+  it('that was started since knows the fences before it stores anything, of consents too', async () => {
+    await stores.killWriters();
+    const topic = stores.prefix + TOPICS.consents.name;
+    const consent = { environmentId: ENVIRONMENT, status: 'full', source: 'test', traceId: 'e'.repeat(32) } as const;
+    const records = [erased, bystander].map((identityKey) => {
+      const change = consentCodec.encode({ ...consent, identityKey, receivedAt: T });
+      return { topic, key: KEY, value: frameRecord(stores.schemaIdOf(topic), change) };
+    });
+    await stores.publish(records);
+    await publish(AGAIN('waiting'));
+    await stores.startWriter('running');
+    await expectKeptOut('started');
+    expect((await names()).filter((name) => name.startsWith('waiting'))).toEqual([
+      'waiting-back',
+      'waiting-bystander',
+      'waiting-shared-device',
+    ]);
+    const consents = await until('a consent', async () => {
+      const query = `SELECT lower(hex(identity_key)) AS key FROM consent_log WHERE environment_id = '${ENVIRONMENT}'`;
+      const found = await stores.rowsOf<{ key: string }>(query);
+      return found.length > 0 && found;
+    });
+    expect(consents).toEqual([{ key: bystander.toString('hex') }]);
+  });
+});
