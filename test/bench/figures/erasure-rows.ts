@@ -11,6 +11,7 @@ const PEOPLE = 100_000;
 const NAMES = 40;
 const DAYS = 270;
 const DAY_MS = 86_400_000;
+const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
 /** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
 const CHUNK_ROWS = 1_000_000;
 const REQUESTS = 1_000;
@@ -46,14 +47,14 @@ export const erasureRows: Figure = {
 
 const keyOf = (kind: 'user' | 'anonymous', person: number) => createHash('md5').update(`${kind}${person}`).digest();
 
-/** Ids and text as clients send them: ids stay with a person, sessions with a day, scores are new each time. */
+/** As the log goes, in the order of time. Ids and text as clients send them: ids stay with a person, sessions with a day, scores are new each time. */
 function fillStatement(first: number, endMs: number): string {
   const hash = (salt: number) => `cityHash64(number, ${salt})`;
   return `INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key,
     anonymous_key, user_key, anonymous_id, user_id, identity_type, device_id, session_id, surface, library,
     library_version, user_agent, locale, page_url, page_path, page_title, properties, trace_id, kafka_partition, kafka_offset)
   SELECT 'live', 'track', concat('event_', toString(${hash(2)} % ${NAMES})), happened, happened + INTERVAL 1 SECOND,
-    reinterpretAsUUID(sipHash128(number)), MD5(concat('user', person)), MD5(concat('anonymous', person)), identity_key,
+    reinterpretAsUUID(sipHash128(number)), MD5(concat('user', person)) AS owner, MD5(concat('anonymous', person)), owner,
     toString(reinterpretAsUUID(MD5(concat('a', person)))), concat('user-', person), 'custom',
     toString(reinterpretAsUUID(MD5(concat('d', person)))),
     toString(reinterpretAsUUID(MD5(concat(person, toString(toDate(happened)))))), 'web', 'audience-web', '2.5.0',
@@ -62,7 +63,7 @@ function fillStatement(first: number, endMs: number): string {
       toString(${hash(8)} % 100000), ',"seconds":', toString(${hash(9)} % 1000), '}'),
     lower(hex(sipHash128(number, 1))), number % 6, intDiv(number, 6)
   FROM (SELECT number, toString(${hash(3)} % ${PEOPLE}) AS person,
-    fromUnixTimestamp64Milli(toInt64(${endMs - DAYS * DAY_MS} + ${hash(4)} % ${DAYS * DAY_MS}), 'UTC') AS happened
+    fromUnixTimestamp64Milli(toInt64(${endMs - DAYS * DAY_MS} + number * ${MS_PER_ROW}), 'UTC') AS happened
     FROM numbers(${first}, ${CHUNK_ROWS}))
   SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = ${CHUNK_ROWS},
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;

@@ -1,10 +1,10 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { SweptTable } from '../places/place.ts';
-import { OTHER_TABLES, SWEPT_TABLES } from '../places/tables.ts';
+import { SWEPT_TABLES } from '../places/tables.ts';
 import { type ErasureRows, type ErasureTarget, type FoundRows, RowsFault } from '../rows.ts';
 import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
-import { createPredicates, NOBODY, type Predicates, toUuidText } from './predicates.ts';
+import { createPredicates, NOBODY, toUuidText } from './predicates.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** How long one change of one table may take before it is a fault. */
@@ -14,6 +14,10 @@ export interface ErasureRowsOptions extends ClickHouseTarget {
 /** A table of a billion rows is read through in less; an engine that is stuck is told of before the hour is over. */
 const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
+/** Parts that blocks come into are merged every few seconds, and a merge of a large one may take minutes: then the eraser repeats. */
+const TURNS_MAX = 5;
+/** Longer than a look at a table of a billion rows; places stand when they are counted. */
+const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
 
 const TARGET_COLUMNS: readonly SentColumn[] = [
   { name: 'batch_id', type: 'UUID', as: 'batch_id' },
@@ -47,7 +51,10 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       return rows.map(({ id }) => Buffer.from(id, 'hex'));
     },
     // A batch is a partition: dropped at once, with its files. Done again it drops nothing.
-    dropTargets: (batchId) => connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toUuidText(batchId)}'`),
+    dropTargets: async (batchId) => {
+      for (const table of ['erasure_found', 'erasure_targets'])
+        await connection.run(`ALTER TABLE ${table} DROP PARTITION '${toUuidText(batchId)}'`);
+    },
     close: () => connection.close(),
   };
 }
@@ -72,10 +79,7 @@ async function findEverywhere(
   settings: ClickHouseSettings,
 ): Promise<FoundRows[]> {
   const found: FoundRows[] = [];
-  for (const table of SWEPT_TABLES) {
-    const predicates = createPredicates(table.clearing, batchId);
-    found.push(...(await findRows(connection, { table, predicates, settings })));
-  }
+  for (const table of SWEPT_TABLES) found.push(...(await findRows(connection, table, { batchId, settings })));
   await assertTargets(connection, batchId);
   return found;
 }
@@ -90,52 +94,78 @@ async function assertTargets(connection: Connection, batchId: Buffer): Promise<v
   throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
 }
 
-interface Question {
-  readonly table: SweptTable;
-  readonly predicates: Predicates;
-  readonly settings?: ClickHouseSettings;
-}
-
 interface FoundRow {
   readonly column: string;
+  readonly how: FoundRows['as'];
   readonly environment_id: string;
   readonly key: string;
   readonly rows: number;
 }
 
-/** One look for each column: alone, each reads only where the filter says that the column may hold one of the keys. */
-async function findRows(connection: Connection, { table, predicates, settings = {} }: Question): Promise<FoundRows[]> {
-  const looks = predicates.looks.map(
-    ({ column, where }) => `SELECT '${column}' AS column, environment_id, lower(hex(${column})) AS key, count() AS rows
-      FROM ${table.name} WHERE ${where} GROUP BY environment_id, ${column}`,
-  );
-  const rows = await connection.read<FoundRow>(looks.join('\nUNION ALL\n'), {}, settings);
-  return rows.map(({ column, environment_id: environmentId, key, rows }) => {
-    const { as } = predicates.looks.find((each) => each.column === column)!;
-    return { table: table.name, column, as, environmentId, key: Buffer.from(key, 'hex'), rows };
+const toFound = (table: string, rows: readonly FoundRow[]): FoundRows[] =>
+  rows.map(({ column, how: as, environment_id: environmentId, key, rows }) => {
+    return { table, column, as, environmentId, key: Buffer.from(key, 'hex'), rows };
   });
+
+async function findRows(
+  connection: Connection,
+  { name, clearing }: SweptTable,
+  { batchId, settings }: { batchId: Buffer; settings: ClickHouseSettings },
+): Promise<FoundRows[]> {
+  const { hits, any } = createPredicates(clearing, batchId);
+  const rows = await connection.read<FoundRow>(
+    `SELECT hit.1 AS column, hit.2 AS how, environment_id, lower(hex(hit.3)) AS key, count() AS rows
+     FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${any} GROUP BY column, how, environment_id, key`,
+    {},
+    settings,
+  );
+  return toFound(name, rows);
+}
+
+/** Notes where the rows of the batch stand in a table, in the place of what was noted before. */
+async function locateRows(
+  connection: Connection,
+  { name, clearing }: SweptTable,
+  batchId: Buffer,
+): Promise<FoundRows[]> {
+  const { hits, any } = createPredicates(clearing, batchId);
+  const batch = toUuidText(batchId);
+  await connection.run(`ALTER TABLE erasure_found DROP PARTITION '${batch}'`);
+  await connection.run(
+    `INSERT INTO erasure_found
+     SELECT '${batch}', '${name}', hit.1, hit.2, environment_id, hit.3, _part, _part_offset
+     FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${any}`,
+    INSERTING,
+  );
+  const rows = await connection.read<FoundRow>(
+    `SELECT column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
+     FROM erasure_found WHERE batch_id = '${batch}' AND table_name = '${name}' GROUP BY column, how, environment_id, key`,
+  );
+  return toFound(name, rows);
 }
 
 /**
- * Deletes and blanks where there is anything: a delete notes itself in every part, and reads the keys of every part that
- * it touches, so a column that names nobody of the batch is left out of it.
+ * Deletes and blanks where there is anything, as a change notes itself in every part. Rows whose part was merged or
+ * changed since they were located stay, and are located again.
  */
 async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
-  const predicates = createPredicates(table.clearing, batchId);
+  const found = await locateRows(connection, table, batchId);
   const mark = toUuidText(batchId);
-  const found = await findRows(connection, { table, predicates });
-  const named = (as: FoundRows['as']) => [
-    ...new Set(found.filter((rows) => rows.as === as).map(({ column }) => column)),
-  ];
-  const own = named('own');
-  if (own.length > 0) {
-    const statement = `DELETE FROM ${table.name} WHERE ${predicates.anyOf(own)}`;
+  const places = `SELECT part, part_offset FROM erasure_found
+    WHERE batch_id = '${mark}' AND table_name = '${table.name}' AND how = 'own'`;
+  const statement = `DELETE FROM ${table.name} WHERE (_part, _part_offset) IN (${places})`;
+  for (let [left, turn] = [found, 1]; left.some(({ as }) => as === 'own'); turn++) {
+    if (turn > TURNS_MAX)
+      throw new RowsFault(`rows of ${table.name} moved ${TURNS_MAX} times`, { isRetryable: true, code: 'ROWS_MOVED' });
     await runMutation(connection, { table: table.name, statement, mark }, wait);
+    left = await locateRows(connection, table, batchId);
   }
-  for (const { key, texts } of table.clearing.carried.filter((each) => named('carried').includes(each.key))) {
+  const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
+  const { falls } = createPredicates(table.clearing, batchId);
+  for (const { key, texts } of table.clearing.carried.filter((each) => carried.includes(each.key))) {
     const blanks = [`${key} = ${NOBODY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
-    const statement = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${predicates.falls(key)}`;
-    await runMutation(connection, { table: table.name, statement, mark }, wait);
+    const change = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${falls(key)}`;
+    await runMutation(connection, { table: table.name, statement: change, mark }, wait);
   }
   return found;
 }
@@ -152,11 +182,11 @@ async function removeDeleted({ connection, wait }: Engine): Promise<number> {
   return oneOf(rows).ms;
 }
 
-const KEPT_TABLES = [...SWEPT_TABLES, ...OTHER_TABLES.filter(({ name }) => name === 'erasure_targets')];
+const KEPT_TABLES = [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'];
 
 /** A part that was replaced or dropped stays on the disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
 async function countReplaced(connection: Connection, untilMs: number): Promise<number> {
-  const names = KEPT_TABLES.map(({ name }) => `'${name}'`).join(', ');
+  const names = KEPT_TABLES.map((name) => `'${name}'`).join(', ');
   const rows = await connection.read<{ parts: number }>(
     `SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND NOT active
        AND table IN (${names}) AND remove_time <= fromUnixTimestamp64Milli({until: Int64}, 'UTC')`,

@@ -26,18 +26,19 @@ export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer
     `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targets})
       AND ${rowTime} <= transform(concat(${column}, environment_id), ${list(1)}, ${list(2)}, toInt64(-1))`;
   const anyOf = (columns: readonly string[]) => columns.map((column) => `(${falls(column)})`).join(' OR ');
+  const owned = anyOf(own);
+  const hits = [
+    ...own.map((column) => `('${column}', 'own', ${column}, ${falls(column)})`),
+    // A row that is deleted anyway is not carried by anybody.
+    ...carried.map(({ key }) => `('${key}', 'carried', ${key}, ${falls(key)} AND NOT (${owned}))`),
+  ];
   return {
     /** Rows that one column says fall. */
     falls,
-    anyOf,
-    /** What is looked at, column by column: a row that is deleted anyway is not carried by anybody. */
-    looks: [
-      ...own.map((column) => ({ column, as: 'own' as const, where: falls(column) })),
-      ...carried.map(({ key }) => ({
-        ...{ column: key, as: 'carried' as const },
-        where: `${falls(key)} AND NOT (${anyOf(own)})`,
-      })),
-    ],
+    /** Rows that any column says fall. */
+    any: anyOf([...own, ...carried.map(({ key }) => key)]),
+    /** What columns of a row say, one element each that names somebody who falls: column, how, key, true. */
+    hits: `arrayFilter(hit -> hit.4, [${hits.join(', ')}])`,
   };
 }
 export type Predicates = ReturnType<typeof createPredicates>;

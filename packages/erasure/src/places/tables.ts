@@ -136,6 +136,20 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     columns: { batch_id: 'random; names a batch', environment_id: ENVIRONMENT, identity_key: HASH, cutoff_at: TIME },
   },
   {
+    name: 'erasure_found',
+    clearing: { by: 'script', script: 'the eraser drops the batch when it is done; keyed hashes only' },
+    columns: {
+      batch_id: 'random; names a batch',
+      table_name: 'name of a table of ours',
+      column_name: 'name of a column of ours',
+      how: 'a word of ours',
+      environment_id: ENVIRONMENT,
+      identity_key: HASH,
+      part: 'name of a part',
+      part_offset: COUNT,
+    },
+  },
+  {
     name: 'applied_sql_files',
     clearing: { by: 'no personal data', reason: 'which numbered SQL files were applied' },
     columns: { name: 'name of a file of ours', checksum: 'of a file of ours', applied_at: TIME },
