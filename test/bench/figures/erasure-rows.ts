@@ -112,14 +112,17 @@ async function eraseSome(at: At, people: { first: number; count: number }, endMs
 const tableBytesOf = async (engine: Engine) =>
   Number(
     await engine.ask(
-      `SELECT sum(bytes_on_disk) FROM system.parts WHERE database = currentDatabase() AND active AND table = 'events'`,
+      `SELECT sum(data_uncompressed_bytes) FROM system.parts WHERE database = currentDatabase() AND active AND table = 'events'`,
     ),
   );
 
-/** What the engine has read from files of the database, by its own count: of questions, and of changes of parts. */
+/**
+ * What the engine has read, by its own count: of questions, and of changes of parts. Decompressed, since of a part of one
+ * file it counts every seek as a buffer read from the file.
+ */
 async function readBytesOf(engine: Engine, { database }: Bench): Promise<number> {
   await engine.ask('SYSTEM FLUSH LOGS query_log, part_log');
-  const sum = "sum(ProfileEvents['ReadBufferFromFileDescriptorReadBytes'])";
+  const sum = "sum(ProfileEvents['CompressedReadBufferBytes'])";
   const answer = await engine.ask(
     `SELECT (SELECT ${sum} FROM system.query_log WHERE type = 'QueryFinish' AND current_database = '${database}'
        AND position(query, 'erasure_targets') > 0) + (SELECT ${sum} FROM system.part_log WHERE database = '${database}' AND event_type = 'MutatePart')`,
