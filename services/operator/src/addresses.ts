@@ -9,9 +9,9 @@ import {
   toRegistry,
 } from '@playline/runtime';
 import type { ClickHouseAccount } from './clickhouse-query.ts';
-import { UnreachableError } from './command.ts';
+import { UnreachableError, UsageError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
-import { readStack } from './stack-file.ts';
+import { readStack, readStackPepper } from './stack-file.ts';
 
 type OnFault = { readonly onFault: (fault: unknown) => void };
 
@@ -39,6 +39,13 @@ export interface Addresses {
   kafka(): KafkaAddress;
   registry(): RegistryAddress;
   clickhouse(): ClickHouseAccount;
+  /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
+  pepper(): Buffer;
+}
+
+/** Whether the environment names a deployment: then nothing is looked for in a stack. */
+function isDeploymentGiven({ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL }: OperatorConfig): boolean {
+  return [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
 }
 
 /** The environment's address of a store, or the stack's. */
@@ -49,8 +56,7 @@ type Find = <V, A>(
 ) => A;
 
 function createFind(config: OperatorConfig): Find {
-  const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL } = config;
-  const isGiven = [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
+  const isGiven = isDeploymentGiven(config);
   return (name, given, ways) => {
     const ofEnvironment = () => (given === undefined ? undefined : ways.given(given));
     const address = isGiven ? ofEnvironment() : ways.ofStack();
@@ -106,7 +112,19 @@ export function createAddresses(
       }),
       onFault: faults.of('ClickHouse'),
     }),
+    pepper: () => findPepper(config, folder),
   };
+}
+
+/** Of the deployment that the addresses name: another one's would make the key of nobody out of every id. */
+function findPepper(config: OperatorConfig, folder: string): Buffer {
+  const pepper = isDeploymentGiven(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
+  if (pepper instanceof Buffer) return pepper;
+  if (!isDeploymentGiven(config))
+    throw new UnreachableError('no stack runs here: start it (npm run up) or set REDIS_URL and IDENTITY_PEPPER');
+  throw new UsageError(
+    'IDENTITY_PEPPER is not set, and without it no id becomes a key: set it as the gateways have it, or give the key (--key)',
+  );
 }
 
 const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });

@@ -17,6 +17,8 @@ export const configSchema = z.object({
   TOPIC_PREFIX: z.string().default(''),
   /** As the linkers have it: offsets of another generation mean other facts. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
+  /** As the gateways and linkers have it: with another one an id becomes the key of nobody. */
+  IDENTITY_PEPPER: settings.secretHex(32).optional(),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { settings } from '@playline/runtime';
 import { z } from 'zod';
 import { UnreachableError } from './command.ts';
 
@@ -14,6 +15,9 @@ const stackSchema = z.object({
   registry: z.string().optional(),
   keys: z.object({ production: keyPair, development: keyPair }).optional(),
 });
+
+/** The part of `.playline/secrets.json` that the operator reads. */
+const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
 
 export type Stack = z.infer<typeof stackSchema>;
 
@@ -32,6 +36,23 @@ export function readStack(folder: string): Stack {
   const parsed = stackSchema.safeParse(toJson(text));
   if (!parsed.success) throw new UnreachableError(`${path} is not a stack file: start the stack again (npm run up)`);
   return parsed.data;
+}
+
+/**
+ * The pepper of identity keys of the stack in `folder`, which stays the same while its data does; null when there is none.
+ * @throws UnreachableError when the file is there and cannot be read
+ */
+export function readStackPepper(folder: string): Buffer | null {
+  const path = join(folder, '.playline', 'secrets.json');
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+  const parsed = secretsSchema.safeParse(toJson(text));
+  if (!parsed.success) throw new UnreachableError(`${path} holds no pepper: start the stack again (npm run up)`);
+  return parsed.data.identityPepper;
 }
 
 function toJson(text: string): unknown {

@@ -1,0 +1,51 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAddresses } from './addresses.ts';
+import { UnreachableError, UsageError } from './command.ts';
+import { configSchema } from './config.ts';
+
+const [OF_STACK, OF_ENVIRONMENT] = ['5'.repeat(64), '7'.repeat(64)];
+
+/** A folder with the secrets of a stack. */
+function stackFolder(secrets: string | null): string {
+  const folder = mkdtempSync(join(tmpdir(), 'operator-addresses-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, '.playline'));
+  if (secrets !== null) writeFileSync(join(folder, '.playline', 'secrets.json'), secrets);
+  return folder;
+}
+
+const pepperOf = (environment: Record<string, string>, secrets: string | null) =>
+  createAddresses(configSchema.parse(environment), stackFolder(secrets)).pepper();
+
+describe('the pepper of identity keys', () => {
+  const secrets = JSON.stringify({ identityPepper: OF_STACK });
+
+  it('is that of the deployment whose addresses are used, never another one', () => {
+    expect(pepperOf({}, secrets).toString('hex')).toBe(OF_STACK);
+    expect(pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, secrets).toString('hex')).toBe(OF_STACK);
+    const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: OF_ENVIRONMENT };
+    expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(OF_ENVIRONMENT);
+  });
+
+  it('is asked for by its name where addresses are set and it is not, a stack or no stack', () => {
+    for (const found of [secrets, null]) {
+      const ask = () => pepperOf({ CLICKHOUSE_URL: 'http://elsewhere:8123' }, found);
+      expect(ask).toThrow(UsageError);
+      expect(ask).toThrow('IDENTITY_PEPPER is not set');
+    }
+  });
+
+  it('is not made up where no stack runs, or where its file is broken', () => {
+    for (const [found, sentence] of [
+      [null, 'no stack runs here'],
+      ['{ half', 'holds no pepper'],
+      ['{"identityPepper":"abcd"}', 'holds no pepper'],
+    ] as const) {
+      expect(() => pepperOf({}, found)).toThrow(UnreachableError);
+      expect(() => pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, found)).toThrow(sentence);
+    }
+  });
+});
