@@ -1,8 +1,10 @@
 import { TOPICS } from '@playline/contracts';
 import type { People } from '@playline/people';
 import type { Addresses, RedisAddress } from '../addresses.ts';
+import { createQueryRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
+import { createIdentityTables } from '../identity/tables.ts';
 import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, REBUILD_OPTIONS } from './identity.ts';
 import { createLogSources, type LogAdapters } from './log-commands.ts';
@@ -24,7 +26,7 @@ const HELP = `usage: operator rebuild [options]          (npm run rebuild)
 For a Redis that was emptied: keys rebuild, then identity rebuild, which takes the consents along. Killed half-way it is
 simply run again. Options are those of identity rebuild.`;
 
-/** The commands that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
+/** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
 export function createIdentityCommands(
   adapters: RedisAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
   { addresses, config, keys }: IdentityCommandsContext,
@@ -38,6 +40,8 @@ export function createIdentityCommands(
     ...createLogSources(adapters, addresses),
     clickhouse: addresses.clickhouse,
     openPeople: async () => adapters.openRedisPeople({ ...addresses.redis(), ...topics }),
+    openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),
+    pepper: addresses.pepper,
     ...{ topicPrefix, generation },
   };
   const identity = createIdentityCommand(context);

@@ -1,16 +1,46 @@
+import { IDENTITY_KINDS } from '@playline/contracts';
 import { awaitStore } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { members } from '../identity/members.ts';
+import type { QuestionContext } from '../identity/question.ts';
+import { resolve } from '../identity/resolve.ts';
+import { why } from '../identity/why.ts';
 import { assertNew } from '../rebuild/assert-new.ts';
 import { type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identity.ts';
 import { answers, type StoresContext, withStores } from '../rebuild/with-stores.ts';
 
-export interface IdentityContext extends StoresContext {
+export interface IdentityContext extends StoresContext, QuestionContext {
   /** LINK_TOPIC_GENERATION */
   readonly generation: number;
 }
 
-const HELP = `usage: operator identity init
+const HELP = `usage: operator identity resolve --environment E (--kind K --id ID | --key HEX)
+       operator identity members …as resolve… [--raw]
+       operator identity why     …as resolve… [--other-kind K --other-id ID | --other-key HEX] [--limit 50]
+       operator identity init
        operator identity rebuild [options]          (npm run identity -- …)
+
+  resolve   which person an identity belongs to now, as Redis has it, and whether the tables say the same. One that nobody
+            has linked is a person of its own
+  members   every identity of that person: key, kind, time of its first link
+            --raw   also the ids that clients sent, where events still have them. They are personal data
+  why       the messages that asked for links of anybody of that person, in the order of the log, what became of each and
+            why: time, both sides, message, trace, place of the link fact (generation/partition/offset and step).
+            With a second identity: the chain of links from one to the other, or, of two persons, what was asked between
+            the two
+            --limit 50          the newest so many, 10000 at most
+
+  --environment production, development, or the id of an environment as tables have it: demo-production
+  --project demo
+  --kind        ${IDENTITY_KINDS.join(', ')}
+  --id          as clients send it. It goes into no message of ours but the answer; your shell may remember it
+  --key         identity key, 32 hexadecimal digits, as in tables; needs no pepper
+  --query-seconds 30   for why and members --raw: a question to the tables that takes longer is given up
+  --json        JSON: of resolve one object, else one a line
+
+These three only read. resolve and members cost Redis two look-ups, and resolve a granule of identity_overrides. why reads
+the keys of every decision of the environment, since identity_links is in the order of the log; members --raw reads the
+events of the person and all aliases.
 
   init      mints the epoch of the identity graph in Redis, for a new deployment; safe to repeat. Refused where there is
             none and log or tables hold data: that Redis has lost what it held, and is rebuilt, not declared new
@@ -24,9 +54,12 @@ const HELP = `usage: operator identity init
   --json                           the result as one JSON line
 
 Access keys are no part of it: npm run keys -- rebuild, or npm run rebuild for everything.
-init needs REDIS_URL, and asks log and tables where it knows them; rebuild needs REDIS_URL, KAFKA_BROKERS,
-SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION where the linkers have one; or a stack
-that runs here (.playline/stack.json).`;
+resolve, members and why need REDIS_URL, CLICKHOUSE_URL with its account (members for --raw alone), and IDENTITY_PEPPER for
+--id; init needs REDIS_URL, and asks log and tables where it knows them; rebuild needs REDIS_URL, KAFKA_BROKERS,
+SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION where the linkers have one; or a stack that
+runs here (.playline/stack.json).
+
+Exit code: 0 done, 1 it failed, 2 wrong words, or a setting is missing, 3 a store does not answer, or Redis is not whole.`;
 
 /** Of `rebuild`. */
 export const REBUILD_OPTIONS = {
@@ -37,16 +70,29 @@ export const REBUILD_OPTIONS = {
 } as const;
 
 type Values = ReturnType<typeof parseOptions>['values'];
+type Word = (context: IdentityContext, args: readonly string[], terminal: Terminal) => Promise<void>;
+
+const WORDS: Readonly<Record<string, Word>> = {
+  resolve,
+  members,
+  why,
+  init: (context, args, terminal) => {
+    parseOptions(args, REBUILD_OPTIONS, 1);
+    return init(context, terminal);
+  },
+  rebuild: (context, args, terminal) => rebuild(context, parseOptions(args, REBUILD_OPTIONS, 1).values, terminal),
+};
 
 export function createIdentityCommand(context: IdentityContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values, words } = parseOptions(args, REBUILD_OPTIONS, 1);
-    if (words[0] === 'init') await init(context, terminal);
-    else if (words[0] === 'rebuild') await rebuild(context, values, terminal);
-    else throw new UsageError('expected init or rebuild');
+    const [name = ''] = args;
+    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
+    // It is not said again: it may be an id that stands in the wrong place.
+    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    await word(context, args, terminal);
     return EXIT.ok;
   };
-  return { name: 'identity', summary: 'set up the identity graph, or rebuild it', help: HELP, run };
+  return { name: 'identity', summary: 'who is one person, and why; set up or rebuild the graph', help: HELP, run };
 }
 
 async function init(context: IdentityContext, terminal: Terminal): Promise<void> {

@@ -93,9 +93,9 @@ function withFate(people: People, fate: Fate): People {
   return wrap(people, '');
 }
 
-/** The commands as they are, in this process; the access keys' one does nothing. */
+/** The commands as they are, in this process; the access keys' one does nothing. Rebuilds are told the test's groups. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
-  const config = configSchema.parse({ ...environment, REDIS_URL: url });
+  const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
   const adapters = {
     ...log,
     openRedisPeople: async (options: Parameters<typeof openRedisPeople>[0]) =>
@@ -107,9 +107,8 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
     const commands = createIdentityCommands(adapters, { addresses, config, keys });
-    const isInit = args.includes('init');
-    const given =
-      isInit || args.includes('--linker-group') ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
+    const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
+    const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
     const code = await runCommand(commands, given, {
       result: (line) => void results.push(line),
       progress: (line) => void progress.push(line),

@@ -1,0 +1,39 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { findChain } from './chain.ts';
+import { linkRow } from './test/link-row.ts';
+
+const name = (number: number) => `key ${number}`;
+
+describe('the chain of links between two identities', () => {
+  it('leads from the one to the other, each link holding on to the one before it', () => {
+    // Number n is linked to any one before it: every two of them are one person.
+    const parents = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });
+    fc.assert(
+      fc.property(parents, fc.nat(), fc.nat(), (numbers, one, two) => {
+        const rows = numbers.map((number, at) => linkRow({ a: name(number % (at + 1)), b: name(at + 1) }));
+        const [from, to] = [name(one % (rows.length + 1)), name(two % (rows.length + 1))];
+        let at = from;
+        for (const { a, b } of findChain(rows, from, to)!) {
+          expect([a.key, b.key]).toContain(at);
+          at = a.key === at ? b.key : a.key;
+        }
+        expect(at).toBe(to);
+      }),
+    );
+  });
+
+  it('takes a link that found two joined only where those that joined leave a gap', () => {
+    const [ab, bc] = ['ab', 'bc'].map(([a, b]) => linkRow({ a: a!, b: b! }));
+    const ac = linkRow({ a: 'a', b: 'c', outcome: 'unchanged' });
+    expect(findChain([ac, ab!, bc!], 'a', 'c')).toEqual([ab, bc]);
+    expect(findChain([ac, ab!], 'a', 'c')).toEqual([ac]);
+  });
+
+  it('is the shortest where two were linked again, and none where rows are missing', () => {
+    const [ab, bc, cd, ac] = ['ab', 'bc', 'cd', 'ac'].map(([a, b]) => linkRow({ a: a!, b: b! }));
+    expect(findChain([ab!, bc!, cd!, ac!], 'a', 'd')).toEqual([ac, cd]);
+    expect(findChain([ab!, cd!], 'a', 'd')).toBeNull();
+    expect(findChain([], 'a', 'd')).toBeNull();
+  });
+});

@@ -1,0 +1,25 @@
+import type { LinkRow } from './tables.ts';
+
+/**
+ * The links that lead from one identity to another of the same person: those that joined, and, where these leave a gap,
+ * those that found two joined. Null where the rows do not show a way.
+ */
+export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
+  const joined = rows.filter(({ outcome }) => outcome === 'linked');
+  return findWay(joined, from, to) ?? findWay(rows, from, to);
+}
+
+function findWay(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
+  const linksAt = new Map<string, LinkRow[]>();
+  for (const row of rows) for (const { key } of [row.a, row.b]) linksAt.set(key, [...(linksAt.get(key) ?? []), row]);
+  const cameBy = new Map<string, { row: LinkRow; before: string } | null>([[from, null]]);
+  for (const key of cameBy.keys())
+    for (const row of linksAt.get(key) ?? []) {
+      const next = row.a.key === key ? row.b.key : row.a.key;
+      if (!cameBy.has(next)) cameBy.set(next, { row, before: key });
+    }
+  if (!cameBy.has(to)) return null;
+  const chain: LinkRow[] = [];
+  for (let came = cameBy.get(to); came; came = cameBy.get(came.before)) chain.unshift(came.row);
+  return chain;
+}

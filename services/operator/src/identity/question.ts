@@ -1,0 +1,60 @@
+import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
+import { awaitStore } from '../await-store.ts';
+import { parseOptions, type Terminal, UsageError } from '../command.ts';
+import { answers } from '../rebuild/with-stores.ts';
+import type { Values } from './subject.ts';
+import type { IdentityTables } from './tables.ts';
+
+/** What questions about identities need of a deployment. */
+export interface QuestionContext {
+  readonly openPeople: () => Promise<People>;
+  readonly openTables: () => IdentityTables;
+  /** The deployment's pepper. @throws UsageError or UnreachableError when nobody has told */
+  readonly pepper: () => Buffer;
+}
+
+/** Reads the words of a question. What is too much may be part of an id, so it is not said again. */
+export function parseQuestion(args: readonly string[], options: Parameters<typeof parseOptions>[1]): Values {
+  const { values, words } = parseOptions(args, options, args.length);
+  if (words.length > 1) throw new UsageError('a word too many: an id with spaces stands in quotes');
+  return values;
+}
+
+/** The pepper is asked for with the first id: a key needs none. */
+export function createOpenKeyer({ pepper }: Pick<QuestionContext, 'pepper'>): () => IdentityKeyer {
+  let keyer: IdentityKeyer | null = null;
+  return () => {
+    keyer ??= createIdentityKeyer(pepper());
+    return keyer;
+  };
+}
+
+/** Opens Redis, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
+export async function withPeople<T>(
+  { openPeople }: Pick<QuestionContext, 'openPeople'>,
+  work: (people: People) => Promise<T>,
+): Promise<T> {
+  const people = await openPeople();
+  try {
+    await awaitStore('Redis', () => answers(people));
+    return await work(people);
+  } finally {
+    await people.close();
+  }
+}
+
+/** The tables, when they answer. @throws UnreachableError */
+export async function awaitTables({ openTables }: Pick<QuestionContext, 'openTables'>): Promise<IdentityTables> {
+  const tables = openTables();
+  await awaitStore('ClickHouse', () => tables.answers());
+  return tables;
+}
+
+/** Says a sentence for a person: to a script it is no result. */
+export function say(terminal: Terminal, values: Values, sentence: string): void {
+  if (values.json === true) terminal.progress(sentence);
+  else terminal.result(sentence);
+}
+
+/** Epoch milliseconds as people read them. */
+export const toTimeText = (ms: number): string => new Date(ms).toISOString();

@@ -1,0 +1,73 @@
+import type { Terminal } from '../command.ts';
+import { type Person, readPerson } from './person.ts';
+import {
+  awaitTables,
+  createOpenKeyer,
+  parseQuestion,
+  type QuestionContext,
+  toTimeText,
+  withPeople,
+} from './question.ts';
+import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
+import type { StoredPerson } from './tables.ts';
+
+/** `identity resolve`: which person an identity belongs to, by Redis and by the tables. */
+export async function resolve(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
+  const values = parseQuestion(args, SUBJECT_OPTIONS);
+  const subject = subjectOf(values, createOpenKeyer(context));
+  await withPeople(context, async (people) => {
+    const tables = await awaitTables(context);
+    // The tables first: where they differ they are not merely older by the time between two questions.
+    const stored = await tables.personOf(subject);
+    const person = await readPerson(people, subject);
+    const isKnown = person.isLinked || stored !== null || (await tables.knows(subject.environmentId));
+    const answer = toAnswer(subject, person, stored);
+    const lines = [...toLines(answer), ...(isKnown ? [] : [`There is no event of ${subject.environmentId} at all.`])];
+    for (const line of values.json === true ? [JSON.stringify(answer)] : lines) terminal.result(line);
+  });
+}
+
+interface ResolveAnswer {
+  readonly environmentId: string;
+  readonly identityKey: string;
+  readonly kind: string | null;
+  readonly personKey: string;
+  readonly isLinked: boolean;
+  readonly stored: StoredPerson | null;
+  /** Whether queries find the same person as Redis. */
+  readonly agrees: boolean;
+  readonly says: string;
+}
+
+function toAnswer(subject: Subject, { personKey, isLinked }: Person, stored: StoredPerson | null): ResolveAnswer {
+  const person = personKey.toString('hex');
+  const agrees = isLinked ? stored?.personKey === person : stored === null;
+  return {
+    ...{ environmentId: subject.environmentId, identityKey: subject.key.toString('hex'), kind: subject.kind },
+    ...{ personKey: person, isLinked, stored, agrees, says: sentenceOf({ isLinked, stored, agrees }) },
+  };
+}
+
+const BEHIND =
+  'the event writer is behind the linkers (npm run status shows its lag), and until it has caught up queries count the ' +
+  'events of this identity under';
+
+function sentenceOf({ isLinked, stored, agrees }: Pick<ResolveAnswer, 'isLinked' | 'stored' | 'agrees'>): string {
+  if (agrees) return isLinked ? 'the tables say the same' : 'nobody has linked it: it is a person of its own';
+  if (stored === null) return `the tables do not say so yet: ${BEHIND} a person of its own`;
+  if (isLinked) return `the tables say another person: ${BEHIND} that one`;
+  return (
+    'Redis knows nobody whom it is linked to, but the tables do: it was erased, or Redis has lost its last second, ' +
+    'which the linkers bring back by themselves. If it stays so, Redis is not the one of the linkers, or an old copy'
+  );
+}
+
+function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, says }: ResolveAnswer): string[] {
+  const tables = stored === null ? 'no row' : `${stored.personKey}  linked ${toTimeText(stored.linkedAt)}`;
+  return [
+    `identity  ${identityKey}  ${kind === null ? '' : `${kind}, `}${environmentId}`,
+    `person    ${personKey}${personKey === identityKey ? '  itself' : ''}`,
+    `tables    ${tables}`,
+    `${agrees ? '' : 'THEY DIFFER: '}${says}.`,
+  ];
+}

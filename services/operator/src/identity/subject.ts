@@ -1,0 +1,81 @@
+import { IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, type IdentityKeyer } from '@playline/people';
+import { choiceOf, type parseOptions, textOf, UsageError } from '../command.ts';
+import { projectOf, toEnvironmentId } from '../commands/keys.ts';
+
+/** The identity that a question is about. */
+export interface Subject {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  /** Null where it was named by its key, which does not tell. */
+  readonly kind: IdentityKind | null;
+}
+
+export type Values = ReturnType<typeof parseOptions>['values'];
+
+const text = { type: 'string' } as const;
+
+/** How a question names its identity, and how it wants its answer. */
+export const SUBJECT_OPTIONS = {
+  environment: text,
+  project: { type: 'string', default: 'demo' },
+  kind: text,
+  id: text,
+  key: text,
+  json: { type: 'boolean', default: false },
+} as const;
+
+/** A second identity. */
+export const OTHER_OPTIONS = { 'other-kind': text, 'other-id': text, 'other-key': text } as const;
+
+/** As tables have it: `<project>-<environment>`. */
+const ENVIRONMENT_ID = /^[a-z0-9_-]{1,52}-(production|development)$/;
+const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
+
+/** @throws UsageError, without the id, which is personal data */
+export function subjectOf(values: Values, openKeyer: () => IdentityKeyer): Subject {
+  const environmentId = environmentOf(values);
+  return { environmentId, ...identityOf(values, { before: '', environmentId, openKeyer }) };
+}
+
+/** Null where none is named. @throws UsageError, also where it is the subject itself */
+export function otherOf(values: Values, subject: Subject, openKeyer: () => IdentityKeyer): Subject | null {
+  if (Object.keys(OTHER_OPTIONS).every((name) => values[name] === undefined)) return null;
+  const { environmentId } = subject;
+  const other = identityOf(values, { before: 'other-', environmentId, openKeyer });
+  if (other.key.equals(subject.key)) throw new UsageError('the two are the same identity');
+  return { environmentId, ...other };
+}
+
+function environmentOf(values: Values): string {
+  const given = textOf(values, 'environment') ?? '';
+  if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(values), given);
+  if (ENVIRONMENT_ID.test(given)) return given;
+  throw new UsageError('--environment: expected production, development, or an id such as demo-production');
+}
+
+interface Naming {
+  /** Before the names of the options. */
+  readonly before: '' | 'other-';
+  readonly environmentId: string;
+  readonly openKeyer: () => IdentityKeyer;
+}
+
+function identityOf(values: Values, { before, environmentId, openKeyer }: Naming): Pick<Subject, 'key' | 'kind'> {
+  const [key, id] = [textOf(values, `${before}key`), textOf(values, `${before}id`)];
+  const ways = `--${before}kind and --${before}id, or --${before}key`;
+  if (key !== undefined) {
+    if (id !== undefined || values[`${before}kind`] !== undefined) throw new UsageError(`give ${ways}, not both`);
+    return { key: parseKey(key, before), kind: null };
+  }
+  if (id === undefined || id.trim() === '') throw new UsageError(`which identity? ${ways}`);
+  const kind = choiceOf(values, `${before}kind`, { choices: IDENTITY_KINDS });
+  return { key: openKeyer()(environmentId, kind, id), kind };
+}
+
+function parseKey(given: string, before: Naming['before']): Buffer {
+  const key = KEY.test(given) ? Buffer.from(given, 'hex') : null;
+  if (key === null || key.equals(ZERO_KEY))
+    throw new UsageError(`--${before}key: expected the ${2 * IDENTITY_KEY_BYTES} hexadecimal digits of an identity`);
+  return key;
+}

@@ -1,0 +1,169 @@
+import { ZERO_KEY } from '@playline/contracts';
+import { type QueryRows, readRows } from '../clickhouse-query.ts';
+import type { Subject } from './subject.ts';
+
+/** What `identity_overrides` says of an identity. */
+export interface StoredPerson {
+  /** Hexadecimal. */
+  readonly personKey: string;
+  /** Epoch milliseconds. */
+  readonly linkedAt: number;
+}
+
+/** One side of a link; its key hexadecimal. */
+export interface Side {
+  readonly key: string;
+  readonly kind: string;
+}
+
+/** Where a link fact stands, and which step of it was decided. */
+export interface FactPlace {
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: number;
+  readonly step: number;
+}
+
+/** A row of `identity_links`: a message asked for a link, and this became of it. Times in epoch milliseconds. */
+export interface LinkRow {
+  readonly receivedAt: number;
+  readonly eventTime: number;
+  readonly link: string;
+  readonly a: Side;
+  readonly b: Side;
+  readonly outcome: string;
+  readonly reason: string;
+  readonly movedCount: number;
+  readonly messageId: string;
+  readonly traceId: string;
+  readonly place: FactPlace;
+}
+
+/** Bounds of a question that reads more than a few granules. */
+export interface Bounds {
+  readonly querySeconds: number;
+  /** The newest so many rows. */
+  readonly limit: number;
+}
+
+/** Whose links: those of anybody of a group, or of these only those with somebody of another group. */
+export interface LinkFilter {
+  readonly keys: readonly Buffer[];
+  readonly others?: readonly Buffer[];
+}
+
+/** What questions about identities ask of the tables. */
+export interface IdentityTables {
+  answers(): Promise<boolean>;
+  /** Null where there is no row. */
+  personOf(subject: Subject): Promise<StoredPerson | null>;
+  /** Whether there is any event of an environment. */
+  knows(environmentId: string): Promise<boolean>;
+  /** The newest rows, in the order of the log. Reads every decision of the environment. */
+  linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
+  /** For each two of a group that a message says are one person the row that joined them, else one that found them joined. */
+  joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
+  /** Raw ids by hexadecimal key, where events still have them. Reads the events of these owners, and the aliases. */
+  rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
+}
+
+/** Environment ids hold nothing that a SQL text would have to escape. */
+export function createIdentityTables(query: QueryRows): IdentityTables {
+  return {
+    answers: async () => (await readRows(query('SELECT 1'))).length === 1,
+    async personOf({ environmentId, key }) {
+      const [row] = await readRows(
+        query(`SELECT lower(hex(person_key)), toUnixTimestamp64Milli(linked_at) FROM identity_overrides FINAL
+          WHERE environment_id = '${environmentId}' AND identity_key = ${toSql(key)}`),
+      );
+      return row === undefined ? null : { personKey: String(row[0]), linkedAt: Number(row[1]) };
+    },
+    knows: async (environmentId) =>
+      (await readRows(query(`SELECT 1 FROM events WHERE environment_id = '${environmentId}' LIMIT 1`))).length > 0,
+    // A decision that was published twice has the same sides: what is of others may be left out before FINAL.
+    async linksOf(environmentId, filter, { limit, querySeconds }) {
+      const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links FINAL
+        PREWHERE environment_id = '${environmentId}' AND (${toCondition(filter)})
+        ORDER BY link_generation DESC, link_offset DESC, step DESC, link_partition DESC
+        LIMIT ${limit} SETTINGS max_execution_time = ${querySeconds}`);
+      return (await readInTime(rows, querySeconds)).map(toLinkRow).reverse();
+    },
+    // After a rebuild the last decisions before it may say that they found joined what they had joined.
+    async joinsOf(environmentId, keys, querySeconds) {
+      const list = toList(keys);
+      const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links
+        PREWHERE environment_id = '${environmentId}' AND a_key IN (${list}) AND b_key IN (${list})
+        WHERE outcome IN ('linked', 'unchanged')
+        ORDER BY outcome = 'linked' DESC, link_generation DESC, link_offset DESC, step DESC
+        LIMIT 1 BY a_key, b_key LIMIT ${JOINS_MAX} SETTINGS max_execution_time = ${querySeconds}`);
+      return (await readInTime(rows, querySeconds)).map(toLinkRow);
+    },
+    async rawIdsOf(environmentId, keys, querySeconds) {
+      const rows = await readInTime(query(rawIdsSql(environmentId, keys, querySeconds)), querySeconds);
+      return new Map(rows.map(([key, id]) => [String(key), Buffer.from(String(id), 'hex').toString()]));
+    },
+  };
+}
+
+const toSql = (key: Buffer) => `toFixedString(unhex('${key.toString('hex')}'), 16)`;
+const toList = (keys: readonly Buffer[]) => keys.map(toSql).join();
+
+/** What ClickHouse calls a question that took longer than it was given, or that it expects to. */
+const TOO_LONG: readonly unknown[] = ['159', '160'];
+
+async function readInTime(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
+  try {
+    return await readRows(rows);
+  } catch (fault) {
+    if (!(fault instanceof Error && 'code' in fault && TOO_LONG.includes(fault.code))) throw fault;
+    throw new Error(`ClickHouse needs more than ${seconds} s for this: --query-seconds gives it longer`, {
+      cause: fault,
+    });
+  }
+}
+
+const LINK_COLUMNS = `toUnixTimestamp64Milli(received_at), toUnixTimestamp64Milli(event_time), link,
+  lower(hex(a_key)), a_kind, lower(hex(b_key)), b_kind, outcome, reason, moved_count, toString(message_id), trace_id,
+  link_generation, link_partition, link_offset, step`;
+
+/** Ten for each identity of the largest person. */
+const JOINS_MAX = 10_000;
+
+function toCondition(filter: LinkFilter): string {
+  const keys = toList(filter.keys);
+  if (filter.others === undefined) return `a_key IN (${keys}) OR b_key IN (${keys})`;
+  const others = toList(filter.others);
+  return `(a_key IN (${keys}) AND b_key IN (${others})) OR (a_key IN (${others}) AND b_key IN (${keys}))`;
+}
+
+function toLinkRow(row: readonly unknown[]): LinkRow {
+  const [receivedAt, eventTime, link, aKey, aKind, bKey, bKind, outcome, reason, movedCount, messageId, traceId] = row;
+  const [generation, partition, offset, step] = row.slice(-4).map(Number);
+  return {
+    ...{ receivedAt: Number(receivedAt), eventTime: Number(eventTime), link: String(link) },
+    a: { key: String(aKey), kind: String(aKind) },
+    b: { key: String(bKey), kind: String(bKind) },
+    ...{ outcome: String(outcome), reason: String(reason), movedCount: Number(movedCount) },
+    ...{ messageId: String(messageId), traceId: String(traceId) },
+    place: { generation: generation!, partition: partition!, offset: offset!, step: step! },
+  };
+}
+
+/**
+ * Whatever linked an identity is an event of an owner of the same person, or an alias that nobody owns: the sorting key
+ * leads to both. Ids come as hexadecimal digits: no fault of an answer can quote one.
+ */
+function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
+  const list = toList(keys);
+  return `SELECT lower(hex(named.1)), hex(min(named.2))
+    FROM
+    (
+        SELECT arrayJoin([(anonymous_key, anonymous_id), (user_key, user_id), (from_key, from_id), (to_key, to_id)]) AS named
+        FROM events
+        WHERE environment_id = '${environmentId}' AND (identity_key IN (${list})
+            OR (identity_key = ${toSql(ZERO_KEY)} AND type = 'alias' AND (from_key IN (${list}) OR to_key IN (${list}))))
+    )
+    WHERE named.1 IN (${list})
+    GROUP BY named.1
+    SETTINGS max_execution_time = ${querySeconds}`;
+}

@@ -1,0 +1,94 @@
+import { numberOf, type Terminal } from '../command.ts';
+import { findChain } from './chain.ts';
+import { toLinkJson, toLinkLines } from './link-lines.ts';
+import { QUERY_OPTIONS, QUERY_SECONDS } from './members.ts';
+import { type Household, keysOf, readHousehold } from './person.ts';
+import { awaitTables, createOpenKeyer, parseQuestion, type QuestionContext, say, withPeople } from './question.ts';
+import { OTHER_OPTIONS, otherOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
+import type { Bounds, IdentityTables, LinkRow } from './tables.ts';
+
+const OPTIONS = { ...SUBJECT_OPTIONS, ...OTHER_OPTIONS, ...QUERY_OPTIONS, limit: { type: 'string' } } as const;
+const LIMIT = { min: 1, max: 10_000, fallback: 50 } as const;
+
+interface Found {
+  /** In the order of the log. */
+  readonly rows: readonly LinkRow[];
+  readonly sentence: string;
+}
+
+/** `identity why`: the messages that asked for links of a person, or between two identities, and what became of each. */
+export async function why(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
+  const values = parseQuestion(args, OPTIONS);
+  const limit = Math.trunc(numberOf(values, 'limit', LIMIT));
+  const bounds = { limit, querySeconds: numberOf(values, 'query-seconds', QUERY_SECONDS) };
+  const openKeyer = createOpenKeyer(context);
+  const subject = subjectOf(values, openKeyer);
+  const other = otherOf(values, subject, openKeyer);
+  await withPeople(context, async (people) => {
+    const tables = await awaitTables(context);
+    const household = await readHousehold(people, subject);
+    const question = { tables, bounds, subject, household };
+    const { rows, sentence } =
+      other === null
+        ? await findLinks(question)
+        : await findBetween({ ...question, other, otherHousehold: await readHousehold(people, other) });
+    const asked = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
+    for (const row of rows)
+      for (const line of values.json === true ? [toLinkJson(row)] : toLinkLines(row, asked)) terminal.result(line);
+    say(terminal, values, sentence);
+  });
+}
+
+interface Question {
+  readonly tables: IdentityTables;
+  readonly bounds: Bounds;
+  readonly subject: Subject;
+  readonly household: Household;
+}
+
+/** Whatever was asked about anybody of the person. */
+async function findLinks({ tables, bounds, subject, household }: Question): Promise<Found> {
+  const { rows, more } = await readNewest(tables, subject.environmentId, {
+    filter: { keys: keysOf(household) },
+    bounds,
+  });
+  const { length } = keysOf(household);
+  const whose = household.isLinked ? `a person of ${length} identities` : 'an identity that nobody has linked';
+  const none = household.isLinked ? ': the event writer may be behind (npm run status)' : '';
+  const count = rows.length === 1 ? '1 decision' : `${rows.length} decisions`;
+  return { rows, sentence: `${count} about ${whose}${rows.length === 0 ? none : ''}${more}.` };
+}
+
+/** One more than is shown tells whether there are older ones. */
+async function readNewest(
+  tables: IdentityTables,
+  environmentId: string,
+  { filter, bounds }: { filter: Parameters<IdentityTables['linksOf']>[1]; bounds: Bounds },
+): Promise<{ rows: LinkRow[]; more: string }> {
+  const rows = await tables.linksOf(environmentId, filter, { ...bounds, limit: bounds.limit + 1 });
+  if (rows.length <= bounds.limit) return { rows, more: '' };
+  return { rows: rows.slice(1), more: `; older ones were left out: --limit ${LIMIT.max} shows more` };
+}
+
+interface BetweenQuestion extends Question {
+  readonly other: Subject;
+  readonly otherHousehold: Household;
+}
+
+/** Of one person: the chain of links that leads from one to the other. Of two: what was asked between the two. */
+async function findBetween(question: BetweenQuestion): Promise<Found> {
+  const { tables, bounds, subject, household, other, otherHousehold } = question;
+  const { environmentId } = subject;
+  if (!household.personKey.equals(otherHousehold.personKey)) {
+    const filter = { keys: keysOf(household), others: keysOf(otherHousehold) };
+    const { rows, more } = await readNewest(tables, environmentId, { filter, bounds });
+    const none = rows.length === 0 ? ': no message has asked to link anybody of the one with anybody of the other' : '';
+    return { rows, sentence: `They are two persons${none}${more}.` };
+  }
+  const joins = await tables.joinsOf(environmentId, keysOf(household), bounds.querySeconds);
+  const chain = findChain(joins, subject.key.toString('hex'), other.key.toString('hex'));
+  const broken =
+    'but the tables do not show how: the event writer is behind (npm run status), or an erased identity was between them';
+  const sentence = chain === null ? broken : `by the ${chain.length} links above, from the one to the other`;
+  return { rows: chain ?? [], sentence: `They are one person, ${sentence}.` };
+}
