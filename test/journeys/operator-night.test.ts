@@ -117,6 +117,12 @@ async function countLinks(): Promise<number> {
   return Number(row?.n);
 }
 
+/** Asks whom the anonymous id of the first message belongs to, in a terminal that has the pepper of another deployment. */
+const resolveFirst = () => {
+  const subject = ['--environment', 'development', '--kind', 'anonymous', '--id', 'before'];
+  return run(['identity', 'resolve', ...subject, '--json'], { IDENTITY_PEPPER: 'cd'.repeat(32) });
+};
+
 const untilMoreLinksThan = (count: number) =>
   until('a link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
@@ -162,6 +168,12 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(verified.code).toBe(0);
   });
 
+  it('tells who is one person, with the pepper of the stack that it asks', async () => {
+    const { code, out } = await resolveFirst();
+    expect(code, out).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ environmentId: 'demo-development', isLinked: true });
+  });
+
   it('goes on with processes that live and do not serve: every command says which, why, and ends with 1', async () => {
     const { processes, redis } = stack();
     const client = new Redis(redis);
@@ -194,6 +206,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain('wait until you run `npm run rebuild`');
     expect(started.out).toContain('2 of 7 processes: gateway cannot do all, identity-linker does not serve');
     expect(started.code).toBe(1);
+    expect(await resolveFirst()).toMatchObject({ code: 3, out: expect.stringContaining('npm run rebuild') });
     expect(await post(trackMessage({ anonymousId: 'during' }))).toBe(200);
     const links = await countLinks();
     expect(await identify('during')).toBe(200);
@@ -202,6 +215,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(rebuilt.code, rebuilt.out).toBe(0);
     await untilMoreLinksThan(links);
     await untilAllServe();
+    expect(JSON.parse((await resolveFirst()).out)).toMatchObject({ isLinked: true });
     await until('the supervisor says so', () =>
       readFileSync(join(places.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
     );

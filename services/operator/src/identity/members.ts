@@ -1,20 +1,18 @@
-import { numberOf, type Terminal } from '../command.ts';
+import type { Terminal } from '../command.ts';
 import { toPrintable } from '../dead-letters/contents.ts';
 import { type Household, keysOf, readHousehold } from './person.ts';
 import {
   awaitTables,
   createOpenKeyer,
   parseQuestion,
+  QUERY_OPTIONS,
   type QuestionContext,
+  querySecondsOf,
   say,
   toTimeText,
   withPeople,
 } from './question.ts';
 import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
-
-/** Of a question that reads much. */
-export const QUERY_SECONDS = { min: 1, max: 300, fallback: 30 } as const;
-export const QUERY_OPTIONS = { 'query-seconds': { type: 'string' } } as const;
 
 const OPTIONS = { ...SUBJECT_OPTIONS, ...QUERY_OPTIONS, raw: { type: 'boolean', default: false } } as const;
 
@@ -32,7 +30,7 @@ interface MemberLine {
 /** `identity members`: every identity of a person, with `--raw` under the ids that clients sent. */
 export async function members(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
   const values = parseQuestion(args, OPTIONS);
-  const querySeconds = numberOf(values, 'query-seconds', QUERY_SECONDS);
+  const querySeconds = querySecondsOf(values);
   const subject = subjectOf(values, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = values.raw === true ? await awaitTables(context) : null;

@@ -179,7 +179,9 @@ describe('identity why', () => {
       traceId: 'e'.repeat(32),
     });
     const { text } = await run('why', ...of('anonymous', 'device'));
-    expect(text).toContain('identify  refused: both sides have a user already: a device that several people share');
+    expect(text).toContain(
+      '2026-09-21T14:13:20.001Z  identify  refused: both sides have a user already: a device that several people share',
+    );
     expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- asked for`);
     expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
     expect(text).toMatch(/\n5 decisions about a person of 3 identities\.$/);

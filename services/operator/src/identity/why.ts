@@ -1,9 +1,17 @@
 import { numberOf, type Terminal } from '../command.ts';
 import { findChain } from './chain.ts';
 import { toLinkJson, toLinkLines } from './link-lines.ts';
-import { QUERY_OPTIONS, QUERY_SECONDS } from './members.ts';
 import { type Household, keysOf, readHousehold } from './person.ts';
-import { awaitTables, createOpenKeyer, parseQuestion, type QuestionContext, say, withPeople } from './question.ts';
+import {
+  awaitTables,
+  createOpenKeyer,
+  parseQuestion,
+  QUERY_OPTIONS,
+  type QuestionContext,
+  querySecondsOf,
+  say,
+  withPeople,
+} from './question.ts';
 import { OTHER_OPTIONS, otherOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow } from './tables.ts';
 
@@ -19,8 +27,10 @@ interface Found {
 /** `identity why`: the messages that asked for links of a person, or between two identities, and what became of each. */
 export async function why(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
   const values = parseQuestion(args, OPTIONS);
-  const limit = Math.trunc(numberOf(values, 'limit', LIMIT));
-  const bounds = { limit, querySeconds: numberOf(values, 'query-seconds', QUERY_SECONDS) };
+  const bounds = {
+    limit: Math.trunc(numberOf(values, 'limit', LIMIT)),
+    querySeconds: querySecondsOf(values),
+  };
   const openKeyer = createOpenKeyer(context);
   const subject = subjectOf(values, openKeyer);
   const other = otherOf(values, subject, openKeyer);
@@ -67,7 +77,7 @@ async function readNewest(
 ): Promise<{ rows: LinkRow[]; more: string }> {
   const rows = await tables.linksOf(environmentId, filter, { ...bounds, limit: bounds.limit + 1 });
   if (rows.length <= bounds.limit) return { rows, more: '' };
-  return { rows: rows.slice(1), more: `; older ones were left out: --limit ${LIMIT.max} shows more` };
+  return { rows: rows.slice(1), more: `; older ones were left out (--limit, ${LIMIT.max} at most)` };
 }
 
 interface BetweenQuestion extends Question {
@@ -89,6 +99,7 @@ async function findBetween(question: BetweenQuestion): Promise<Found> {
   const chain = findChain(joins, subject.key.toString('hex'), other.key.toString('hex'));
   const broken =
     'but the tables do not show how: the event writer is behind (npm run status), or an erased identity was between them';
-  const sentence = chain === null ? broken : `by the ${chain.length} links above, from the one to the other`;
+  const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;
+  const sentence = chain === null ? broken : `by the ${links} above, from the one to the other`;
   return { rows: chain ?? [], sentence: `They are one person, ${sentence}.` };
 }
