@@ -2,7 +2,7 @@ import type { IdentityLinkRecord } from '@playline/contracts';
 import { createGraphFact, createIdentityKeyer, createIsBlocked } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { runCommand } from '../../app.ts';
-import { UnreachableError } from '../../command.ts';
+import { type Command, UnreachableError } from '../../command.ts';
 import { createIdentityCommand } from '../../commands/identity.ts';
 import type { IdentityTables, LinkFilter, LinkRow, StoredPerson } from '../tables.ts';
 
@@ -53,6 +53,19 @@ function createMemoryTables({ links, persons, rawIds }: Stored): IdentityTables 
   };
 }
 
+/** Runs a command as a script would, and keeps what it says. */
+function createRun(command: Command) {
+  return async (...args: string[]) => {
+    const [results, progress]: [string[], string[]] = [[], []];
+    const code = await runCommand([command], ['identity', ...args], {
+      result: (line) => void results.push(line),
+      progress: (line) => void progress.push(line),
+      isInteractive: false,
+    });
+    return { code, results, progress: progress.join('\n'), text: results.join('\n') };
+  };
+}
+
 /** A graph, tables that follow it, and the command about identities on both. */
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
   const people = openMemoryPeople();
@@ -92,15 +105,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     openPeople: async () => people,
     openTables: () => createMemoryTables(stored),
   });
-  const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const code = await runCommand([command], ['identity', ...args], {
-      result: (line) => void results.push(line),
-      progress: (line) => void progress.push(line),
-      isInteractive: false,
-    });
-    return { code, results, progress: progress.join('\n'), text: results.join('\n') };
-  };
+  const run = createRun(command);
   return {
     ...{ people, stored, run },
     /** An anonymous id becomes a user. */
