@@ -39,8 +39,9 @@ const HELP = `usage: operator identity resolve --environment E (--kind K --id ID
   --json        JSON: of resolve one object, else one a line
 
 These three only read. resolve and members cost Redis two look-ups, and resolve a granule of identity_overrides. why reads
-the keys of every decision of the environment, since identity_links is in the order of the log; members --raw reads the
-events of the person and all aliases.
+the keys of every decision of the environment, since identity_links is in the order of the log: 33 MB and 30 ms for a
+million decisions, a second for a person of a thousand identities. members --raw looks through the keys of the events: 60
+MB and half a second for two million.
 
   init      mints the epoch of the identity graph in Redis, for a new deployment; safe to repeat. Refused where there is
             none and log or tables hold data: that Redis has lost what it held, and is rebuilt, not declared new

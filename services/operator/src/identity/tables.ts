@@ -63,7 +63,7 @@ export interface IdentityTables {
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
   /** For each two of a group that a message says are one person the row that joined them, else one that found them joined. */
   joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
-  /** Raw ids by hexadecimal key, where events still have them. Reads the events of these owners, and the aliases. */
+  /** Raw ids by hexadecimal key, where events still have them. Looks through the keys of the environment's events. */
   rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
 }
 
@@ -150,8 +150,8 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
 }
 
 /**
- * Whatever linked an identity is an event of an owner of the same person, or an alias that nobody owns: the sorting key
- * leads to both. Ids come as hexadecimal digits: no fault of an answer can quote one.
+ * Whatever linked an identity is an event of an owner of the same person, or an alias that nobody owns: what else
+ * stands between them in the sorting key is passed over where it fills granules. Ids come as hexadecimal digits: no fault of an answer can quote one.
  */
 function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
   const list = toList(keys);
