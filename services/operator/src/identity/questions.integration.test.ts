@@ -118,6 +118,7 @@ describe('identity, on the stores of a deployment', () => {
     const eve = await ask('why', ...of('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
     expect(eve.rows).toMatchObject([{ reason: 'shared_device', b: { key: hex('steam', 'eve') } }]);
     expect(eve.progress).toContain('They are two persons.');
+    expect((await ask('why', ...of('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(eve.rows);
   });
 
   it('why gives up a question that takes longer than it may, and says what gives it longer', async () => {

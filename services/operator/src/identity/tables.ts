@@ -151,7 +151,8 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
 
 /**
  * Whatever linked an identity is an event of an owner of the same person, or an alias that nobody owns: what else
- * stands between them in the sorting key is passed over where it fills granules. Ids come as hexadecimal digits: no fault of an answer can quote one.
+ * stands between them in the sorting key is passed over where it fills granules. Ids come as hexadecimal digits: no
+ * fault of an answer can quote one.
  */
 function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
   const list = toList(keys);
