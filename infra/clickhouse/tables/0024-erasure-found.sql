@@ -13,6 +13,6 @@ CREATE TABLE IF NOT EXISTS erasure_found
     part_offset UInt64 COMMENT 'Place of the row within the part'
 )
 ENGINE = MergeTree
-PARTITION BY batch_id
-ORDER BY (table_name, how, part, part_offset)
+PARTITION BY (batch_id, table_name)
+ORDER BY (how, part, part_offset)
 COMMENT 'Places of rows that are deleted now. Empty when no erasure runs.'

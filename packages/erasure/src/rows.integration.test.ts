@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MemoryRow } from './memory/rows.ts';
 import type { ErasureTarget, FoundRows } from './rows.ts';
 import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
-import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, T } from './test/people.ts';
+import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from './test/people.ts';
 
 const ZERO = '00'.repeat(16);
 
@@ -27,7 +27,7 @@ describe.each([
   const erase = async (...targets: ErasureTarget[]): Promise<{ batch: Buffer; found: FoundRows[] }> => {
     const batch = newBatch();
     await harness.rows.putTargets(batch, targets);
-    return { batch, found: await harness.rows.sweep(batch) };
+    return { batch, found: await sweepAll(harness.rows, batch) };
   };
 
   it('are gone from every table up to the cut-off, and nobody else loses one', async () => {
@@ -173,7 +173,7 @@ describe.each([
     const { batch } = await erase({ environmentId, key, cutoffMs: T });
     await add('events', event({ name: 'zombie', identity_key: key }));
     expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
-    await harness.rows.sweep(batch);
+    await sweepAll(harness.rows, batch);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 

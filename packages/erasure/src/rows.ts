@@ -28,7 +28,8 @@ export interface ErasureRows {
   putTargets(batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void>;
   /**
    * Deletes what is theirs up to the cut-off and blanks what others' rows say of them. Rows that are inserted meanwhile
-   * may stay: whoever inserts must know the fences before.
+   * may stay, so whoever inserts must know the fences before; also rows that the store moves just then. Both are found
+   * as survivors: sweep until there are none.
    * @returns what was there before
    * @throws RowsFault
    */

@@ -14,8 +14,6 @@ export interface ErasureRowsOptions extends ClickHouseTarget {
 /** A table of a billion rows is read through in less; an engine that is stuck is told of before the hour is over. */
 const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
-/** Parts that blocks come into are merged every few seconds, and a merge of a large one may take minutes: then the eraser repeats. */
-const TURNS_MAX = 5;
 /** Longer than a look at a table of a billion rows; places stand when they are counted. */
 const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
 
@@ -52,8 +50,10 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
     },
     // A batch is a partition: dropped at once, with its files. Done again it drops nothing.
     dropTargets: async (batchId) => {
-      for (const table of ['erasure_found', 'erasure_targets'])
-        await connection.run(`ALTER TABLE ${table} DROP PARTITION '${toUuidText(batchId)}'`);
+      const batch = toUuidText(batchId);
+      for (const { name } of SWEPT_TABLES)
+        await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
+      await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${batch}'`);
     },
     close: () => connection.close(),
   };
@@ -130,7 +130,7 @@ async function locateRows(
 ): Promise<FoundRows[]> {
   const { hits, any } = createPredicates(clearing, batchId);
   const batch = toUuidText(batchId);
-  await connection.run(`ALTER TABLE erasure_found DROP PARTITION '${batch}'`);
+  await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
   await connection.run(
     `INSERT INTO erasure_found
      SELECT '${batch}', '${name}', hit.1, hit.2, environment_id, hit.3, _part, _part_offset
@@ -144,24 +144,36 @@ async function locateRows(
   return toFound(name, rows);
 }
 
+/** Whether rows of the batch were located in a table before: then its places had moved, or its eraser died. */
+async function wasSwept(connection: Connection, { name }: SweptTable, batchId: Buffer): Promise<boolean> {
+  const rows = await connection.read<{ places: number }>(
+    `SELECT count() AS places FROM erasure_found WHERE batch_id = '${toUuidText(batchId)}' AND table_name = '${name}'`,
+  );
+  return oneOf(rows).places > 0;
+}
+
 /**
- * Deletes and blanks where there is anything, as a change notes itself in every part. Rows whose part was merged or
- * changed since they were located stay, and are located again.
+ * Deletes and blanks where there is anything, as a change notes itself in every part. Rows whose part is merged or
+ * changed behind the look stay, and whoever asks for survivors finds them. So a batch that is swept again is deleted by
+ * key, which reads more and misses nothing: parts may be merged faster than they are looked into.
  */
 async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
+  const again = await wasSwept(connection, table, batchId);
   const found = await locateRows(connection, table, batchId);
   const mark = toUuidText(batchId);
-  const places = `SELECT part, part_offset FROM erasure_found
-    WHERE batch_id = '${mark}' AND table_name = '${table.name}' AND how = 'own'`;
-  const statement = `DELETE FROM ${table.name} WHERE (_part, _part_offset) IN (${places})`;
-  for (let [left, turn] = [found, 1]; left.some(({ as }) => as === 'own'); turn++) {
-    if (turn > TURNS_MAX)
-      throw new RowsFault(`rows of ${table.name} moved ${TURNS_MAX} times`, { isRetryable: true, code: 'ROWS_MOVED' });
-    await runMutation(connection, { table: table.name, statement, mark }, wait);
-    left = await locateRows(connection, table, batchId);
+  const { falls, anyOf } = createPredicates(table.clearing, batchId);
+  const own = [...new Set(found.filter(({ as }) => as === 'own').map(({ column }) => column))];
+  if (own.length > 0) {
+    const places = `SELECT part, part_offset FROM erasure_found
+      WHERE batch_id = '${mark}' AND table_name = '${table.name}' AND how = 'own'`;
+    const where = again ? anyOf(own) : `(_part, _part_offset) IN (${places})`;
+    await runMutation(
+      connection,
+      { table: table.name, statement: `DELETE FROM ${table.name} WHERE ${where}`, mark },
+      wait,
+    );
   }
   const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
-  const { falls } = createPredicates(table.clearing, batchId);
   for (const { key, texts } of table.clearing.carried.filter((each) => carried.includes(each.key))) {
     const blanks = [`${key} = ${NOBODY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
     const change = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${falls(key)}`;

@@ -35,6 +35,8 @@ export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer
   return {
     /** Rows that one column says fall. */
     falls,
+    /** Rows that one of these columns says fall. */
+    anyOf,
     /** Rows that any column says fall. */
     any: anyOf([...own, ...carried.map(({ key }) => key)]),
     /** What columns of a row say, one element each that names somebody who falls: column, how, key, true. */

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { MemoryRow } from '../memory/rows.ts';
+import type { ErasureRows, FoundRows } from '../rows.ts';
 
 /** T of an erasure. */
 export const T = Date.UTC(2026, 5, 15);
@@ -54,4 +55,11 @@ export function createRowsOf(environment_id: string) {
       ...said,
     }),
   };
+}
+
+/** Sweeps until nobody is found: the engine may merge parts under a sweep. @returns what the first sweep found */
+export async function sweepAll(rows: ErasureRows, batch: Buffer): Promise<FoundRows[]> {
+  const found = await rows.sweep(batch);
+  while ((await rows.findSurvivors(batch)).length > 0) await rows.sweep(batch);
+  return found;
 }
