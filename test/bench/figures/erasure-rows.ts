@@ -15,6 +15,7 @@ const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
 /** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
 const CHUNK_ROWS = 1_000_000;
 const REQUESTS = 1_000;
+const SWEEPS_MAX = 3;
 const BYTES_MAX: Bar = { of: 'ratio', bound: 'at most', must: 0.1 };
 /** Behind the fences and the waits of a request there is not much left of its minute. */
 const VISIBLE_MAX: Bar = { of: 'ours', bound: 'at most', must: 60_000, aim: 20_000 };
@@ -99,7 +100,12 @@ async function eraseSome(at: At, people: { first: number; count: number }, endMs
   const startMs = performance.now();
   await rows.putTargets(batch, targets);
   const found = await rows.sweep(batch);
-  const left = await rows.findSurvivors(batch);
+  let left = await rows.findSurvivors(batch);
+  // Parts that were merged meanwhile.
+  for (let turn = 0; turn < SWEEPS_MAX && left.length > 0; turn++) {
+    await rows.sweep(batch);
+    left = await rows.findSurvivors(batch);
+  }
   const ms = performance.now() - startMs;
   const cpuSeconds = cpu();
   if (left.length > 0) throw new Error(`${left.length} survivors`);
