@@ -19,10 +19,13 @@ export interface FenceSet {
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
 /** Several tries within that time: a question of a millisecond. */
 const REFRESH_MS = 1_000;
-/** Of a question without an answer. */
-const STALLED_MS = 10_000;
-/** A fence that was being written while others were read becomes visible later, with an earlier time. */
-const OVERLAP_MS = 60_000;
+/** Of a question under which nothing comes any more: its connection was cut, and the next one works. */
+const STALLED_MS = 3_000;
+/**
+ * Now and then all of them are read again: a table that was put back from a copy may give an old name to a new piece.
+ * A hundred thousand take a third of a second.
+ */
+const WHOLE_AGAIN_MS = 600_000;
 
 export interface FenceSetOptions {
   readonly records: Pick<ErasureRecords, 'readFences'>;
@@ -34,21 +37,31 @@ export interface FenceSetOptions {
 export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & { close(): Promise<void> } {
   const fences = new Fences();
   const stop = new AbortController();
+  const known = createKnownParts();
   let freshMs = Number.NEGATIVE_INFINITY;
-  let seenMs: number | undefined;
   const refresh = async () => {
     // Of the moment before the question: what is written while it is answered may be missing.
     const askedMs = performance.now();
-    const since = seenMs === undefined ? undefined : seenMs - OVERLAP_MS;
-    for await (const fence of withoutStalls(records.readFences(since))) {
-      fences.add(fence);
-      seenMs = Math.max(seenMs ?? fence.fencedAtMs, fence.fencedAtMs);
+    const reading = known.begin(askedMs);
+    const watch = openWatch(stop.signal);
+    try {
+      for await (const fence of records.readFences({ knownParts: reading.known, signal: watch.signal })) {
+        watch.alive();
+        fences.add(fence);
+        reading.seen.add(fence.part);
+      }
+    } finally {
+      watch.close();
     }
+    // Only here is anything known: a reading that was cut short has told some fences of a piece and not others.
+    known.end(reading);
     freshMs = askedMs;
   };
   const run = async () => {
     while (!stop.signal.aborted) {
-      await refresh().catch(onFault);
+      await refresh().catch((fault: unknown) => {
+        if (!stop.signal.aborted) onFault(fault);
+      });
       await pause(REFRESH_MS, stop.signal);
     }
   };
@@ -66,30 +79,62 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   };
 }
 
-/** @throws Error when nothing comes for a while: a connection that was cut says nothing, and the next one works */
-async function* withoutStalls<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
-  const iterator = source[Symbol.asyncIterator]();
-  for (;;) {
-    const stall = new AbortController();
-    const stalled = pause(STALLED_MS, stall.signal).then(() => null);
-    const next = await Promise.race([iterator.next(), stalled]).finally(() => stall.abort());
-    if (next === null) {
-      void iterator.return?.().catch(() => {});
-      throw new Error(`no fence was told for ${STALLED_MS} ms`);
-    }
-    if (next.done === true) return;
-    yield next.value;
-  }
+interface Reading {
+  readonly askedMs: number;
+  /** Pieces that need not be read; none when all is read again. */
+  readonly known: ReadonlySet<string>;
+  /** Pieces that are known when it has come to its end. */
+  readonly seen: Set<string>;
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Keeps which pieces of the table have been read to their end. */
+function createKnownParts() {
+  let known: ReadonlySet<string> = new Set();
+  let wholeMs = Number.NEGATIVE_INFINITY;
+  return {
+    begin(askedMs: number): Reading {
+      const isWhole = askedMs - wholeMs > WHOLE_AGAIN_MS;
+      return { askedMs, known: isWhole ? new Set() : known, seen: new Set(isWhole ? [] : known) };
+    },
+    end(reading: Reading): void {
+      if (reading.known.size === 0) wholeMs = reading.askedMs;
+      known = reading.seen;
+    },
+  };
+}
+
+/** Watches over one question: it ends with the set, or when nothing has come for a while. */
+function openWatch(stop: AbortSignal) {
+  const question = new AbortController();
+  let aliveMs = performance.now();
+  const end = () => question.abort(new Error('the fences are not asked for any more'));
+  const look = () => {
+    if (performance.now() - aliveMs > STALLED_MS) question.abort(new Error(`no fence was told for ${STALLED_MS} ms`));
+  };
+  const timer = setInterval(look, STALLED_MS / 3);
+  stop.addEventListener('abort', end);
+  return {
+    signal: question.signal,
+    alive: () => {
+      aliveMs = performance.now();
+    },
+    close: () => {
+      clearInterval(timer);
+      stop.removeEventListener('abort', end);
+    },
+  };
+}
+
+function pause(ms: number, stop: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
+    const end = () => {
       clearTimeout(timer);
+      stop.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    stop.addEventListener('abort', end);
+    if (stop.aborted) end();
   });
 }
 

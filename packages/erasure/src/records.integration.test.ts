@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { openWire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openErasureRecords } from './clickhouse/index.ts';
 import { openMemoryErasureRecords } from './memory/records.ts';
@@ -64,9 +65,9 @@ describe.each([
   afterAll(() => close());
 
   /** Fences of one environment, the latest cut-off of each. */
-  const fencesOf = async (environmentId: string, sinceMs?: number) => {
+  const fencesOf = async (environmentId: string, knownParts?: ReadonlySet<string>) => {
     const latest = new Map<string, StoredFence>();
-    for await (const fence of records.readFences(sinceMs)) {
+    for await (const fence of records.readFences({ ...(knownParts && { knownParts }) })) {
       const key = fence.key.toString('hex');
       const isOurs = fence.environmentId === environmentId;
       if (isOurs && fence.cutoffMs >= (latest.get(key)?.cutoffMs ?? 0)) latest.set(key, fence);
@@ -106,9 +107,18 @@ describe.each([
     const fence = { environmentId, key: newId(), cutoffMs: AT, erasureId: newId() };
     await records.putFences([fence]);
     const [stored] = await fencesOf(environmentId);
-    expect(stored).toEqual({ ...fence, fencedAtMs: expect.any(Number) });
-    expect(await fencesOf(environmentId, stored!.fencedAtMs)).toEqual([stored]);
-    expect(await fencesOf(environmentId, Math.floor(stored!.fencedAtMs) + 1)).toEqual([]);
+    expect(stored).toEqual({ ...fence, fencedAtMs: expect.any(Number), part: expect.any(String) });
+    const known = new Set([stored!.part]);
+    expect(await fencesOf(environmentId, known)).toEqual([]);
+    const later = { ...fence, key: newId() };
+    await records.putFences([later]);
+    expect((await fencesOf(environmentId, known)).map(({ key }) => key)).toContainEqual(later.key);
+    expect(await fencesOf(environmentId)).toHaveLength(2);
+  });
+
+  it('take no fence for nobody, who would keep out everybody without such an id', async () => {
+    const nobody = { environmentId: 'test', key: Buffer.alloc(16), cutoffMs: AT, erasureId: newId() };
+    await expect(records.putFences([nobody])).rejects.toThrow(RangeError);
   });
 
   it('give a receipt back as it was put, and of several copies the one that knows most', async () => {
@@ -144,5 +154,23 @@ describe('records of erasures in ClickHouse', () => {
     const fences = records.readFences()[Symbol.asyncIterator]();
     await expect(fences.next()).rejects.toMatchObject(fault);
     await records.close();
+  });
+
+  it('give the connection of a question back that was ended while the store hung', async () => {
+    const harness = await openClickHouseHarness();
+    const wire = await openWire(Number(new URL(harness.target.url).port));
+    const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
+    wire.mode = 'hangs';
+    // More than the records have connections.
+    for (let time = 0; time < 6; time++) {
+      const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
+      await expect(reading.next()).rejects.toMatchObject({ name: 'RowsFault', isRetryable: true });
+    }
+    wire.mode = 'open';
+    for await (const fence of records.readFences({ signal: AbortSignal.timeout(30_000) }))
+      expect(fence.part).not.toBe('');
+    await records.close();
+    await wire.close();
+    await harness.close();
   });
 });

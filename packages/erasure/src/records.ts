@@ -9,8 +9,20 @@ export interface ErasureFence {
   readonly erasureId: Buffer;
 }
 
-/** A fence that stands, and when it was written by the store's clock (epoch milliseconds). */
-export type StoredFence = ErasureFence & { readonly fencedAtMs: number };
+/** A fence that stands. */
+export interface StoredFence extends ErasureFence {
+  /** When it was written, by the store's clock (epoch milliseconds). */
+  readonly fencedAtMs: number;
+  /** The piece of the store that it stands in: one never changes, and whoever has read it need not read it again. */
+  readonly part: string;
+}
+
+export interface FenceReading {
+  /** Pieces that are known already. */
+  readonly knownParts?: ReadonlySet<string>;
+  /** Ends the reading with a fault. */
+  readonly signal?: AbortSignal;
+}
 
 /** An accepted erasure, as it stands on its topic. Times are epoch milliseconds, keys and ids 16 bytes. */
 export interface ErasureRequest {
@@ -58,12 +70,8 @@ export interface ErasureRecords {
   readUnfinished(): Promise<ErasureRequest[]>;
   /** Of several cut-offs of one identity the latest holds. @throws RowsFault */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
-  /**
-   * Every fence, or those written since a moment of the store's clock. One that was being written then becomes visible
-   * later with an earlier time: ask from a minute before the latest time you have seen.
-   * @throws RowsFault
-   */
-  readFences(sinceMs?: number): AsyncIterable<StoredFence>;
+  /** Every fence that stands in no known piece; those of one moment, however long it takes to tell them. @throws RowsFault */
+  readFences(reading?: FenceReading): AsyncIterable<StoredFence>;
   /** Of several copies the one that knows most holds. @throws RowsFault */
   putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
   /** Null when there is none (yet). @throws RowsFault */

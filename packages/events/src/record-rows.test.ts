@@ -169,29 +169,36 @@ describe('what may be stored of a record', () => {
     const { environmentId, identityKey: key } = record;
     const asked: FenceQuestion[] = [];
     const answer = (isFenced: boolean) => (question: FenceQuestion) => asked.push(question) > 0 && isFenced;
-    expect(consentRows.withoutFenced(record, answer(true))).toBeNull();
-    expect(consentRows.withoutFenced(record, answer(false))).toBe(record);
+    const [log] = consentRows.tables;
+    expect(log!.withoutFenced(record, answer(true))).toBeNull();
+    expect(log!.withoutFenced(record, answer(false))).toBe(record);
     const question = { environmentId, key, eventTimeMs: 5, receivedAtMs: 5 };
     expect(asked).toEqual([question, question]);
   });
 
-  it('is nothing of a decision about a fenced identity, and of another one the persons of those who are not', () => {
+  it('is no link of a fenced identity, and every move of those who are not', () => {
+    const [links, overrides] = decisionRows.tables;
     fc.assert(
       fc.property(decision, fc.nat(), (record, at) => {
         const known = (key: Buffer) => (question: FenceQuestion) => question.key.equals(key);
-        expect(decisionRows.withoutFenced(record, () => false)).toBe(record);
-        expect(decisionRows.withoutFenced(record, known(record.aKey))).toBeNull();
-        expect(decisionRows.withoutFenced(record, known(record.bKey))).toBeNull();
+        expect(links!.withoutFenced(record, () => false)).toBe(record);
+        expect(links!.withoutFenced(record, known(record.aKey))).toBeNull();
+        expect(links!.withoutFenced(record, known(record.bKey))).toBeNull();
+        const without = links!.withoutFenced(record, known(record.root));
+        if (![record.aKey, record.bKey].some((key) => key.equals(record.root)))
+          expect(without).toEqual({ ...record, root: Buffer.alloc(16) });
+        expect(overrides!.withoutFenced(record, () => false)).toBe(record.moved.length === 0 ? null : record);
+        expect(overrides!.withoutFenced(record, () => true)).toBeNull();
         const erased = record.moved[at % Math.max(1, record.moved.length)];
-        if (erased === undefined || [record.aKey, record.bKey].some((key) => key.equals(erased.key))) return;
-        const others = record.moved.filter(({ key }) => !key.equals(erased.key));
-        expect(decisionRows.withoutFenced(record, known(erased.key))).toEqual({ ...record, moved: others });
+        const others = record.moved.filter(({ key }) => erased === undefined || !key.equals(erased.key));
+        if (erased !== undefined && others.length > 0)
+          expect(overrides!.withoutFenced(record, known(erased.key))).toEqual({ ...record, moved: others });
       }),
     );
   });
 
   it('is all of a rejection, whatever is fenced', () => {
     const record = fc.sample(rejection, 1)[0]!;
-    expect(rejectionRows.withoutFenced(record, never)).toBe(record);
+    expect(rejectionRows.tables[0]!.withoutFenced(record, never)).toBe(record);
   });
 });

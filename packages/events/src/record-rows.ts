@@ -9,16 +9,19 @@ export interface LoggedPlace extends LogPosition {
   readonly timestampMs: number;
 }
 
+/** Whether an erasure keeps out what happened to this identity then. */
+export type IsFenced = (question: FenceQuestion) => boolean;
+
 /** How records of one type become rows. Pure: the same record in the same place gives the same rows, always. */
 export interface RecordRows<R> {
   /** In the order in which they are written. */
   readonly tables: readonly TableRows<R>[];
-  /** What of the record may be stored: the record itself when nobody in it is fenced, null when nothing may. */
-  withoutFenced(record: R, isFenced: (question: FenceQuestion) => boolean): R | null;
 }
 
 export interface TableRows<R> {
   readonly table: EventTable;
+  /** What of the record may stand in this table: the record itself when nobody in it is fenced, null when nothing may. */
+  withoutFenced(record: R, isFenced: IsFenced): R | null;
   /** @throws RangeError when a value does not fit its column; rows added before stay, the caller takes them back */
   readonly addRows: (out: RowBuffer, record: R, place: LoggedPlace) => void;
 }

@@ -50,7 +50,7 @@ export interface RebuiltGraph {
   readonly erased: number;
 }
 
-/** Rows loaded, or fences set, in one call: about 100 KB, well within the time that a call may take. */
+/** Rows loaded in one call: about 100 KB, well within the time that a call may take. */
 const LOAD_ROWS_MAX = 1_000;
 
 /** Overrides that a decision makes: one a moved identity. */
@@ -69,7 +69,7 @@ export function toOverrides(
  * @throws EpochPresentFault, or a fault of the graph or of a source; then the whole may be run again
  */
 export async function rebuildGraph(people: Target, sources: GraphSources): Promise<RebuiltGraph> {
-  await loadFences(people.guards, sources.fences);
+  await people.guards.fence(sources.fences);
   const later = await collectLatest(sources.later);
   const isErased = createIsErased(sources.fences);
   const rebuilt = { fromTable: 0, fromLog: 0, erased: 0 };
@@ -89,11 +89,6 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
   await loader.flush();
   for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset);
   return rebuilt;
-}
-
-/** Sets fences, some at a time; safe to repeat, with or without an epoch. */
-export async function loadFences(guards: Pick<Target['guards'], 'fence'>, fences: readonly Cutoff[]): Promise<void> {
-  for (let at = 0; at < fences.length; at += LOAD_ROWS_MAX) await guards.fence(fences.slice(at, at + LOAD_ROWS_MAX));
 }
 
 /** Sixteen bytes as sixteen one-byte characters: half the memory of hexadecimal text. */

@@ -1,4 +1,3 @@
-import { openFenceSet } from '@playline/erasure';
 import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openEventStore } from '@playline/events/clickhouse';
@@ -7,6 +6,7 @@ import { createLogger, createMetrics, runService, toClickHouse, toKafka, toRegis
 import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
+import { openFences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
 
 const SERVICE = 'event-writer';
@@ -25,15 +25,14 @@ await runService(logger, async (use) => {
   const records = await use('erasure records', () =>
     openErasureRecords({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
-  const fences = await use('fences', () =>
-    openFenceSet({ records, onFault: (error) => logger.debug({ error }, 'the fences could not be read') }),
-  );
+  const fences = await use('fences', () => openFences(records, logger));
   const ready = {
     consumer: () => consumer?.ready() ?? false,
     store: faults.forgetting('ClickHouse', () => store.ready()),
-    fences: () => fences.loaded,
+    fences: () => fences.set.loaded,
   };
-  const reasons = () => ({ ...faults.reasons(), ...Object.fromEntries(consumer?.hindrances() ?? []) });
+  const hindrances = () => Object.fromEntries(consumer?.hindrances() ?? []);
+  const reasons = () => ({ ...faults.reasons(), ...fences.reasons(), ...hindrances() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
   );
@@ -41,7 +40,7 @@ await runService(logger, async (use) => {
   const pipeline = createPipeline({
     store,
     schemas: createSchemaRegistry(registry),
-    fences,
+    fences: fences.set,
     deadLetters,
     metrics,
     topicPrefix: config.TOPIC_PREFIX,

@@ -236,8 +236,9 @@ describe('the pipeline of the event writer', () => {
       expect([block.rows, block.bytes]).toEqual([0, 0]);
     }
     const question = { environmentId: 'demo', eventTimeMs: 1_000, receivedAtMs: 2_000 };
-    // A consent has no time but that of its receipt.
-    expect(asked).toEqual([question, question, { ...question, eventTimeMs: 2_000 }]);
+    // Whom a decision moved is as old as their first link; a consent has no time but that of its receipt.
+    const once = { ...question, eventTimeMs: 2_000 };
+    expect(asked).toEqual([question, question, once, once]);
   });
 
   it('stores an event of somebody else on a device of somebody erased without the id of the device', async () => {

@@ -26,7 +26,8 @@ export interface SentColumn {
 /** The few kinds of call that erasures make; every fault of one is a `RowsFault`. */
 export interface Connection {
   read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
-  stream<T>(query: string, params?: Record<string, unknown>): AsyncIterable<T>;
+  /** @param signal ends the question at once, and gives its connection back */
+  stream<T>(query: string, options?: { params?: Record<string, unknown>; signal?: AbortSignal }): AsyncIterable<T>;
   run(statement: string, settings?: ClickHouseSettings): Promise<void>;
   insert(table: string, columns: readonly SentColumn[], rows: readonly object[]): Promise<void>;
   ready(): Promise<boolean>;
@@ -77,7 +78,7 @@ export function openConnection(target: ClickHouseTarget): Connection {
         const clickhouse_settings = { ...READING, ...settings };
         return (await client.query({ query, format: 'JSONEachRow', query_params, clickhouse_settings })).json();
       }),
-    stream: (query, params = {}) => streamRows(client, { query, params, told }),
+    stream: (query, options = {}) => streamRows(client, { query, ...options, told }),
     run: (query, clickhouse_settings = {}) =>
       told(async () => void (await client.command({ query, clickhouse_settings }))),
     insert: (table, columns, rows) => told(() => insertRows(client, table, { columns, rows })),
@@ -94,12 +95,14 @@ export function openConnection(target: ClickHouseTarget): Connection {
 
 interface StreamedQuestion {
   readonly query: string;
-  readonly params: Record<string, unknown>;
+  readonly params?: Record<string, unknown>;
+  readonly signal?: AbortSignal;
   readonly told: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-async function* streamRows<T>(client: ClickHouseClient, { query, params, told }: StreamedQuestion): AsyncGenerator<T> {
-  const settings = { clickhouse_settings: READING, query_params: params };
+async function* streamRows<T>(client: ClickHouseClient, question: StreamedQuestion): AsyncGenerator<T> {
+  const { query, params: query_params = {}, signal: abort_signal, told } = question;
+  const settings = { clickhouse_settings: READING, query_params, ...(abort_signal && { abort_signal }) };
   const result = await told(() => client.query({ query, format: 'JSONEachRow', ...settings }));
   const blocks = result.stream<T>()[Symbol.asyncIterator]();
   try {

@@ -1,4 +1,11 @@
-import type { ErasureFence, ErasureReceipt, ErasureRecords, ErasureRequest } from '../records.ts';
+import type {
+  ErasureFence,
+  ErasureReceipt,
+  ErasureRecords,
+  ErasureRequest,
+  FenceReading,
+  StoredFence,
+} from '../records.ts';
 import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
 import { toUuidText } from './predicates.ts';
 import {
@@ -39,9 +46,9 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     putRequests: (requests: readonly ErasureRequest[]) =>
       connection.insert('erasure_requests', REQUEST_COLUMNS, requests.map(toRequestRow)),
     readUnfinished: () => readUnfinished(connection),
-    putFences: (fences: readonly ErasureFence[]) =>
+    putFences: async (fences: readonly ErasureFence[]) =>
       connection.insert('erasure_fences', FENCE_COLUMNS, fences.map(toFenceRow)),
-    readFences: (sinceMs) => readFences(connection, sinceMs),
+    readFences: (reading = {}) => readFences(connection, reading),
     putReceipts: (receipts: readonly ErasureReceipt[]) =>
       connection.insert('erasure_receipts', RECEIPT_COLUMNS, receipts.map(toReceiptRow)),
     readReceipt: async (erasureId) => {
@@ -61,14 +68,15 @@ async function readUnfinished(connection: Connection): Promise<ErasureRequest[]>
   return rows.map(fromRequestRow);
 }
 
-async function* readFences(connection: Connection, sinceMs?: number): AsyncGenerator<ReturnType<typeof fromFenceRow>> {
-  // Without FINAL: rows that a merge has not folded yet come twice, and the reader takes the later cut-off of each.
-  const since = sinceMs === undefined ? '' : "WHERE fenced_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')";
+async function* readFences(connection: Connection, { knownParts, signal }: FenceReading): AsyncGenerator<StoredFence> {
+  const known = [...(knownParts ?? [])];
+  // Without FINAL: rows that a merge has not folded yet come twice, and the reader takes the later cut-off of each. Parts
+  // that are known are not opened, so a question that finds nothing new costs next to nothing.
   const rows = connection.stream<FenceRow>(
     `SELECT environment_id, lower(hex(identity_key)) AS key, toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms,
-       toString(erasure_id) AS erasure_id, toUnixTimestamp64Milli(fenced_at) AS fenced_ms
-     FROM erasure_fences ${since}`,
-    sinceMs === undefined ? {} : { since: sinceMs },
+       toString(erasure_id) AS erasure_id, toUnixTimestamp64Milli(fenced_at) AS fenced_ms, _part AS part
+     FROM erasure_fences ${known.length === 0 ? '' : 'WHERE _part NOT IN {known: Array(String)}'}`,
+    { ...(known.length === 0 ? {} : { params: { known } }), ...(signal === undefined ? {} : { signal }) },
   );
   for await (const row of rows) yield fromFenceRow(row);
 }

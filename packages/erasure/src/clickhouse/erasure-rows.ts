@@ -45,7 +45,9 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
     removeDeleted: () => removeDeleted({ connection, wait }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
     readBatches: async () => {
-      const rows = await connection.read<{ id: string }>('SELECT DISTINCT hex(batch_id) AS id FROM erasure_targets');
+      const rows = await connection.read<{ id: string }>(
+        'SELECT hex(batch_id) AS id FROM erasure_targets UNION DISTINCT SELECT hex(batch_id) AS id FROM erasure_found',
+      );
       return rows.map(({ id }) => Buffer.from(id, 'hex'));
     },
     // A batch is a partition: dropped at once, with its files. Done again it drops nothing.

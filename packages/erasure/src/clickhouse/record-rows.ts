@@ -62,7 +62,9 @@ export function fromRequestRow(row: RequestRow): ErasureRequest {
   };
 }
 
+/** @throws RangeError for nobody's key: it would keep everybody out who has no such id */
 export function toFenceRow({ environmentId, key, cutoffMs, erasureId }: ErasureFence): object {
+  if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be fenced');
   const identity = { environment_id: environmentId, identity_key: toHex(key) };
   return { ...identity, cutoff_at: cutoffMs, erasure_id: toUuidText(erasureId) };
 }
@@ -73,11 +75,12 @@ export interface FenceRow {
   readonly cutoff_ms: number;
   readonly erasure_id: string;
   readonly fenced_ms: number;
+  readonly part: string;
 }
 
 export function fromFenceRow(row: FenceRow): StoredFence {
   const identity = { environmentId: row.environment_id, key: fromHex(row.key), cutoffMs: row.cutoff_ms };
-  return { ...identity, erasureId: fromUuidText(row.erasure_id), fencedAtMs: row.fenced_ms };
+  return { ...identity, erasureId: fromUuidText(row.erasure_id), fencedAtMs: row.fenced_ms, part: row.part };
 }
 
 const COUNTS = 'Map(String, UInt64)';

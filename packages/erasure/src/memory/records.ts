@@ -9,6 +9,7 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
   const requests = new Map<string, ErasureRequest>();
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
+  let parts = 0;
   const oldestFirst = (rows: ErasureReceipt[]) => rows.sort((one, other) => one.acceptedAt - other.acceptedAt);
   return {
     async putRequests(put) {
@@ -19,14 +20,16 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
       return left.sort((one, other) => one.requestedAt - other.requestedAt);
     },
     async putFences(put) {
+      const part = String(parts++);
+      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('nobody cannot be fenced');
       for (const fence of put) {
         const name = `${fence.environmentId} ${fence.key.toString('hex')}`;
         if ((fences.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) <= fence.cutoffMs)
-          fences.set(name, { ...fence, fencedAtMs: wallClockMs() });
+          fences.set(name, { ...fence, fencedAtMs: wallClockMs(), part });
       }
     },
-    async *readFences(sinceMs = Number.NEGATIVE_INFINITY) {
-      for (const fence of fences.values()) if (fence.fencedAtMs >= sinceMs) yield fence;
+    async *readFences({ knownParts } = {}) {
+      for (const fence of fences.values()) if (knownParts?.has(fence.part) !== true) yield fence;
     },
     async putReceipts(put) {
       for (const receipt of put) {

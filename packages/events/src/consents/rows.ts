@@ -1,5 +1,5 @@
 import type { ConsentRecord } from '@playline/contracts';
-import type { LoggedPlace, RecordRows } from '../record-rows.ts';
+import type { IsFenced, LoggedPlace, RecordRows } from '../record-rows.ts';
 import type { RowBuffer } from '../row/row-buffer.ts';
 import { rowBytesMax, writeInt64, writeKey, writeString, writeTime, writeUInt16 } from '../row/row-bytes.ts';
 
@@ -24,10 +24,11 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: Log
 }
 
 /** A consent speaks of one identity, and happened when the gateway accepted it. */
+function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
+  const { environmentId, identityKey: key, receivedAt } = consent;
+  return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;
+}
+
 export const consentRows: RecordRows<ConsentRecord> = {
-  tables: [{ table: 'consent_log', addRows: addConsentRow }],
-  withoutFenced(record, isFenced) {
-    const { environmentId, identityKey: key, receivedAt } = record;
-    return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : record;
-  },
+  tables: [{ table: 'consent_log', withoutFenced, addRows: addConsentRow }],
 };

@@ -1,5 +1,5 @@
-import type { IdentityDecisionRecord } from '@playline/contracts';
-import type { RecordRows } from '../record-rows.ts';
+import { type IdentityDecisionRecord, ZERO_KEY } from '@playline/contracts';
+import type { IsFenced, RecordRows } from '../record-rows.ts';
 import type { RowBuffer } from '../row/row-buffer.ts';
 import { rowBytesMax, turnUuid, writeByte, writeInt64, writeKey, writeString, writeUInt16 } from '../row/row-bytes.ts';
 import type { LogPosition } from '../row/transcoder.ts';
@@ -72,19 +72,27 @@ export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord
   }
 }
 
-/** A decision is about its two sides. Whom it moved has a row of their own, as old as their first link. */
+/** A decision is about its two sides; others may still have the key of somebody erased for that of their person. */
+function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
+  const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
+  const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
+  if (isErased(aKey) || isErased(bKey)) return null;
+  return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
+}
+
+/** Whom a decision moved has a row of their own, as old as their first link. */
+function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
+  const { environmentId } = decision;
+  const moved = decision.moved.filter(
+    ({ key, linkedAt }) => !isFenced({ environmentId, key, eventTimeMs: linkedAt, receivedAtMs: linkedAt }),
+  );
+  if (moved.length === 0) return null;
+  return moved.length === decision.moved.length ? decision : { ...decision, moved };
+}
+
 export const decisionRows: RecordRows<IdentityDecisionRecord> = {
   tables: [
-    { table: 'identity_links', addRows: addLinkRow },
-    { table: 'identity_overrides', addRows: addOverrideRows },
+    { table: 'identity_links', withoutFenced: withoutFencedSides, addRows: addLinkRow },
+    { table: 'identity_overrides', withoutFenced: withoutFencedMoves, addRows: addOverrideRows },
   ],
-  withoutFenced(record, isFenced) {
-    const { environmentId, aKey, bKey, eventTime: eventTimeMs, receivedAt: receivedAtMs } = record;
-    const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
-    if (isErased(aKey) || isErased(bKey)) return null;
-    const moved = record.moved.filter(
-      ({ key, linkedAt }) => !isFenced({ environmentId, key, eventTimeMs: linkedAt, receivedAtMs: linkedAt }),
-    );
-    return moved.length === record.moved.length ? record : { ...record, moved };
-  },
 };

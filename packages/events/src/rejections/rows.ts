@@ -20,9 +20,7 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, plac
   out.endRow(writeInt64(target, at, place.offset));
 }
 
-/** A rejection carries no identity. */
 export const rejectionRows: RecordRows<RejectionRecord> = {
-  tables: [{ table: 'message_rejections', addRows: addRejectionRow }],
-  // Nobody is named in one.
-  withoutFenced: (record) => record,
+  // A rejection carries no identity.
+  tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
 };

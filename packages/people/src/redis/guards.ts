@@ -1,11 +1,14 @@
 import type { Redis } from 'ioredis';
-import type { Cutoff, ErasureGuards, HoldName } from '../guards.ts';
+import type { ErasureGuards, HoldName } from '../guards.ts';
 import { fromMember, toLease, toMember } from './hold-wire.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 
 /** Far more than gateways leave behind between two sweeps; what is left comes with the next. */
 const LAPSED_A_SWEEP_MAX = 1_000;
+
+/** Some milliseconds of the server, which serves nobody else meanwhile. */
+const FENCES_A_CALL_MAX = 1_000;
 
 /** Holds and fences. `namespace` is put before every key. */
 export function createGuards(redis: Redis, layout: Layout, namespace: string): ErasureGuards {
@@ -35,10 +38,11 @@ export function createGuards(redis: Redis, layout: Layout, namespace: string): E
       return dropped;
     },
     async fence(cutoffs) {
-      const calls = [...Map.groupBy(cutoffs, ({ environmentId }) => environmentId)].map(([environmentId, own]) =>
-        raiseFences([], [namespace, environmentId, ...own.flatMap(({ key, cutoffMs }: Cutoff) => [key, cutoffMs])]),
-      );
-      await Promise.all(calls);
+      for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
+        for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
+          const some = own.slice(at, at + FENCES_A_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
+          await raiseFences([], [namespace, environmentId, ...some]);
+        }
     },
   };
 }

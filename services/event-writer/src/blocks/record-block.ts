@@ -45,11 +45,14 @@ class RecordBlock<R> implements BlockBuilder {
     if (schemaId === null) return UNFRAMED;
     const { decoders, rows, checkFences } = this.#options;
     const decoded = decoders.readerOf(schemaId)((record as FramedRecord).value.subarray(FRAME_BYTES));
-    const allowed = rows.withoutFenced(decoded, checkFences.isFenced);
-    if (allowed === null) return { kind: 'drop', reason: 'fenced' };
+    const allowed = rows.tables.map((table) => table.withoutFenced(decoded, checkFences.isFenced));
+    if (allowed.every((one) => one === null)) return { kind: 'drop', reason: 'fenced' };
     const before = this.#buffers.map((buffer) => buffer.rows);
     try {
-      for (const [index, { addRows }] of rows.tables.entries()) addRows(this.#buffers[index]!, allowed, record);
+      for (const [index, { addRows }] of rows.tables.entries()) {
+        const own = allowed[index];
+        if (own != null) addRows(this.#buffers[index]!, own, record);
+      }
     } catch (error) {
       for (const [index, buffer] of this.#buffers.entries()) buffer.truncate(before[index]!);
       throw error;

@@ -1,4 +1,3 @@
-import { loadFences } from '@playline/people';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { restoreConsents, restoreLaterConsents, sum } from '../rebuild/restore-consents.ts';
 import { readFences } from '../rebuild/tables.ts';
@@ -27,7 +26,7 @@ export function createConsentCommand(context: StoresContext): Command {
     if (words[0] !== 'rebuild') throw new UsageError('expected rebuild');
     const writerGroup = textOf(values, 'writer-group') ?? OPTIONS['writer-group'].default;
     await withStores(context, { writerGroup, onProgress: terminal.progress }, async (sources, people) => {
-      await loadFences(people.guards, await readFences(sources.query));
+      await people.guards.fence(await readFences(sources.query));
       const restored = await restoreConsents(sources, people);
       const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, people, restored));
       const { applied, superseded, fenced } = consents;

@@ -1,8 +1,5 @@
-import type { FenceQuestion } from '@playline/contracts';
+import type { IsFenced } from '@playline/events';
 import { type QueryRows, readRows } from '../clickhouse-query.ts';
-
-/** Says whether an erasure keeps what happened to an identity then out of the tables. */
-export type IsFenced = (question: FenceQuestion) => boolean;
 
 /** Latest cut-off of an identity, by environment and hexadecimal key. */
 export type Cutoffs = ReadonlyMap<string, number>;

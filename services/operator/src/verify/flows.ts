@@ -8,8 +8,7 @@ import {
   rejectionCodec,
   TOPICS,
 } from '@playline/contracts';
-import { consentRows, decisionRows, rejectionRows } from '@playline/events';
-import type { IsFenced } from './fences.ts';
+import { consentRows, decisionRows, type IsFenced, type RecordRows, rejectionRows } from '@playline/events';
 
 /** Another way to find the row of a record: where a copy of it stands at another offset. */
 export interface CopyRule {
@@ -47,6 +46,11 @@ const hex = (text: string) => Buffer.from(text).toString('hex');
 
 function toUuid(bytes: Buffer): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/** As the writer does it: of the first table, which has a row for every record. */
+function isKeptOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
+  return tables[0]?.withoutFenced(record, isFenced) === null;
 }
 
 function createFlow<R>(options: {
@@ -104,7 +108,7 @@ const messages = createFlow({
 const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
   const { environmentId, generation, partition, offset, step } = record;
   return {
-    isKeptOut: (isFenced) => decisionRows.withoutFenced(record, isFenced) === null,
+    isKeptOut: (isFenced) => isKeptOutOf(decisionRows, record, isFenced),
     copies: [[hex(environmentId), ...[generation, partition, offset, step].map(String)]],
   };
 };
@@ -130,7 +134,7 @@ const decisions = createFlow({
 const consents = createFlow({
   codec: consentCodec,
   toFact: (record) => ({
-    isKeptOut: (isFenced) => consentRows.withoutFenced(record, isFenced) === null,
+    isKeptOut: (isFenced) => isKeptOutOf(consentRows, record, isFenced),
     copies: [],
   }),
   flow: {
@@ -146,7 +150,7 @@ const consents = createFlow({
 const rejections = createFlow({
   codec: rejectionCodec,
   toFact: (record) => ({
-    isKeptOut: (isFenced) => rejectionRows.withoutFenced(record, isFenced) === null,
+    isKeptOut: (isFenced) => isKeptOutOf(rejectionRows, record, isFenced),
     copies: [],
   }),
   flow: {

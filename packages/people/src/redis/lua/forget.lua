@@ -5,20 +5,20 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 local indexes = name_of(ARGV[1], FAMILY.index, ARGV[2]) .. ':'
 local components = name_of(ARGV[1], FAMILY.component, ARGV[2]) .. ':'
-local forgotten, roots = {}, {}
+-- All is read before anything is written: a script that failed half-way would look done when it is run again.
+local forgotten, buckets, parts = {}, {}, {}
 for at = 3, #ARGV do
   local key = ARGV[at]
   local index = indexes .. bucket_of(key)
   local root = redis.call('HGET', index, key)
   if root then
-    forgotten[key], roots[root] = true, true
-    redis.call('HDEL', index, key)
+    forgotten[key], buckets[key] = true, index
+    parts[root] = parts[root] or redis.call('GET', components .. root) or ''
   end
 end
 
-for root in pairs(roots) do
+for root, value in pairs(parts) do
   local name, kept, kinds, anonymous_ids = components .. root, {}, 0, 0
-  local value = redis.call('GET', name)
   for at = HEADER_BYTES + 1, #value, MEMBER_BYTES do
     local member = string.sub(value, at, at + MEMBER_BYTES - 1)
     if not forgotten[string.sub(member, 1, KEY_BYTES)] then
@@ -34,4 +34,5 @@ for root in pairs(roots) do
     redis.call('SET', name, struct.pack('>I2I2', kinds, anonymous_ids) .. table.concat(kept))
   end
 end
+for key, index in pairs(buckets) do redis.call('HDEL', index, key) end
 return 0

@@ -1,0 +1,26 @@
+import { createLogger } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import { expect, it } from 'vitest';
+import { openFences } from './fences.ts';
+
+it('a writer without its fences says why, in its log and to whoever asks, and no more once it has them', async () => {
+  let isMissing = true;
+  const records = {
+    async *readFences() {
+      if (isMissing) throw new Error("Table playline.erasure_fences doesn't exist");
+      yield* [];
+    },
+  };
+  const lines: string[] = [];
+  const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
+  const fences = openFences(records, logger);
+  await until('it is said', () => lines.length > 0);
+  expect(fences.set.loaded).toBe(false);
+  expect(fences.reasons().fences).toContain("erasure_fences doesn't exist");
+  expect(lines.join()).toContain("erasure_fences doesn't exist");
+  isMissing = false;
+  await until('they are loaded', () => fences.set.loaded);
+  expect(fences.reasons()).toEqual({});
+  expect(lines).toHaveLength(1);
+  await fences.close();
+});
