@@ -87,6 +87,6 @@ async function compare(engine: Engine, place: BlockPlace, late: boolean): Promis
     beside: 'partition and offset alone',
     theirs: unbounded.readRows,
     bars: [READ_MAX],
-    also: `${Math.round(bounded.ms)} ms beside ${Math.round(unbounded.ms)}; found ${bounded.rows} of ${rows.length}`,
+    also: `${((100 * bounded.readRows) / ROWS).toFixed(1)} % of the table; ${Math.round(bounded.ms)} ms beside ${Math.round(unbounded.ms)}; found ${bounded.rows} of ${rows.length}`,
   });
 }
