@@ -1,3 +1,4 @@
+import { ZERO_KEY } from '@playline/contracts';
 import { AvroCursor } from './avro-cursor.ts';
 
 /** Owner, anonymous, user, from and to: the columns of keys of one row, in table order. */
@@ -43,7 +44,7 @@ export class RowHead {
   /** Key of the anonymous id, which may be that of a device of several people; zero bytes when there is none. */
   get anonymousKey(): Buffer {
     const start = this.#keyStarts[ANONYMOUS]!;
-    return start === -1 ? Buffer.alloc(KEY_BYTES) : this.#keyAt(start);
+    return start === -1 ? ZERO_KEY : this.#keyAt(start);
   }
 
   #keyAt(start: number): Buffer {

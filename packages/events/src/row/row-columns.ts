@@ -33,6 +33,37 @@ const READERS: Readonly<Record<string, (cursor: Cursor) => ColumnValue>> = {
   UInt64: (cursor) => Number(bytesOf(cursor, 8).readBigUInt64LE()),
 };
 
+/** Readers of the first columns of a table, up to one of them. @throws Error for a type that nobody needed yet */
+function readersOf(table: EventTable, last: number): ((cursor: Cursor) => ColumnValue)[] {
+  return EVENT_TABLE_COLUMNS[table].slice(0, last + 1).map(({ name, type }) => {
+    const read = READERS[type];
+    if (read === undefined) throw new Error(`${table}.${name}: nobody has needed a column of type ${type} yet`);
+    return read;
+  });
+}
+
+/** Where a column stands in a row; of a string the length stands first. */
+export interface ColumnPlace {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Creates what finds a column of a RowBinary row by walking there. @throws Error as `createColumnReader` */
+export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnPlace {
+  const place = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
+  if (place === -1) throw new Error(`${table} has no ${name}`);
+  const readers = readersOf(table, place);
+  return (row) => {
+    const cursor = { row, at: 0 };
+    let start = 0;
+    for (const read of readers) {
+      start = cursor.at;
+      read(cursor);
+    }
+    return { start, end: cursor.at };
+  };
+}
+
 /**
  * Creates a reader of some columns of a RowBinary row, in the order asked for. A row is walked from its start to the
  * last of them: for questions about blocks that were tried before, not for the hot path.
@@ -42,11 +73,7 @@ export function createColumnReader(table: EventTable, names: readonly string[]):
   const columns = EVENT_TABLE_COLUMNS[table];
   const places = names.map((name) => columns.findIndex((column) => column.name === name));
   if (places.includes(-1)) throw new Error(`${table} has not all of ${names.join(', ')}`);
-  const readers = columns.slice(0, Math.max(-1, ...places) + 1).map(({ name, type }) => {
-    const read = READERS[type];
-    if (read === undefined) throw new Error(`${table}.${name}: nobody has needed a column of type ${type} yet`);
-    return read;
-  });
+  const readers = readersOf(table, Math.max(-1, ...places));
   return (row) => {
     const cursor = { row, at: 0 };
     const values = readers.map((read) => read(cursor));
