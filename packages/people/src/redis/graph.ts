@@ -22,13 +22,11 @@ const FORGOTTEN_A_CALL_MAX = 1_000;
 export interface GraphParts {
   readonly redis: Redis;
   readonly layout: Layout;
-  /** Put before every key. */
-  readonly namespace: string;
   readEpoch(): Promise<string | null>;
 }
 
 export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGraph {
-  const { redis, namespace, layout } = parts;
+  const { redis, layout } = parts;
   const forgetIdentities = createScript(redis, 'forgetIdentities');
   return {
     ...createFactCalls(parts, limits),
@@ -37,7 +35,7 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
       for (let at = 0; at < keys.length; at += FORGOTTEN_A_CALL_MAX)
         await forgetIdentities(
           [layout.epoch],
-          [namespace, environmentId, ...keys.slice(at, at + FORGOTTEN_A_CALL_MAX)],
+          [layout.namespace, environmentId, ...keys.slice(at, at + FORGOTTEN_A_CALL_MAX)],
         );
     },
   };
@@ -57,14 +55,14 @@ function createFactCalls(
   parts: GraphParts,
   limits: GraphLimits,
 ): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
-  const { redis, namespace, layout } = parts;
+  const { redis, layout } = parts;
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
   const { identitiesMax, anonymousIdsMax, anonymousWindowMs } = limits;
   const limitArguments = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
 
   const applyCall = async (block: FactBlock, withOthers: boolean): Promise<Applied[]> => {
-    const place = [namespace, toSourceText(block), block.after, block.through];
+    const place = [layout.namespace, toSourceText(block), block.after, block.through];
     const { blob, environmentIds } = toFactsBlob(block.facts, withOthers);
     const args = [...place, ...limitArguments, blob, ...environmentIds];
     return fromReply((await applyFacts([layout.epoch, layout.progress], args)) as Buffer);
@@ -83,7 +81,7 @@ function createFactCalls(
     },
     readMark: (source) => redis.hget(layout.progress, markFieldOf(source)),
     async trim(source, through, environmentIds) {
-      await trimOutbox([], [namespace, toSourceText(source), through, ...environmentIds]);
+      await trimOutbox([], [layout.namespace, toSourceText(source), through, ...environmentIds]);
     },
   };
 }

@@ -10,8 +10,7 @@ const LAPSED_A_SWEEP_MAX = 1_000;
 /** Some milliseconds of the server, which serves nobody else meanwhile. */
 const FENCES_A_CALL_MAX = 1_000;
 
-/** Holds and fences. `namespace` is put before every key. */
-export function createGuards(redis: Redis, layout: Layout, namespace: string): ErasureGuards {
+export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const placeHold = createScript(redis, 'placeHold');
   const confirmHold = createScript(redis, 'confirmHold');
   const releaseHold = createScript(redis, 'releaseHold');
@@ -41,7 +40,7 @@ export function createGuards(redis: Redis, layout: Layout, namespace: string): E
       for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
         for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
           const some = own.slice(at, at + FENCES_A_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
-          await raiseFences([], [namespace, environmentId, ...some]);
+          await raiseFences([], [layout.namespace, environmentId, ...some]);
         }
     },
   };

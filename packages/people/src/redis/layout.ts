@@ -74,6 +74,8 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
   const bucketIn = (family: 'index' | 'fences' | 'consents') => (environmentId: string, key: Buffer) =>
     `${nameOf(family, environmentId)}:${bucketOf(key)}`;
   return {
+    /** For scripts, which make names themselves. */
+    namespace,
     /** STRING: guards against an empty or half rebuilt store. */
     epoch: `${namespace}identity:epoch`,
     /** HASH generation/partition -> last applied offset of the link topic. */

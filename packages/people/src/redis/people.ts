@@ -28,12 +28,12 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
   const { namespace = '', linkTopic = '', consentTopic = '' } = options;
   const layout = createLayout({ namespace, linkTopic, consentTopic });
   const readEpoch = () => redis.get(layout.epoch);
-  const parts = { redis, layout, namespace, readEpoch };
+  const parts = { redis, layout, readEpoch };
   const { loadConsents, ...consents } = createConsents(redis, layout);
   return {
     graph: createGraph(parts, options.limits ?? DEFAULT_LIMITS),
     consents,
-    guards: createGuards(redis, layout, namespace),
+    guards: createGuards(redis, layout),
     rebuild: { ...createRebuild(parts), loadConsents },
     readEpoch,
     ...createReadiness(redis, { readEpoch, onUnusable: options.onUnusable ?? (() => {}) }),

@@ -7,7 +7,7 @@ import { toOverrideBlob } from './wire.ts';
 
 /** The rebuild but for the consents. */
 export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
-  const { redis, namespace, layout } = parts;
+  const { redis, layout } = parts;
   const loadOverrides = createScript(redis, 'loadOverrides');
   return {
     async mintEpoch() {
@@ -15,7 +15,7 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
       return (await redis.set(layout.epoch, minted, 'NX', 'GET')) ?? minted;
     },
     async loadOverrides(overrides) {
-      await loadOverrides([layout.epoch], [namespace, ...overrides.map(toOverrideBlob)]);
+      await loadOverrides([layout.epoch], [layout.namespace, ...overrides.map(toOverrideBlob)]);
     },
     async loadApplied(source, offset) {
       if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
