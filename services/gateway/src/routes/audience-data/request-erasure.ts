@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, frameRecord, TOPICS } from '@playline/contracts';
-import { type ErasureGuards, type IdentityGraph, MissingEpochFault, type People } from '@playline/people';
+import { MissingEpochFault } from '@playline/people';
 import type { OutgoingRecord, Producer } from '@playline/stream';
+import type { AudiencePeople } from '../../audience-ports.ts';
 
 export interface RequestErasureParts {
   producer: Pick<Producer, 'send'>;
-  people: Pick<People, 'readEpoch'> & {
-    graph: Pick<IdentityGraph, 'membersOf'>;
-    guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
-  };
+  people: Pick<AudiencePeople, 'graph' | 'guards' | 'readEpoch'>;
   /** @throws PublicError INTERNAL_SERVER_ERROR while it is not known */
   schemaId: () => number;
   topicPrefix: string;
