@@ -124,14 +124,20 @@ describe.each([
     expect(await stores[0].consents.apply({ ...change, receivedAt: RECEIVED_AT + 1 })).toBe('applied');
   });
 
-  it('forgets the identities it is told to, and no other', async () => {
+  it('forgets the consents it is told to, and no other; nor one that was given anew since it was judged', async () => {
     const { stores } = await open();
-    const [erased, kept] = [createChange(), createChange()];
-    const same = { ...kept, environmentId: erased.environmentId };
-    await rebuildConsents(stores[0].rebuild, [erased, same]);
-    await stores[0].consents.forget(erased.environmentId, [erased.identityKey, newKey()]);
-    expect(await stores[1].consents.read(erased.environmentId, erased.identityKey)).toBeNull();
-    expect(await stores[1].consents.read(same.environmentId, same.identityKey)).not.toBeNull();
+    const [erased, kept, anew] = [createChange(), createChange(), createChange()];
+    const { environmentId } = erased;
+    await rebuildConsents(stores[0].rebuild, [erased, ...[kept, anew].map((change) => ({ ...change, environmentId }))]);
+    const judged = await stores[0].consents.readStored(environmentId, [erased.identityKey, anew.identityKey, newKey()]);
+    expect(judged.map(({ identityKey }) => identityKey)).toEqual([erased.identityKey, anew.identityKey]);
+    const place = { ...anew.place, offset: anew.place.offset + 1 };
+    expect(await stores[0].consents.apply({ ...anew, environmentId, place })).toBe('applied');
+    expect(await stores[0].consents.forget(environmentId, judged)).toBe(1);
+    expect(await stores[0].consents.forget(environmentId, judged)).toBe(0);
+    expect(await stores[1].consents.read(environmentId, erased.identityKey)).toBeNull();
+    for (const { identityKey } of [kept, anew])
+      expect(await stores[1].consents.read(environmentId, identityKey)).not.toBeNull();
   });
 
   it('answers nobody and takes nothing without an epoch, but can be rebuilt', async () => {

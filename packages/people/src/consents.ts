@@ -25,6 +25,9 @@ export interface PlacedConsent {
   readonly place: ConsentPlace;
 }
 
+/** Whose consent it is, and what. */
+export type HeldConsent = Pick<PlacedConsent, 'identityKey' | 'status' | 'place'>;
+
 export type StoredConsent = Pick<PlacedConsent, 'status' | 'place'>;
 
 /**
@@ -48,8 +51,14 @@ export interface ConsentStore {
    *   because a store that was started anew may answer with an older choice
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
-  /** Erasure: forgets what these identities have chosen. Fence them first, else a change on its way comes back. */
-  forget(environmentId: string, identityKeys: readonly Buffer[]): Promise<void>;
+  /** Erasure: what is stored of these identities, also while `read` would not answer. */
+  readStored(environmentId: string, identityKeys: readonly Buffer[]): Promise<HeldConsent[]>;
+  /**
+   * Erasure: forgets these consents; of an identity that has chosen anew meanwhile nothing. Fence them first, else a
+   * change on its way comes back.
+   * @returns how many were forgotten
+   */
+  forget(environmentId: string, consents: readonly HeldConsent[]): Promise<number>;
   standing(): Promise<ConsentStanding>;
   /**
    * The store has everything of the log up to `ends` (by partition, the offset behind the last).

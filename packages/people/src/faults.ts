@@ -6,6 +6,14 @@ export class MissingEpochFault extends Error {
   }
 }
 
+/** What may be done only under an erasure's hold, without it: the erasure is done, or its hold has to be placed again. */
+export class MissingHoldFault extends Error {
+  override readonly name = 'MissingHoldFault';
+  constructor() {
+    super('the hold of this erasure does not stand');
+  }
+}
+
 /** Redis is in use: a rebuild needs one without an epoch. */
 export class EpochPresentFault extends Error {
   override readonly name = 'EpochPresentFault';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EpochPresentFault, MissingEpochFault } from './faults.ts';
+import { EpochPresentFault, MissingEpochFault, MissingHoldFault } from './faults.ts';
 import { DEFAULT_LIMITS, GraphBehindFault, type IdentityGraph } from './graph.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
@@ -253,7 +253,11 @@ describe.each([
     const kept = (['anonymous:b', 'anonymous:c'] as const).map(keyOf).sort(Buffer.compare);
     const root = (await graph.rootOf(environmentId, kept[0]!))!;
     await people.guards.fence(erased.map((key) => ({ environmentId, key, cutoffMs: NOW })));
-    for (let time = 0; time < 2; time++) await graph.forget(environmentId, [...erased, randomBytes(16)]);
+    const erasure = { environmentId, erasureId: randomBytes(16) };
+    await people.guards.place({ ...erasure, keys: erased, cutoffMs: NOW, lapsesAtMs: null });
+    expect(await graph.forget(erasure, [...erased, randomBytes(16)])).toBe(4);
+    expect(await graph.forget(erasure, erased)).toBe(0);
+    await people.guards.release(erasure);
     for (const key of erased) {
       expect(await graph.rootOf(environmentId, key)).toBeNull();
       expect(await graph.membersOf(environmentId, key)).toEqual([]);
@@ -267,6 +271,19 @@ describe.each([
     expect(await identify('anonymous:c', 'custom:l', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
+  it('forgets nobody once the hold of the erasure is gone: by then newer links may be in the graph', async () => {
+    await identify('anonymous:a', 'steam:s');
+    const { environmentId, keyOf } = scenario;
+    const [erasureId, other] = [randomBytes(16), randomBytes(16)];
+    await people.guards.place({ environmentId, erasureId, keys: [keyOf('steam:s')], cutoffMs: NOW, lapsesAtMs: null });
+    await expect(graph.forget({ environmentId, erasureId: other }, [keyOf('steam:s')])).rejects.toThrow(
+      MissingHoldFault,
+    );
+    await people.guards.release({ environmentId, erasureId });
+    await expect(graph.forget({ environmentId, erasureId }, [keyOf('steam:s')])).rejects.toThrow(MissingHoldFault);
+    expect(await graph.membersOf(environmentId, keyOf('steam:s'))).toHaveLength(3);
+  });
+
   it('does nothing without an epoch, is loaded only without one, and keeps the first epoch minted', async () => {
     await replace();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
@@ -274,7 +291,8 @@ describe.each([
     expect(await people.ready()).toBe(false);
     await expect(graph.apply(block)).rejects.toBeInstanceOf(MissingEpochFault);
     await expect(graph.lastApplied(block)).rejects.toBeInstanceOf(MissingEpochFault);
-    await expect(graph.forget('test', [randomBytes(16)])).rejects.toBeInstanceOf(MissingEpochFault);
+    const erasure = { environmentId: 'test', erasureId: randomBytes(16) };
+    await expect(graph.forget(erasure, [randomBytes(16)])).rejects.toBeInstanceOf(MissingEpochFault);
     await people.rebuild.loadOverrides([]);
     const epoch = await people.rebuild.mintEpoch();
     expect(await people.rebuild.mintEpoch()).toBe(epoch);

@@ -1,4 +1,5 @@
 import type { IdentityKind } from '@playline/contracts';
+import type { HoldName } from './guards.ts';
 import type { MovedIdentity, StepDecision } from './identities/decisions.ts';
 import type { GraphFact } from './identities/steps.ts';
 
@@ -84,10 +85,12 @@ export interface IdentityGraph {
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /**
    * Erasure: takes identities out of their components; whoever stays keeps the person key. Safe to repeat. Fence them
-   * first, else a fact on its way brings them back.
-   * @throws MissingEpochFault
+   * first, else a fact on its way brings them back, and hold every one of them: only while this erasure's hold stands
+   * is nothing newer in the graph, which an eraser that comes late would take out too.
+   * @returns how many of them stood in a component
+   * @throws MissingEpochFault, MissingHoldFault
    */
-  forget(environmentId: string, keys: readonly Buffer[]): Promise<void>;
+  forget(erasure: HoldName, keys: readonly Buffer[]): Promise<number>;
 }
 
 /** The graph has applied less than its caller saw applied: go back to `applied` + 1. */

@@ -106,6 +106,28 @@ describe.each([
     expect(await cutoffOf(hold.environmentId, hold.keys[0]!)).toBeNull();
   });
 
+  it('are listed with their cut-offs, when they lapse, and whether they came late, which a confirmation does not change', async () => {
+    const { holds } = await open();
+    const [lapsing, standing, late] = [
+      createHold(),
+      createHold({ cutoffMs: T + 1, lapsesAtMs: null }),
+      createHold({ cutoffMs: T + 2, lapsesAtMs: null, isLate: true }),
+    ].map((hold) => ({ ...hold, environmentId: 'listed' }));
+    for (const hold of [lapsing!, standing!, late!]) {
+      await holds.place(hold);
+      if (hold !== lapsing) expect(await holds.confirm(hold)).toBe(true);
+    }
+    const listed = (await holds.list('listed')).sort((one, other) => one.cutoffMs - other.cutoffMs);
+    expect(listed).toEqual([
+      { erasureId: lapsing!.erasureId, cutoffMs: T, lapsesAtMs: LAPSES_AT, isLate: false },
+      { erasureId: standing!.erasureId, cutoffMs: T + 1, lapsesAtMs: null, isLate: false },
+      { erasureId: late!.erasureId, cutoffMs: T + 2, lapsesAtMs: null, isLate: true },
+    ]);
+    expect(await holds.list('elsewhere')).toEqual([]);
+    expect(await holds.dropLapsed(LAPSES_AT * 2)).toBe(1);
+    expect(await holds.list('listed')).toHaveLength(2);
+  });
+
   it('are those of the erasures that are left, whatever is placed, placed again, confirmed, released or lapses in any order', async () => {
     const { holds, cutoffOf } = await open();
     const property = fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {

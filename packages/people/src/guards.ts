@@ -9,7 +9,15 @@ export interface ErasureHold {
   readonly cutoffMs: number;
   /** Epoch milliseconds from which it may be dropped; null for an erasure whose request stands on the topic. */
   readonly lapsesAtMs: number | null;
+  /**
+   * True when it was not in force all the time since the erasure was accepted, so that newer links may have drawn
+   * strangers in: who belongs to the person is then to be told by decisions, not by the graph. Default: false.
+   */
+  readonly isLate?: boolean;
 }
+
+/** A hold that stands, without its keys. */
+export type StandingHold = Required<Omit<ErasureHold, 'environmentId' | 'keys'>>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
@@ -35,6 +43,8 @@ export interface ErasureGuards {
    * @returns false when there is no such hold (any more); nothing is made then, since the erasure may be done already
    */
   confirm(name: HoldName): Promise<boolean>;
+  /** Holds of an environment. */
+  list(environmentId: string): Promise<StandingHold[]>;
   /** Lets go; nothing happens when there is no such hold (any more). */
   release(name: HoldName): Promise<void>;
   /** Lets go of every hold whose request never came to stand on the topic. @returns how many */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { IDENTITY_TYPES, type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -87,10 +88,13 @@ async function erase(stores: People[], { environmentId, keyOf }: Scenario, of: {
   const members = await stores[0]!.graph.membersOf(environmentId, keyOf(of.name));
   const keys = members.length === 0 ? [keyOf(of.name)] : members.map(({ key }) => key);
   const cutoffs = keys.map((key) => ({ environmentId, key, cutoffMs: of.cutoffMs }));
+  const erasure = { environmentId, erasureId: randomBytes(16) };
   for (const { guards, graph } of stores) {
+    await guards.place({ ...erasure, keys, cutoffMs: of.cutoffMs, lapsesAtMs: null });
     await guards.fence(cutoffs);
-    await graph.forget(environmentId, keys.slice(1));
-    await graph.forget(environmentId, keys);
+    await graph.forget(erasure, keys.slice(1));
+    await graph.forget(erasure, keys);
+    await guards.release(erasure);
     for (const key of keys) expect(await graph.rootOf(environmentId, key)).toBeNull();
   }
   return cutoffs;

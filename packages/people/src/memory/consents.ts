@@ -1,4 +1,5 @@
-import { type ApplyOutcome, type ConsentStore, isLater, type PlacedConsent } from '../consents.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type PlacedConsent } from '../consents.ts';
 import { MissingEpochFault } from '../faults.ts';
 import type { PeopleRebuild } from '../rebuild.ts';
 import { environmentOf, type Model } from './model.ts';
@@ -29,8 +30,19 @@ export function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild,
     loadConsents: async (changes) => changes.map(put),
     standing: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
     markCurrent: async () => true,
-    forget: async (environmentId, identityKeys) => {
-      for (const key of identityKeys) environmentOf(model, environmentId).consents.delete(key.toString('hex'));
+    readStored: async (environmentId, identityKeys) => {
+      const { consents } = environmentOf(model, environmentId);
+      return identityKeys.flatMap((identityKey) => {
+        const stored = consents.get(identityKey.toString('hex'));
+        return stored === undefined ? [] : [{ identityKey, ...stored }];
+      });
+    },
+    forget: async (environmentId, judged) => {
+      const { consents } = environmentOf(model, environmentId);
+      const isStill = ({ identityKey, ...consent }: HeldConsent) =>
+        isDeepStrictEqual(consents.get(identityKey.toString('hex')), consent);
+      return judged.filter((consent) => isStill(consent) && consents.delete(consent.identityKey.toString('hex')))
+        .length;
     },
   };
 }

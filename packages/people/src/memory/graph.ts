@@ -1,4 +1,4 @@
-import { MissingEpochFault } from '../faults.ts';
+import { MissingEpochFault, MissingHoldFault } from '../faults.ts';
 import { type Applied, type FactBlock, GraphBehindFault, type IdentityGraph } from '../graph.ts';
 import type { GraphFact } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
@@ -16,10 +16,11 @@ export function createGraph(model: Model): IdentityGraph {
   return {
     ...createFactCalls(model),
     ...createQuestions(model),
-    async forget(environmentId, keys) {
+    async forget({ environmentId, erasureId }, keys) {
       if (model.epoch === null) throw new MissingEpochFault();
       const state = environmentOf(model, environmentId);
-      for (const key of keys) removeMember(state, key.toString('hex'));
+      if (!state.holds.has(erasureId.toString('hex'))) throw new MissingHoldFault();
+      return keys.filter((key) => removeMember(state, key.toString('hex')) !== undefined).length;
     },
   };
 }

@@ -12,6 +12,10 @@ export function createGuards(model: Model): ErasureGuards {
       holdsOf(name).set(idOf(name), { ...hold, lapsesAtMs: null });
       return true;
     },
+    list: async (environmentId) =>
+      [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs, isLate = false }) => {
+        return { erasureId, cutoffMs, lapsesAtMs, isLate };
+      }),
     release: async (name) => void holdsOf(name).delete(idOf(name)),
     dropLapsed: async (nowMs) => {
       let dropped = 0;

@@ -1,4 +1,4 @@
-import type { ApplyOutcome, ChosenStatus, ConsentStanding, PlacedConsent, StoredConsent } from '../consents.ts';
+import type { ApplyOutcome, ChosenStatus, ConsentStanding, StoredConsent } from '../consents.ts';
 
 // Letters that stand in Redis: they stay what they are when a list is reordered.
 const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
@@ -12,7 +12,7 @@ const NUMBER_BYTES = 6;
 /** Status letter, partition, offset, logged at: 15 bytes, which `put-consent.lua` unpacks too. */
 const AT = { status: 0, partition: 1, offset: 3, loggedAt: 3 + NUMBER_BYTES, end: 3 + 2 * NUMBER_BYTES } as const;
 
-export function toValue({ status, place }: PlacedConsent): Buffer {
+export function toValue({ status, place }: StoredConsent): Buffer {
   const value = Buffer.alloc(AT.end);
   value.write(STATUS_LETTERS[status], AT.status, 'latin1');
   value.writeUInt16BE(place.partition, AT.partition);

@@ -5,8 +5,12 @@ import { fromReply, fromStanding, fromValue, toValue } from './consent-wire.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 
+/** A few milliseconds of the server. */
+const FORGOTTEN_A_CALL_MAX = 1_000;
+
 /** The consents, and what brings them back in a rebuild. */
 export function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
+  const forgetConsents = createScript(redis, 'forgetConsents');
   const putConsent = createScript(redis, 'putConsent');
   const readConsent = createScript(redis, 'readConsent');
   const markConsents = createScript(redis, 'markConsents');
@@ -31,8 +35,22 @@ export function createConsents(redis: Redis, layout: Layout): ConsentStore & Pic
       const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
       return (await markConsents([layout.consentLog], [run, ...lasts])) === 1;
     },
-    async forget(environmentId, identityKeys) {
-      await Promise.all(identityKeys.map((key) => redis.hdel(layout.consentsOf(environmentId, key), key)));
+    async readStored(environmentId, identityKeys) {
+      const read = (key: Buffer) => redis.hgetBuffer(layout.consentsOf(environmentId, key), key);
+      const values = await Promise.all(identityKeys.map(read));
+      return values.flatMap((value, at) =>
+        value === null ? [] : [{ identityKey: identityKeys[at]!, ...fromValue(value) }],
+      );
+    },
+    async forget(environmentId, consents) {
+      let forgotten = 0;
+      for (let at = 0; at < consents.length; at += FORGOTTEN_A_CALL_MAX) {
+        const some = consents.slice(at, at + FORGOTTEN_A_CALL_MAX);
+        const buckets = some.map(({ identityKey }) => layout.consentsOf(environmentId, identityKey));
+        const args = some.flatMap((consent) => [consent.identityKey, toValue(consent)]);
+        forgotten += Number(await forgetConsents(buckets, args));
+      }
+      return forgotten;
     },
   };
 }

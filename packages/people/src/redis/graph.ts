@@ -31,12 +31,14 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
   return {
     ...createFactCalls(parts, limits),
     ...createQuestions(parts),
-    async forget(environmentId, keys) {
-      for (let at = 0; at < keys.length; at += FORGOTTEN_A_CALL_MAX)
-        await forgetIdentities(
-          [layout.epoch],
-          [layout.namespace, environmentId, ...keys.slice(at, at + FORGOTTEN_A_CALL_MAX)],
-        );
+    async forget({ environmentId, erasureId }, keys) {
+      let forgotten = 0;
+      for (let at = 0; at < keys.length; at += FORGOTTEN_A_CALL_MAX) {
+        const some = keys.slice(at, at + FORGOTTEN_A_CALL_MAX);
+        const args = [layout.namespace, environmentId, erasureId, ...some];
+        forgotten += Number(await forgetIdentities([layout.epoch, layout.leasesOf(environmentId)], args));
+      }
+      return forgotten;
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { ErasureGuards, HoldName } from '../guards.ts';
-import { fromMember, toLease, toMember } from './hold-wire.ts';
+import { fromLease, fromMember, toLease, toMember } from './hold-wire.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 
@@ -26,6 +26,10 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     },
     confirm: async ({ environmentId, erasureId }) =>
       (await confirmHold(layout.holdKeysOf(environmentId), [erasureId])) === 1,
+    async list(environmentId) {
+      const leases = (await redis.callBuffer('HGETALL', layout.leasesOf(environmentId))) as Buffer[];
+      return leases.flatMap((id, at) => (at % 2 === 0 ? [fromLease(id, leases[at + 1]!)] : []));
+    },
     release: async (name) => void (await release(name, '')),
     async dropLapsed(nowMs) {
       const range = [layout.lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX] as const;

@@ -14,7 +14,7 @@ const FAMILIES = {
   fences: 'f',
   /** HASH identity key -> latest cut-off in ms as text, of the erasures that hold it. */
   holds: 'h',
-  /** HASH erasure id -> cut-off, time from which it lapses or 0, keys. */
+  /** HASH erasure id -> cut-off, time from which it lapses (0, or 1 of a late one: it stands), keys. */
   leases: 'hl',
   /** ZSET, every score 0, so in the order of bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
   holders: 'hk',
@@ -87,6 +87,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     indexOf: bucketIn('index'),
     fencesOf: bucketIn('fences'),
     consentsOf: bucketIn('consents'),
+    leasesOf: (environmentId: string) => nameOf('leases', environmentId),
     indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type Redis, ReplyError } from 'ioredis';
 import { LaggingStoreFault } from '../consents.ts';
-import { EpochPresentFault, MissingEpochFault } from '../faults.ts';
+import { EpochPresentFault, MissingEpochFault, MissingHoldFault } from '../faults.ts';
 import { GraphBehindFault } from '../graph.ts';
 import { LUA_LAYOUT } from './layout.ts';
 
@@ -20,6 +20,7 @@ const SCRIPTS = {
   confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },
   releaseHold: { files: ['holds', 'release-hold'], flag: '' },
   raiseFences: { files: ['raise-fences'], flag: '' },
+  forgetConsents: { files: ['forget-consents'], flag: '' },
   putConsent: { files: ['run', 'put-consent'], flag: '' },
   readConsent: { files: ['run', 'read-consent'], flag: 'no-writes' },
   markConsents: { files: ['run', 'mark-consents'], flag: '' },
@@ -71,6 +72,7 @@ function isReplyStarting(error: unknown, code: string): boolean {
 /** What the scripts say by an error reply, as the ports' faults. */
 function toFault(error: unknown): unknown {
   if (isReplyStarting(error, 'NOEPOCH')) return new MissingEpochFault();
+  if (isReplyStarting(error, 'NOHOLD')) return new MissingHoldFault();
   if (isReplyStarting(error, 'EPOCH')) return new EpochPresentFault();
   if (isReplyStarting(error, 'BEHIND')) return new GraphBehindFault(Number((error as Error).message.split(' ')[1]));
   if (isReplyStarting(error, 'LAGGING')) return new LaggingStoreFault();

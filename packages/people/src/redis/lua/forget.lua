@@ -1,13 +1,15 @@
 -- Erasure: takes identities of one environment out of their components. Those who stay keep their root, also where it is
 -- one of those who go; a fence on it tells the graph's script that it may be (components.lua).
--- KEYS  epoch
--- ARGV  namespace, environment, then the identity keys
+-- KEYS  epoch, leases of holds
+-- ARGV  namespace, environment, erasure id, then the identity keys
+-- Reply how many of them stood in a component
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
+if redis.call('HEXISTS', KEYS[2], ARGV[3]) == 0 then return redis.error_reply('NOHOLD there is none') end
 local indexes = name_of(ARGV[1], FAMILY.index, ARGV[2]) .. ':'
 local components = name_of(ARGV[1], FAMILY.component, ARGV[2]) .. ':'
 -- All is read before anything is written: a script that failed half-way would look done when it is run again.
 local forgotten, buckets, parts = {}, {}, {}
-for at = 3, #ARGV do
+for at = 4, #ARGV do
   local key = ARGV[at]
   local index = indexes .. bucket_of(key)
   local root = redis.call('HGET', index, key)
@@ -34,5 +36,6 @@ for root, value in pairs(parts) do
     redis.call('SET', name, struct.pack('>I2I2', kinds, anonymous_ids) .. table.concat(kept))
   end
 end
-for key, index in pairs(buckets) do redis.call('HDEL', index, key) end
-return 0
+local count = 0
+for key, index in pairs(buckets) do count = count + redis.call('HDEL', index, key) end
+return count
