@@ -116,6 +116,24 @@ describe.each([
     expect(await fencesOf(environmentId)).toHaveLength(2);
   });
 
+  it('keep how far a batch is, the copy that was put last, until the batch is dropped', async () => {
+    const batches = [newId(), newId()] as const;
+    const erasure = { erasureId: newId(), environmentId: 'test', cutoffAt: AT, closureKeys: [newId(), newId()] };
+    const first = { ...erasure, batchId: batches[0], deleted: {} };
+    const other = { ...erasure, batchId: batches[1], deleted: { 'redis.i': 1 } };
+    await records.putProgress([first, other]);
+    const further = { ...first, deleted: { 'clickhouse.events': 12 } };
+    for (let time = 0; time < 2; time++) await records.putProgress([further]);
+    const ours = async () =>
+      (await records.readProgress()).filter(({ batchId }) => batches.some((id) => id.equals(batchId)));
+    expect((await ours()).sort((a, b) => Buffer.compare(b.batchId, a.batchId))).toEqual(
+      [further, other].sort((a, b) => Buffer.compare(b.batchId, a.batchId)),
+    );
+    for (let time = 0; time < 2; time++) await records.dropProgress(batches[0]);
+    expect(await ours()).toEqual([other]);
+    await records.dropProgress(batches[1]);
+  });
+
   it('take no fence for nobody, who would keep out everybody without such an id', async () => {
     const nobody = { environmentId: 'test', key: Buffer.alloc(16), cutoffMs: AT, erasureId: newId() };
     await expect(records.putFences([nobody])).rejects.toThrow(RangeError);

@@ -59,8 +59,22 @@ export interface ErasureReceipt {
   readonly traceId: string;
 }
 
+/** How far one erasure of a batch is. Erasures of one person in one batch have the same closure and cut-off. */
+export interface ErasureProgress {
+  /** 16 bytes. */
+  readonly batchId: Buffer;
+  readonly erasureId: Buffer;
+  readonly environmentId: string;
+  /** Epoch milliseconds. */
+  readonly cutoffAt: number;
+  /** Every identity of the person. */
+  readonly closureKeys: readonly Buffer[];
+  /** As in the receipt; what was found so far. */
+  readonly deleted: Readonly<Record<string, number>>;
+}
+
 /**
- * What is kept of erasures: requests, fences and receipts. What was put is on the disk when the call resolves; the same
+ * What is kept of erasures: requests, fences, progress and receipts. What was put is on the disk when the call resolves; the same
  * again changes nothing.
  */
 export interface ErasureRecords {
@@ -78,6 +92,12 @@ export interface ErasureRecords {
   readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
   /** Receipts whose rows were still in files, or whose log had not expired, the oldest first. @throws RowsFault */
   readOpenReceipts(): Promise<ErasureReceipt[]>;
+  /** Of several copies of one erasure the one that was put last holds. @throws RowsFault */
+  putProgress(progress: readonly ErasureProgress[]): Promise<void>;
+  /** Of every batch that is not done. @throws RowsFault */
+  readProgress(): Promise<ErasureProgress[]>;
+  /** Forgets a batch that is done; no row of it stays in a file that is in use. @throws RowsFault */
+  dropProgress(batchId: Buffer): Promise<void>;
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;
   close(): Promise<void>;

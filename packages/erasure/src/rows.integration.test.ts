@@ -166,6 +166,60 @@ describe.each([
     expect(await namesIn('events', environmentId)).toEqual(['other']);
   });
 
+  it('that name a person twice are told as one row of theirs in the notes of the sweep, which the next one replaces', async () => {
+    const environmentId = newEnvironment();
+    const { event, link } = createRowsOf(environmentId);
+    const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
+    await add('events', event({ name: 'alias', identity_key: one, from_key: two, to_key: one }));
+    await add('events', event({ name: 'own', identity_key: two }));
+    await add('identity_links', link({ name: 'link', a_key: two, b_key: one }), link({ name: 'half', a_key: one }));
+    const batch = newBatch();
+    expect(await harness.rows.readNoted(batch)).toEqual({ found: [], shared: [] });
+    await harness.rows.putTargets(
+      batch,
+      [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
+    );
+    const found = await harness.rows.sweep(batch);
+    const noted = await harness.rows.readNoted(batch);
+    const show = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
+    expect(noted.found.map(show).sort()).toEqual(found.map(show).sort());
+    expect([...noted.shared].sort((a, b) => a.table.localeCompare(b.table))).toEqual([
+      { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
+      { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
+    ]);
+    await sweepAll(harness.rows, batch);
+    await harness.rows.sweep(batch);
+    expect(await harness.rows.readNoted(batch)).toEqual({ found: [], shared: [] });
+  });
+
+  it('about consents are told when they stand behind the sweep, with their places', async () => {
+    const environmentId = newEnvironment();
+    const { consent } = createRowsOf(environmentId);
+    const [key, other] = [newKey(), newKey()];
+    const at = (kafka_offset: number) => ({ kafka_partition: 3, kafka_offset });
+    await add('consent_log', consent({ name: 'old', identity_key: key, ...at(1) }));
+    await add('consent_log', consent({ name: 'new', identity_key: key, ...at(2), received_at: AFTER }));
+    await add('consent_log', consent({ name: 'other', identity_key: other, ...at(3) }));
+    const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    expect(await harness.rows.findConsents(batch)).toEqual([{ environmentId, key, partition: 3, offset: 2 }]);
+  });
+
+  it('about links tell who was linked with the batch up to its cut-off, and not whose link was refused or came later', async () => {
+    const environmentId = newEnvironment();
+    const { link } = createRowsOf(environmentId);
+    const [key, linked, same, refused, late, far] = Array.from({ length: 6 }, newKey) as Buffer[];
+    await add('identity_links', link({ name: 'linked', a_key: linked, b_key: key, outcome: 'linked', received_at: T }));
+    await add('identity_links', link({ name: 'same', a_key: key, b_key: same, outcome: 'unchanged' }));
+    await add('identity_links', link({ name: 'refused', a_key: key, b_key: refused, outcome: 'refused' }));
+    await add('identity_links', link({ name: 'late', a_key: key, b_key: late, outcome: 'linked', received_at: AFTER }));
+    await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));
+    const batch = newBatch();
+    await harness.rows.putTargets(batch, [{ environmentId, key: key!, cutoffMs: T }]);
+    const pairs = (await harness.rows.findLinks(batch)).map(({ a, b }) => [a.toString('hex'), b.toString('hex')]);
+    const hex = (...keys: (Buffer | undefined)[]) => keys.map((each) => each!.toString('hex'));
+    expect(pairs.sort()).toEqual([hex(linked, key), hex(key, same)].sort());
+  });
+
   it('that came behind the sweep are found as survivors and go with the next one', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);

@@ -18,6 +18,35 @@ export interface FoundRows {
   readonly rows: number;
 }
 
+/** Rows of one table that fall by several of their columns, or of the batch's identities, and so were told several times. */
+export interface SharedRows {
+  readonly table: string;
+  readonly environmentId: string;
+  /** One a time that each of these rows was told; a key stands twice where two columns name it. */
+  readonly keys: readonly Buffer[];
+  readonly rows: number;
+}
+
+/** What the last sweep of a batch found, as it was noted before anything was deleted. */
+export interface NotedRows {
+  readonly found: readonly FoundRows[];
+  readonly shared: readonly SharedRows[];
+}
+
+/** Two identities that a decision linked, or found linked. */
+export interface LinkedPair {
+  readonly a: Buffer;
+  readonly b: Buffer;
+}
+
+/** Where a consent that is not erased stands in the log. */
+export interface KeptConsent {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  readonly partition: number;
+  readonly offset: number;
+}
+
 /**
  * The rows of people in the column store: found, deleted and counted for all people of one batch at a time, by the
  * registry of places. Every call may be repeated, also by another process; batches are named by 16 random bytes.
@@ -34,8 +63,20 @@ export interface ErasureRows {
    * @throws RowsFault
    */
   sweep(batchId: Buffer): Promise<FoundRows[]>;
+  /** Nothing where the batch was not swept yet; also what an eraser found that died. @throws RowsFault */
+  readNoted(batchId: Buffer): Promise<NotedRows>;
   /** What a query would still find. @throws RowsFault */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
+  /** Consents of the batch's identities that stand behind the sweep: given later than the cut-off. @throws RowsFault */
+  findConsents(batchId: Buffer): Promise<KeptConsent[]>;
+  /** Links not later than the cut-offs (by their receipt) that touch an identity of the batch. @throws RowsFault */
+  findLinks(batchId: Buffer): Promise<LinkedPair[]>;
+  /**
+   * Waits until no insert runs any more that runs now: of a writer that has died the store may finish one. Takes as long
+   * as an insert may, a minute at most.
+   * @throws RowsFault
+   */
+  awaitInserts(): Promise<void>;
   /** What stands in files that are in use, deleted rows included, until `removeDeleted`. @throws RowsFault */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
   /**

@@ -9,15 +9,10 @@ export interface ErasureHold {
   readonly cutoffMs: number;
   /** Epoch milliseconds from which it may be dropped; null for an erasure whose request stands on the topic. */
   readonly lapsesAtMs: number | null;
-  /**
-   * True when it was not in force all the time since the erasure was accepted, so that newer links may have drawn
-   * strangers in: who belongs to the person is then to be told by decisions, not by the graph. Default: false.
-   */
-  readonly isLate?: boolean;
 }
 
 /** A hold that stands, without its keys. */
-export type StandingHold = Required<Omit<ErasureHold, 'environmentId' | 'keys'>>;
+export type StandingHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 

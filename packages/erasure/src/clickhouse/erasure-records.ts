@@ -1,5 +1,6 @@
 import type {
   ErasureFence,
+  ErasureProgress,
   ErasureReceipt,
   ErasureRecords,
   ErasureRequest,
@@ -11,13 +12,17 @@ import { toUuidText } from './predicates.ts';
 import {
   type FenceRow,
   fromFenceRow,
+  fromProgressRow,
   fromReceiptRow,
   fromRequestRow,
+  PROGRESS_COLUMNS,
+  type ProgressRow,
   RECEIPT_COLUMNS,
   REQUEST_COLUMNS,
   type ReceiptRow,
   type RequestRow,
   toFenceRow,
+  toProgressRow,
   toReceiptRow,
   toRequestRow,
 } from './record-rows.ts';
@@ -57,9 +62,22 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
       return receipt ?? null;
     },
     readOpenReceipts: () => readReceipts(connection, 'physically_erased_at IS NULL OR log_expired_at IS NULL'),
+    putProgress: (progress: readonly ErasureProgress[]) =>
+      connection.insert('erasure_progress', PROGRESS_COLUMNS, progress.map(toProgressRow)),
+    readProgress: () => readProgress(connection),
+    dropProgress: (batchId) => connection.run(`ALTER TABLE erasure_progress DROP PARTITION '${toUuidText(batchId)}'`),
     ready: () => connection.ready(),
     close: () => connection.close(),
   };
+}
+
+async function readProgress(connection: Connection): Promise<ErasureProgress[]> {
+  const rows = await connection.read<ProgressRow>(
+    `SELECT toString(batch_id) AS batch_id, toString(erasure_id) AS erasure_id, environment_id, deleted,
+       toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms, arrayMap(key -> lower(hex(key)), closure_keys) AS closure
+     FROM erasure_progress FINAL ORDER BY batch_id, erasure_id`,
+  );
+  return rows.map(fromProgressRow);
 }
 
 async function readUnfinished(connection: Connection): Promise<ErasureRequest[]> {

@@ -50,6 +50,25 @@ describe('the rows of people in ClickHouse', () => {
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
   });
 
+  it('are waited for while an insert that began before still runs, and not for one that began later', async () => {
+    const environmentId = newEnvironment();
+    const insertFor = (seconds: number, name: string) =>
+      harness.query(`INSERT INTO events (environment_id, event_name, trace_id)
+        SELECT '${environmentId}', 'level_start', 'insert-${name}' FROM numbers(10) WHERE sleepEachRow(${seconds / 10}) = 0`);
+    const running = async (name: string) =>
+      (await harness.query('SELECT query FROM system.processes')).includes(`insert-${name}`);
+    const before = insertFor(1, 'before');
+    await until('the insert runs', () => running('before'));
+    const waiting = harness.rows.awaitInserts();
+    // Asked behind it by the same client: it has had its list by then.
+    for (let time = 0; time < 3; time++) await harness.rows.readBatches();
+    const later = insertFor(3, 'later');
+    await until('the other insert runs', () => running('later'));
+    await waiting;
+    expect([await running('before'), await running('later')]).toEqual([false, true]);
+    await Promise.all([before, later]);
+  });
+
   it('are not found in any file in use, masked or not, once deleted ones are removed', async () => {
     const environmentId = newEnvironment();
     const key = newKey();

@@ -3,8 +3,11 @@ import type { SweptTable } from '../places/place.ts';
 import { SWEPT_TABLES } from '../places/tables.ts';
 import { type ErasureRows, type ErasureTarget, type FoundRows, RowsFault } from '../rows.ts';
 import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
+import { type FoundRow, toFound } from './found-rows.ts';
+import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, toUuidText } from './predicates.ts';
+import { findConsents, findLinks, readNoted } from './questions.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** How long one change of one table may take before it is a fault. */
@@ -40,8 +43,12 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       await assertTargets(connection, batchId);
       return found;
     },
+    readNoted: (batchId) => readNoted(connection, batchId),
     findSurvivors: (batchId) => findEverywhere(connection, batchId, {}),
     findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
+    findConsents: (batchId) => findConsents(connection, batchId),
+    findLinks: (batchId) => findLinks(connection, batchId),
+    awaitInserts: () => awaitInserts(connection),
     removeDeleted: () => removeDeleted({ connection, wait }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
     readBatches: async () => {
@@ -95,19 +102,6 @@ async function assertTargets(connection: Connection, batchId: Buffer): Promise<v
   if (oneOf(rows).targets > 0) return;
   throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
 }
-
-interface FoundRow {
-  readonly column: string;
-  readonly how: FoundRows['as'];
-  readonly environment_id: string;
-  readonly key: string;
-  readonly rows: number;
-}
-
-const toFound = (table: string, rows: readonly FoundRow[]): FoundRows[] =>
-  rows.map(({ column, how: as, environment_id: environmentId, key, rows }) => {
-    return { table, column, as, environmentId, key: Buffer.from(key, 'hex'), rows };
-  });
 
 async function findRows(
   connection: Connection,

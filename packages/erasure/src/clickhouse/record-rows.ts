@@ -1,4 +1,4 @@
-import type { ErasureFence, ErasureReceipt, ErasureRequest, StoredFence } from '../records.ts';
+import type { ErasureFence, ErasureProgress, ErasureReceipt, ErasureRequest, StoredFence } from '../records.ts';
 import type { SentColumn } from './connection.ts';
 import { toUuidText } from './predicates.ts';
 
@@ -124,6 +124,46 @@ export function toReceiptRow(receipt: ErasureReceipt): object {
 }
 
 type Counts = Readonly<Record<string, number>>;
+
+export const PROGRESS_COLUMNS: readonly SentColumn[] = [
+  plain('batch_id', 'UUID'),
+  plain('erasure_id', 'UUID'),
+  plain('environment_id', 'String'),
+  time('cutoff_at'),
+  keys('closure_keys'),
+  plain('deleted', COUNTS),
+];
+
+export function toProgressRow(progress: ErasureProgress): object {
+  return {
+    batch_id: toUuidText(progress.batchId),
+    erasure_id: toUuidText(progress.erasureId),
+    environment_id: progress.environmentId,
+    cutoff_at: progress.cutoffAt,
+    closure_keys: progress.closureKeys.map(toHex),
+    deleted: progress.deleted,
+  };
+}
+
+export interface ProgressRow {
+  readonly batch_id: string;
+  readonly erasure_id: string;
+  readonly environment_id: string;
+  readonly cutoff_ms: number;
+  readonly closure: readonly string[];
+  readonly deleted: Counts;
+}
+
+export function fromProgressRow(row: ProgressRow): ErasureProgress {
+  return {
+    batchId: fromUuidText(row.batch_id),
+    erasureId: fromUuidText(row.erasure_id),
+    environmentId: row.environment_id,
+    cutoffAt: row.cutoff_ms,
+    closureKeys: row.closure.map(fromHex),
+    deleted: row.deleted,
+  };
+}
 
 export interface ReceiptRow {
   readonly erasure_id: string;

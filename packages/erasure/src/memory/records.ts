@@ -1,4 +1,4 @@
-import type { ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from '../records.ts';
+import type { ErasureProgress, ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from '../records.ts';
 
 /** How much a copy of a receipt knows. */
 const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
@@ -9,6 +9,7 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
   const requests = new Map<string, ErasureRequest>();
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
+  const progress = new Map<string, ErasureProgress>();
   let parts = 0;
   const oldestFirst = (rows: ErasureReceipt[]) => rows.sort((one, other) => one.acceptedAt - other.acceptedAt);
   return {
@@ -40,6 +41,13 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     },
     readReceipt: async (erasureId) => receipts.get(erasureId.toString('hex')) ?? null,
     readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => knownIn(receipt) < 2)),
+    async putProgress(put) {
+      for (const one of put) progress.set(`${one.batchId.toString('hex')} ${one.erasureId.toString('hex')}`, one);
+    },
+    readProgress: async () => [...progress.values()],
+    async dropProgress(batchId) {
+      for (const [name, one] of progress) if (one.batchId.equals(batchId)) progress.delete(name);
+    },
     ready: async () => true,
     close: async () => {},
   };

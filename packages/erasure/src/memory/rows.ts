@@ -1,6 +1,13 @@
 import type { Sweep } from '../places/place.ts';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import { type ErasureRows, type ErasureTarget, type FoundRows, RowsFault } from '../rows.ts';
+import {
+  type ErasureRows,
+  type ErasureTarget,
+  type FoundRows,
+  type NotedRows,
+  RowsFault,
+  type SharedRows,
+} from '../rows.ts';
 
 /** A row of a swept table: keys as bytes, times as epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
@@ -42,6 +49,22 @@ function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): Fo
   return [...found.values()];
 }
 
+/** Rows that fall by several of their columns, as they would be told several times. */
+function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): SharedRows[] {
+  const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
+  const falls = createFalls(clearing, cutoffs);
+  const shared = new Map<string, SharedRows>();
+  for (const row of rows) {
+    const environmentId = row.environment_id;
+    const keys = clearing.own.filter((column) => falls(row, column)).map((column) => row[column] as Buffer);
+    if (keys.length < 2) continue;
+    keys.sort(Buffer.compare);
+    const name = [environmentId, ...keys.map((key) => key.toString('hex'))].join(' ');
+    shared.set(name, { table, environmentId, keys, rows: (shared.get(name)?.rows ?? 0) + 1 });
+  }
+  return [...shared.values()];
+}
+
 function blank(row: MemoryRow, { carried, ...rest }: Sweep, cutoffs: Cutoffs): MemoryRow {
   const falls = createFalls({ carried, ...rest }, cutoffs);
   const blanked = carried
@@ -57,25 +80,87 @@ function part(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
   return { left, deleted: rows.filter(isOwn) };
 }
 
-export function openMemoryErasureRows(): MemoryErasureRows {
-  const tables = new Map<string, MemoryRow[]>(SWEPT_TABLES.map(({ name }) => [name, []]));
+interface Store {
+  readonly tables: Map<string, MemoryRow[]>;
   /** Deleted, and still there until `removeDeleted`. */
-  const masked = new Map<string, MemoryRow[]>(SWEPT_TABLES.map(({ name }) => [name, []]));
-  const batches = new Map<string, Map<string, number>>();
-  const faults: Error[] = [];
-  const begin = (batchId: Buffer): Map<string, number> => {
-    const fault = faults.shift();
-    if (fault !== undefined) throw fault;
-    const cutoffs = batches.get(batchId.toString('hex'));
-    if (cutoffs !== undefined) return cutoffs;
-    throw new RowsFault('the batch has no targets: nothing was looked for', { isRetryable: false, code: 'NO_TARGETS' });
-  };
-  const findAll = (cutoffs: Cutoffs, rowsOf: (table: string) => readonly MemoryRow[]) =>
-    [...tables.keys()].flatMap((table) => findIn(table, rowsOf(table), cutoffs));
+  readonly masked: Map<string, MemoryRow[]>;
+  /** Cut-offs of a batch by person. */
+  readonly batches: Map<string, Map<string, number>>;
+  /** What the last sweep of a batch found. */
+  readonly noted: Map<string, NotedRows>;
+  readonly faults: Error[];
+}
+
+function createStore(): Store {
+  const empty = () => new Map<string, MemoryRow[]>(SWEPT_TABLES.map(({ name }) => [name, []]));
+  return { tables: empty(), masked: empty(), batches: new Map(), noted: new Map(), faults: [] };
+}
+
+/** Cut-offs of a batch. @throws what the test asked for */
+function begin({ faults, batches }: Store, batchId: Buffer): Map<string, number> {
+  const fault = faults.shift();
+  if (fault !== undefined) throw fault;
+  const cutoffs = batches.get(batchId.toString('hex'));
+  if (cutoffs !== undefined) return cutoffs;
+  throw new RowsFault('the batch has no targets: nothing was looked for', { isRetryable: false, code: 'NO_TARGETS' });
+}
+
+function sweep(store: Store, batchId: Buffer): FoundRows[] {
+  const { tables, masked } = store;
+  const cutoffs = begin(store, batchId);
+  const found = [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
+  const shared = [...tables].flatMap(([table, rows]) => findShared(table, rows, cutoffs));
+  store.noted.set(batchId.toString('hex'), { found, shared });
+  for (const { name, clearing } of SWEPT_TABLES) {
+    const { left, deleted } = part(tables.get(name)!, clearing, cutoffs);
+    masked.get(name)!.push(...deleted);
+    tables.set(name, left);
+  }
+  return found;
+}
+
+function createQuestions(store: Store) {
+  const { tables, masked } = store;
   return {
+    readNoted: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
+    async findConsents(batchId) {
+      const cutoffs = begin(store, batchId);
+      return tables.get('consent_log')!.flatMap((row) => {
+        const [environmentId, key] = [row.environment_id, row.identity_key as Buffer];
+        if (!cutoffs.has(nameOf(environmentId, key))) return [];
+        return [{ environmentId, key, partition: Number(row.kafka_partition), offset: Number(row.kafka_offset) }];
+      });
+    },
+    async findLinks(batchId) {
+      const cutoffs = begin(store, batchId);
+      const cutoffMs = Math.max(...cutoffs.values());
+      return tables.get('identity_links')!.flatMap((row) => {
+        const [a, b] = [row.a_key as Buffer, row.b_key as Buffer];
+        const isTouched = [a, b].some((key) => cutoffs.has(nameOf(row.environment_id, key)));
+        const isLink = row.outcome === 'linked' || row.outcome === 'unchanged';
+        return isTouched && isLink && Number(row.received_at) <= cutoffMs ? [{ a, b }] : [];
+      });
+    },
+    async findSurvivors(batchId) {
+      const cutoffs = begin(store, batchId);
+      return [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
+    },
+    async findOnDisk(batchId) {
+      const cutoffs = begin(store, batchId);
+      return [...tables].flatMap(([table, rows]) => findIn(table, [...rows, ...masked.get(table)!], cutoffs));
+    },
+    readBatches: async () => [...store.batches.keys()].map((id) => Buffer.from(id, 'hex')),
+  } satisfies Partial<ErasureRows>;
+}
+
+export function openMemoryErasureRows(): MemoryErasureRows {
+  const store = createStore();
+  const { tables, masked, batches } = store;
+  return {
+    ...createQuestions(store),
     add: (table, row) => void tables.get(table)!.push(row),
     rowsOf: (table) => tables.get(table)!,
-    failNext: (fault) => void faults.push(fault),
+    failNext: (fault) => void store.faults.push(fault),
     async putTargets(batchId, targets: readonly ErasureTarget[]) {
       const cutoffs = batches.get(batchId.toString('hex')) ?? new Map<string, number>();
       for (const { environmentId, key, cutoffMs } of targets) {
@@ -85,25 +170,16 @@ export function openMemoryErasureRows(): MemoryErasureRows {
       }
       if (cutoffs.size > 0) batches.set(batchId.toString('hex'), cutoffs);
     },
-    async sweep(batchId) {
-      const cutoffs = begin(batchId);
-      const found = findAll(cutoffs, (table) => tables.get(table)!);
-      for (const { name, clearing } of SWEPT_TABLES) {
-        const { left, deleted } = part(tables.get(name)!, clearing, cutoffs);
-        masked.get(name)!.push(...deleted);
-        tables.set(name, left);
-      }
-      return found;
-    },
-    findSurvivors: async (batchId) => findAll(begin(batchId), (table) => tables.get(table)!),
-    findOnDisk: async (batchId) => findAll(begin(batchId), (table) => [...tables.get(table)!, ...masked.get(table)!]),
+    sweep: async (batchId) => sweep(store, batchId),
+    awaitInserts: async () => {},
     removeDeleted: async () => {
       for (const rows of masked.values()) rows.length = 0;
       return 0;
     },
-    readBatches: async () => [...batches.keys()].map((id) => Buffer.from(id, 'hex')),
     countReplaced: async () => 0,
-    dropTargets: async (batchId) => void batches.delete(batchId.toString('hex')),
+    dropTargets: async (batchId) => {
+      for (const known of [batches, store.noted]) known.delete(batchId.toString('hex'));
+    },
     close: async () => {},
   };
 }

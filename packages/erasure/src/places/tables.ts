@@ -131,6 +131,19 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     },
   },
   {
+    name: 'erasure_progress',
+    clearing: { by: 'script', script: 'the eraser drops the batch when it is done; keyed hashes only' },
+    columns: {
+      batch_id: 'random; names a batch',
+      erasure_id: 'random; names a request',
+      environment_id: ENVIRONMENT,
+      cutoff_at: TIME,
+      closure_keys: HASH,
+      deleted: COUNT,
+      noted_at: TIME,
+    },
+  },
+  {
     name: 'erasure_targets',
     clearing: { by: 'script', script: 'the eraser drops the batch when it is done; keyed hashes only' },
     columns: { batch_id: 'random; names a batch', environment_id: ENVIRONMENT, identity_key: HASH, cutoff_at: TIME },

@@ -13,8 +13,8 @@ export function createGuards(model: Model): ErasureGuards {
       return true;
     },
     list: async (environmentId) =>
-      [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs, isLate = false }) => {
-        return { erasureId, cutoffMs, lapsesAtMs, isLate };
+      [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs }) => {
+        return { erasureId, cutoffMs, lapsesAtMs };
       }),
     release: async (name) => void holdsOf(name).delete(idOf(name)),
     dropLapsed: async (nowMs) => {

@@ -4,25 +4,17 @@ import type { ErasureHold, HoldName, StandingHold } from '../guards.ts';
 const NUMBER_BYTES = 6;
 const ERASURE_ID_BYTES = 16;
 
-/** In the place of the time from which a lease lapses. */
-const STANDS = 0;
-const STANDS_LATE = 1;
-
-/**
- * Value of a lease, which the scripts unpack too: cut-off, time from which it lapses (0: it stands; 1: it stands, and
- * came late), keys.
- */
-export function toLease({ cutoffMs, lapsesAtMs, isLate, keys }: ErasureHold): Buffer {
+/** Value of a lease, which the scripts unpack too: cut-off, time from which it lapses (0: it stands), keys. */
+export function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   const times = Buffer.alloc(2 * NUMBER_BYTES);
   times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);
-  times.writeUIntBE(lapsesAtMs ?? (isLate ? STANDS_LATE : STANDS), NUMBER_BYTES, NUMBER_BYTES);
+  times.writeUIntBE(lapsesAtMs ?? 0, NUMBER_BYTES, NUMBER_BYTES);
   return Buffer.concat([times, ...keys]);
 }
 
 export function fromLease(erasureId: Buffer, lease: Buffer): StandingHold {
   const lapses = lease.readUIntBE(NUMBER_BYTES, NUMBER_BYTES);
-  const lapsesAtMs = lapses > STANDS_LATE ? lapses : null;
-  return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs, isLate: lapses === STANDS_LATE };
+  return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs: lapses === 0 ? null : lapses };
 }
 
 /** Member of the list of what may lapse. An environment id holds no NUL. */

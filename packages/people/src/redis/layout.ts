@@ -14,7 +14,7 @@ const FAMILIES = {
   fences: 'f',
   /** HASH identity key -> latest cut-off in ms as text, of the erasures that hold it. */
   holds: 'h',
-  /** HASH erasure id -> cut-off, time from which it lapses (0, or 1 of a late one: it stands), keys. */
+  /** HASH erasure id -> cut-off, time from which it lapses or 0, keys. */
   leases: 'hl',
   /** ZSET, every score 0, so in the order of bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
   holders: 'hk',

@@ -3,7 +3,6 @@
 -- Reply 1 when there is one, else 0
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
-local cutoff, lapses_at = struct.unpack('>I6I6', lease)
-if lapses_at <= STANDS_LATE then return 1 end
+local cutoff = struct.unpack('>I6', lease)
 redis.call('HSET', LEASES, ARGV[1], struct.pack('>I6I6', cutoff, 0) .. string.sub(lease, FIRST_KEY))
 return 1

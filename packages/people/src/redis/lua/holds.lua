@@ -1,10 +1,10 @@
 -- What every change of a hold is made of; the other scripts stand behind this one.
 -- KEYS  leases, holders, holds, leases as they were kept before
 -- ARGV  erasure id, …
--- A lease: cut-off, time from which it lapses (0: it stands; 1: it stands, and came late), keys (hold-wire.ts). A holder: identity key, cut-off, erasure id, so
+-- A lease: cut-off, time from which it lapses (0: it stands), keys (hold-wire.ts). A holder: identity key, cut-off, erasure id, so
 -- that the holders of a key stand side by side and the latest cut-off is the last of them.
 local LEASES, HOLDERS, HOLDS, FORMER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local FIRST_KEY, CUTOFF_BYTES, STANDS_LATE = 13, 6, 1
+local FIRST_KEY, CUTOFF_BYTES = 13, 6
 local BEHIND_ALL = string.rep('\255', CUTOFF_BYTES + KEY_BYTES + 1)
 
 local function each_key(lease, act)

@@ -4,7 +4,7 @@
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
 local _, lapses_at = struct.unpack('>I6I6', lease)
-if ARGV[2] ~= '' and (lapses_at <= STANDS_LATE or lapses_at > tonumber(ARGV[2])) then return 0 end
+if ARGV[2] ~= '' and (lapses_at == 0 or lapses_at > tonumber(ARGV[2])) then return 0 end
 redis.call('HDEL', LEASES, ARGV[1])
 remove_holders(ARGV[1], lease)
 each_key(lease, tell_graph)

@@ -1,0 +1,31 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RowsFault } from '../rows.ts';
+import type { Connection } from './connection.ts';
+
+const POLL_MS = 100;
+/** The engine gives an insert of a service up after a minute (`max_execution_time` of its account). */
+const INSERT_MAX_MS = 90_000;
+
+/**
+ * Waits until no insert into this database runs any more that ran when it was called. Services share an account, so
+ * each sees the inserts of all.
+ */
+export async function awaitInserts(connection: Connection): Promise<void> {
+  const readRunning = async () => {
+    const rows = await connection.read<{ id: string }>(
+      "SELECT query_id AS id FROM system.processes WHERE query_kind = 'Insert' AND current_database = currentDatabase()",
+    );
+    return rows.map(({ id }) => id);
+  };
+  const awaited = new Set(await readRunning());
+  const end = performance.now() + INSERT_MAX_MS;
+  while (awaited.size > 0) {
+    if (performance.now() > end) {
+      const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
+      throw new RowsFault(words, { isRetryable: true, code: 'INSERT_WAIT' });
+    }
+    await delay(POLL_MS);
+    const running = await readRunning();
+    for (const id of awaited) if (!running.includes(id)) awaited.delete(id);
+  }
+}
