@@ -196,28 +196,35 @@ describe.each([
     const environmentId = newEnvironment();
     const { consent } = createRowsOf(environmentId);
     const [key, other] = [newKey(), newKey()];
-    const at = (kafka_offset: number) => ({ kafka_partition: 3, kafka_offset });
+    const at = (kafka_offset: number) => ({ kafka_partition: 3, kafka_offset, logged_at: AFTER + 2 });
     await add('consent_log', consent({ name: 'old', identity_key: key, ...at(1) }));
     await add('consent_log', consent({ name: 'new', identity_key: key, ...at(2), received_at: AFTER }));
     await add('consent_log', consent({ name: 'other', identity_key: other, ...at(3) }));
     const { batch } = await erase({ environmentId, key, cutoffMs: T });
-    expect(await harness.rows.findConsents(batch)).toEqual([{ environmentId, key, partition: 3, offset: 2 }]);
+    const place = { partition: 3, offset: 2, loggedAtMs: AFTER + 2 };
+    expect(await harness.rows.findConsents(batch)).toEqual([
+      { environmentId, identityKey: key, status: 'full', receivedAt: AFTER, place },
+    ]);
   });
 
-  it('about links tell who was linked with the batch up to its cut-off, and not whose link was refused or came later', async () => {
+  it('about links tell who was linked with the batch up to its cut-off and where later links stand, and not whose link was refused', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const [key, linked, same, refused, late, far] = Array.from({ length: 6 }, newKey) as Buffer[];
     await add('identity_links', link({ name: 'linked', a_key: linked, b_key: key, outcome: 'linked', received_at: T }));
     await add('identity_links', link({ name: 'same', a_key: key, b_key: same, outcome: 'unchanged' }));
     await add('identity_links', link({ name: 'refused', a_key: key, b_key: refused, outcome: 'refused' }));
-    await add('identity_links', link({ name: 'late', a_key: key, b_key: late, outcome: 'linked', received_at: AFTER }));
+    const later = { outcome: 'linked', received_at: AFTER, event_time: AFTER, link_partition: 2, link_offset: 7 };
+    await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...later, link_generation: 1 }));
     await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));
     const batch = newBatch();
     await harness.rows.putTargets(batch, [{ environmentId, key: key!, cutoffMs: T }]);
     const pairs = (await harness.rows.findLinks(batch)).map(({ a, b }) => [a.toString('hex'), b.toString('hex')]);
     const hex = (...keys: (Buffer | undefined)[]) => keys.map((each) => each!.toString('hex'));
     expect(pairs.sort()).toEqual([hex(linked, key), hex(key, same)].sort());
+    expect(await harness.rows.findLaterLinks(batch)).toEqual([
+      { environmentId, generation: 1, partition: 2, offset: 7 },
+    ]);
   });
 
   it('that came behind the sweep are found as survivors and go with the next one', async () => {

@@ -34,17 +34,29 @@ export interface NotedRows {
 }
 
 /** Two identities that a decision linked, or found linked. */
-export interface LinkedPair {
+export interface StoredLink {
+  readonly environmentId: string;
   readonly a: Buffer;
   readonly b: Buffer;
+  /** Epoch milliseconds: when the gateway accepted it. */
+  readonly receivedAtMs: number;
 }
 
-/** Where a consent that is not erased stands in the log. */
-export interface KeptConsent {
+/** Where the fact of a link stands in the link topic. */
+export interface LinkPlace {
   readonly environmentId: string;
-  readonly key: Buffer;
+  readonly generation: number;
   readonly partition: number;
   readonly offset: number;
+}
+
+/** A consent that is not erased. Times are epoch milliseconds. */
+export interface KeptConsent {
+  readonly environmentId: string;
+  readonly identityKey: Buffer;
+  readonly status: string;
+  readonly receivedAt: number;
+  readonly place: { readonly partition: number; readonly offset: number; readonly loggedAtMs: number };
 }
 
 /**
@@ -69,8 +81,10 @@ export interface ErasureRows {
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /** Consents of the batch's identities that stand behind the sweep: given later than the cut-off. @throws RowsFault */
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
-  /** Links not later than the cut-offs (by their receipt) that touch an identity of the batch. @throws RowsFault */
-  findLinks(batchId: Buffer): Promise<LinkedPair[]>;
+  /** Links received up to the latest cut-off of the batch that touch one of its identities. @throws RowsFault */
+  findLinks(batchId: Buffer): Promise<StoredLink[]>;
+  /** Where links stand that touch an identity of the batch and are later than its cut-off. @throws RowsFault */
+  findLaterLinks(batchId: Buffer): Promise<LinkPlace[]>;
   /**
    * Waits until no insert runs any more that runs now: of a writer that has died the store may finish one. Takes as long
    * as an insert may, a minute at most.

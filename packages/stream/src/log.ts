@@ -12,8 +12,11 @@ export interface LogBounds {
 
 /** Reads the log at chosen places, as part of no group and without leaving a trace. */
 export interface LogReader {
-  /** In the order of partitions; empty when the topic does not exist. */
-  bounds(topic: string): Promise<LogBounds[]>;
+  /**
+   * In the order of partitions; empty when the topic does not exist.
+   * @param options.undecided the end of everything that is stored, records of open transactions included
+   */
+  bounds(topic: string, options?: { readonly undecided?: boolean }): Promise<LogBounds[]>;
   /** Committed offsets of a group by partition; partitions without one are absent. */
   committed(groupId: string, topic: string): Promise<ReadonlyMap<number, number>>;
   /**

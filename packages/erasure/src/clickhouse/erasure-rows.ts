@@ -7,7 +7,7 @@ import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, toUuidText } from './predicates.ts';
-import { findConsents, findLinks, readNoted } from './questions.ts';
+import { findConsents, findLaterLinks, findLinks, readNoted } from './questions.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** How long one change of one table may take before it is a fault. */
@@ -48,6 +48,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
     findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
     findConsents: (batchId) => findConsents(connection, batchId),
     findLinks: (batchId) => findLinks(connection, batchId),
+    findLaterLinks: (batchId) => findLaterLinks(connection, batchId),
     awaitInserts: () => awaitInserts(connection),
     removeDeleted: () => removeDeleted({ connection, wait }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),

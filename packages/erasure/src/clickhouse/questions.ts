@@ -1,7 +1,8 @@
-import type { KeptConsent, LinkedPair, NotedRows } from '../rows.ts';
+import { SWEPT_TABLES } from '../places/tables.ts';
+import type { KeptConsent, LinkPlace, NotedRows, StoredLink } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
-import { toUuidText } from './predicates.ts';
+import { createPredicates, toUuidText } from './predicates.ts';
 
 const fromHex = (text: string) => Buffer.from(text, 'hex');
 
@@ -28,24 +29,57 @@ export async function readNoted(connection: Connection, batchId: Buffer): Promis
 
 /** The table's sorting key begins with the identity, so this reads next to nothing. */
 export async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
-  const rows = await connection.read<{ environment_id: string; key: string; partition: number; offset: number }>(
-    `SELECT environment_id, lower(hex(identity_key)) AS key, kafka_partition AS partition, kafka_offset AS offset
-     FROM consent_log WHERE (environment_id, identity_key) IN (
-       SELECT environment_id, identity_key FROM erasure_targets WHERE batch_id = '${toUuidText(batchId)}')`,
+  const rows = await connection.read<ConsentRow>(
+    `SELECT environment_id, lower(hex(identity_key)) AS key, status, toUnixTimestamp64Milli(received_at) AS received_ms,
+       kafka_partition AS partition, kafka_offset AS offset, toUnixTimestamp64Milli(logged_at) AS logged_ms
+     FROM consent_log FINAL WHERE (environment_id, identity_key) IN (
+       SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`,
   );
-  return rows.map(({ environment_id: environmentId, key, ...place }) => {
-    return { environmentId, key: fromHex(key), ...place };
+  return rows.map(({ environment_id: environmentId, key, status, partition, offset, ...times }) => {
+    const place = { partition, offset, loggedAtMs: times.logged_ms };
+    return { environmentId, identityKey: fromHex(key), status, receivedAt: times.received_ms, place };
   });
 }
 
-export async function findLinks(connection: Connection, batchId: Buffer): Promise<LinkedPair[]> {
-  const targets = `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
-  const isTarget = (column: string) =>
-    `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targets})`;
-  const rows = await connection.read<{ a: string; b: string }>(
-    `SELECT DISTINCT lower(hex(a_key)) AS a, lower(hex(b_key)) AS b FROM identity_links
-     WHERE (${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged')
-       AND received_at <= (SELECT max(cutoff_at) FROM ${targets})`,
+interface ConsentRow {
+  readonly environment_id: string;
+  readonly key: string;
+  readonly status: string;
+  readonly received_ms: number;
+  readonly partition: number;
+  readonly offset: number;
+  readonly logged_ms: number;
+}
+
+export async function findLinks(connection: Connection, batchId: Buffer): Promise<StoredLink[]> {
+  const targets = targetsOf(batchId);
+  const rows = await connection.read<{ environment_id: string; a: string; b: string; received_ms: number }>(
+    `SELECT environment_id, lower(hex(a_key)) AS a, lower(hex(b_key)) AS b,
+       min(toUnixTimestamp64Milli(received_at)) AS received_ms
+     FROM identity_links WHERE ${touches(batchId)} AND received_at <= (SELECT max(cutoff_at) FROM ${targets})
+     GROUP BY environment_id, a, b`,
   );
-  return rows.map(({ a, b }) => ({ a: fromHex(a), b: fromHex(b) }));
+  return rows.map(({ environment_id: environmentId, a, b, received_ms: receivedAtMs }) => {
+    return { environmentId, a: fromHex(a), b: fromHex(b), receivedAtMs };
+  });
+}
+
+export async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<LinkPlace[]> {
+  const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
+  const { anyOf } = createPredicates(clearing, batchId);
+  const rows = await connection.read<{ environment_id: string } & Omit<LinkPlace, 'environmentId'>>(
+    `SELECT DISTINCT environment_id, link_generation AS generation, link_partition AS partition, link_offset AS offset
+     FROM identity_links WHERE ${touches(batchId)} AND NOT (${anyOf(['a_key', 'b_key'])})
+     ORDER BY generation, partition, offset`,
+  );
+  return rows.map(({ environment_id: environmentId, ...place }) => ({ environmentId, ...place }));
+}
+
+const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
+
+/** That a decision linked an identity of the batch with somebody, or found it linked. */
+function touches(batchId: Buffer): string {
+  const isTarget = (column: string) =>
+    `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
+  return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged')`;
 }

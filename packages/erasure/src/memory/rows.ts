@@ -119,6 +119,12 @@ function sweep(store: Store, batchId: Buffer): FoundRows[] {
   return found;
 }
 
+/** That a decision linked an identity of the batch with somebody, or found it linked. */
+function touches(row: MemoryRow, cutoffs: Cutoffs): boolean {
+  const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
+  return (isTarget(row.a_key) || isTarget(row.b_key)) && (row.outcome === 'linked' || row.outcome === 'unchanged');
+}
+
 function createQuestions(store: Store) {
   const { tables, masked } = store;
   return {
@@ -126,19 +132,31 @@ function createQuestions(store: Store) {
     async findConsents(batchId) {
       const cutoffs = begin(store, batchId);
       return tables.get('consent_log')!.flatMap((row) => {
-        const [environmentId, key] = [row.environment_id, row.identity_key as Buffer];
-        if (!cutoffs.has(nameOf(environmentId, key))) return [];
-        return [{ environmentId, key, partition: Number(row.kafka_partition), offset: Number(row.kafka_offset) }];
+        const [environmentId, identityKey] = [row.environment_id, row.identity_key as Buffer];
+        if (!cutoffs.has(nameOf(environmentId, identityKey))) return [];
+        const [partition, offset, loggedAtMs] = [row.kafka_partition, row.kafka_offset, row.logged_at].map(Number);
+        const place = { partition: partition!, offset: offset!, loggedAtMs: loggedAtMs! };
+        return [{ environmentId, identityKey, status: String(row.status), receivedAt: Number(row.received_at), place }];
       });
     },
     async findLinks(batchId) {
       const cutoffs = begin(store, batchId);
       const cutoffMs = Math.max(...cutoffs.values());
       return tables.get('identity_links')!.flatMap((row) => {
-        const [a, b] = [row.a_key as Buffer, row.b_key as Buffer];
-        const isTouched = [a, b].some((key) => cutoffs.has(nameOf(row.environment_id, key)));
-        const isLink = row.outcome === 'linked' || row.outcome === 'unchanged';
-        return isTouched && isLink && Number(row.received_at) <= cutoffMs ? [{ a, b }] : [];
+        const receivedAtMs = Number(row.received_at);
+        if (!touches(row, cutoffs) || receivedAtMs > cutoffMs) return [];
+        return [{ environmentId: row.environment_id, a: row.a_key as Buffer, b: row.b_key as Buffer, receivedAtMs }];
+      });
+    },
+    async findLaterLinks(batchId) {
+      const cutoffs = begin(store, batchId);
+      const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
+      const falls = createFalls(clearing, cutoffs);
+      return tables.get('identity_links')!.flatMap((row) => {
+        if (!touches(row, cutoffs) || falls(row, 'a_key') || falls(row, 'b_key')) return [];
+        const place = [row.link_generation, row.link_partition, row.link_offset].map(Number);
+        const [generation, partition, offset] = place as [number, number, number];
+        return [{ environmentId: row.environment_id, generation, partition, offset }];
       });
     },
     async findSurvivors(batchId) {

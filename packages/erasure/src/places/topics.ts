@@ -2,7 +2,7 @@ import type { Place } from './place.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** Kept 72 hours from the last record of a segment, which takes records for six. */
-const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
+export const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
 /** Kept seven days, likewise. */
 const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
 

@@ -15,6 +15,7 @@ const LEADER_WAIT_MS = 200;
 /** Offsets to ask for: the log's first, and its end. */
 const EARLIEST = -2n;
 const LATEST = -1n;
+const READ_UNCOMMITTED = 0;
 /** Only records whose transaction is decided. */
 const READ_COMMITTED = 1;
 /** Not a session: every question says all it wants. */
@@ -59,14 +60,14 @@ class Reader {
     this.#admin = openAdmin(options);
   }
 
-  async bounds(topic: string): Promise<LogBounds[]> {
+  async bounds(topic: string, { undecided = false }: { undecided?: boolean } = {}): Promise<LogBounds[]> {
     if (!(await this.#admin.listTopics()).includes(topic)) return [];
     const count = await this.#partitionCount(topic);
     const ask = async (timestamp: bigint) => {
       const partitions = Array.from({ length: count }, (_, partitionIndex) => ({ partitionIndex, timestamp }));
       const found = await this.#admin.listOffsets({
         topics: [{ name: topic, partitions }],
-        isolationLevel: READ_COMMITTED,
+        isolationLevel: undecided ? READ_UNCOMMITTED : READ_COMMITTED,
       });
       return new Map(found[0]?.partitions.map(({ partitionIndex, offset }) => [partitionIndex, Number(offset)]));
     };

@@ -1,0 +1,113 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
+import type { Closable, Logger } from '@playline/runtime';
+import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './batch/erase-batch.ts';
+
+export interface BatchLoopParts extends BatchParts {
+  readonly logger: Logger;
+  /** How long requests are gathered from the first one on. */
+  readonly windowMs: number;
+  /** How many requests at most are done together. */
+  readonly batchRequestsMax: number;
+  readonly onUnfinished: (requests: readonly ErasureRequest[]) => void;
+  readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
+  readonly onFault: (fault: unknown) => void;
+}
+
+/** Does one batch after the other, in the one process that leads. */
+export interface BatchLoop extends Closable {
+  /** This process does the batches from now on, those first that another one left. */
+  lead(): void;
+  /** Another process may lead from now on. Resolves when the batch under way has stopped. */
+  follow(): Promise<void>;
+  /** Requests may stand in the store that did not before. */
+  wake(): void;
+}
+
+/** Somebody may put requests there who does not wake this process. */
+const LOOK_MS = 10_000;
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 30_000;
+
+/** Opens the loop; it does nothing before it leads. */
+export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
+  const alarm = createAlarm();
+  let stop: AbortController | null = null;
+  let running = Promise.resolve();
+  const follow = async () => {
+    stop?.abort();
+    stop = null;
+    await running;
+  };
+  return {
+    lead() {
+      if (stop !== null) return;
+      const mine = new AbortController();
+      stop = mine;
+      running = running.then(() => runBatches(parts, alarm, mine.signal));
+    },
+    follow,
+    wake: () => alarm.ring(),
+    close: follow,
+  };
+}
+
+async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
+  for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
+    try {
+      const hasWorked = await runNext(parts, signal);
+      retryMs = RETRY_MIN_MS;
+      if (!hasWorked) await alarm.wait(LOOK_MS, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      parts.onFault(error);
+      parts.logger.warn({ error, retryMs }, 'erasures wait: a step failed and is done again');
+      await delay(retryMs, undefined, { signal }).catch(() => {});
+      retryMs = Math.min(2 * retryMs, RETRY_MAX_MS);
+    }
+  }
+}
+
+/** @returns whether there was anything to do */
+async function runNext(parts: BatchLoopParts, signal: AbortSignal): Promise<boolean> {
+  const { records } = parts;
+  const progress = await records.readProgress();
+  const unfinished = await records.readUnfinished();
+  parts.onUnfinished(unfinished);
+  if (progress.length > 0) {
+    for (const batch of toBatches(progress, unfinished)) await finish(parts, batch, signal);
+    return true;
+  }
+  if (unfinished.length === 0) return false;
+  await delay(parts.windowMs, undefined, { signal });
+  const requests = (await records.readUnfinished()).slice(0, parts.batchRequestsMax);
+  await finish(parts, await beginBatch(parts, requests, signal), signal);
+  return true;
+}
+
+async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal): Promise<void> {
+  const end = parts.startBatch();
+  const receipts = await finishBatch(parts, batch, signal);
+  end(receipts);
+  if (receipts.length > 0) parts.logger.info({ requests: receipts.length }, 'erased, with a receipt for each request');
+}
+
+interface Alarm {
+  ring(): void;
+  /** Resolves when it rings, has rung since the last wait, after `ms`, or with the signal. */
+  wait(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+function createAlarm(): Alarm {
+  let rung = Promise.withResolvers<void>();
+  return {
+    ring: () => rung.resolve(),
+    async wait(ms, signal) {
+      const over = new AbortController();
+      const until = AbortSignal.any([signal, over.signal]);
+      await Promise.race([rung.promise, delay(ms, undefined, { signal: until }).catch(() => {})]);
+      over.abort();
+      rung = Promise.withResolvers();
+    },
+  };
+}

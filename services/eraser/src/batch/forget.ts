@@ -1,0 +1,83 @@
+import type { KeptConsent } from '@playline/erasure';
+import type { ChosenStatus, ConsentPlace, People } from '@playline/people';
+import type { Counts } from './counts.ts';
+import type { ErasedPerson } from './persons.ts';
+
+/** What is forgotten of each person. */
+type Found = ReadonlyMap<ErasedPerson, Counts>;
+
+/** What an erasure does in Redis. Every step may be done again. @throws whatever the store throws */
+export interface Forget {
+  /**
+   * Takes the identities out of the graph, and lets it forget decisions that were published.
+   * @param commits the linker's, by partition
+   */
+  identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found>;
+  /** Forgets consents but the later ones, and puts those back that a forgotten one has hidden. */
+  consents(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Found>;
+  /** Looks again. @returns zero for each place @throws Error when anything is there */
+  verify(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Counts>;
+}
+
+/** What tells a consent that is later than the erasure. */
+export interface LaterConsents {
+  /** Consents of the erased that stand in the column store behind the sweep. */
+  readonly kept: readonly KeptConsent[];
+  /** Of their log by partition: what stands behind it came when the fences were known, so it is later. */
+  readonly ends: ReadonlyMap<number, number>;
+}
+
+/** Places of Redis as `infra/redis/README.md` calls them. */
+const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
+
+const nameOf = ({ partition, offset }: ConsentPlace | KeptConsent['place']) => `${partition}/${offset}`;
+
+/** @param generation of the link topic */
+export function createForget(
+  { graph, consents }: Pick<People, 'graph' | 'consents'>,
+  { generation }: { generation: number },
+): Forget {
+  const findConsents = async ({ environmentId, keys }: ErasedPerson, { kept, ends }: LaterConsents) => {
+    const places = new Set(
+      kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)),
+    );
+    const stored = await consents.readStored(environmentId, keys);
+    return stored.filter(({ place }) => !places.has(nameOf(place)) && place.offset < (ends.get(place.partition) ?? 0));
+  };
+  return {
+    async identities(persons, commits) {
+      const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
+      for (const [partition, committed] of commits)
+        await graph.trim({ generation, partition }, committed - 1, environmentIds);
+      // A topic of an earlier generation was finished before this one was begun.
+      for (let earlier = 0; earlier < generation; earlier++)
+        for (const partition of commits.keys())
+          await graph.trim({ generation: earlier, partition }, Number.MAX_SAFE_INTEGER, environmentIds);
+      const found = new Map<ErasedPerson, Counts>();
+      for (const person of persons) {
+        const { environmentId, keys, requests } = person;
+        const { erasureId } = requests[0]!;
+        found.set(person, { [IDENTITIES]: await graph.forget({ environmentId, erasureId }, keys) });
+      }
+      return found;
+    },
+    async consents(persons, later) {
+      const found = new Map<ErasedPerson, Counts>();
+      for (const person of persons) {
+        const judged = await findConsents(person, later);
+        found.set(person, { [CONSENTS]: await consents.forget(person.environmentId, judged) });
+      }
+      for (const { status, ...consent } of later.kept)
+        await consents.apply({ ...consent, status: status as ChosenStatus });
+      return found;
+    },
+    async verify(persons, later) {
+      for (const person of persons) {
+        const roots = await Promise.all(person.keys.map((key) => graph.rootOf(person.environmentId, key)));
+        if (roots.some((root) => root !== null)) throw new Error('an identity is in the graph again');
+        if ((await findConsents(person, later)).length > 0) throw new Error('a consent is stored again');
+      }
+      return { [IDENTITIES]: 0, [CONSENTS]: 0 };
+    },
+  };
+}

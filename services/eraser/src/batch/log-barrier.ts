@@ -1,0 +1,118 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { deadLetterTopicOf, TOPICS, type Topic } from '@playline/contracts';
+import type { LogBounds, LogReader } from '@playline/stream';
+
+/** Consumer groups whose commits say what is stored. */
+export interface Groups {
+  readonly linker: string;
+  readonly writer: string;
+}
+
+export interface LogBarrierOptions {
+  readonly reader: LogReader;
+  readonly groups: Groups;
+  readonly topicPrefix: string;
+  /** How long between two looks. */
+  readonly pollMs?: number;
+}
+
+/** Where the log ended when everything in front of it was stored. */
+export interface LogEnds {
+  /** `topic/partition` -> end. */
+  readonly byName: Readonly<Record<string, number>>;
+  /** Of the topic of consents, by partition. */
+  readonly consents: ReadonlyMap<number, number>;
+}
+
+/** Waits until what stands in the log now is stored. Every wait ends with the signal. @throws Error of the brokers */
+export interface LogBarrier {
+  /** Every link that stands in the log is decided, and its decisions are stored. */
+  linksStored(signal: AbortSignal): Promise<void>;
+  /** Everything about people that stands in the log is stored. */
+  allStored(signal: AbortSignal): Promise<LogEnds>;
+  /** The linker's commits by partition: what is decided in front of them is published. */
+  linkCommits(): Promise<ReadonlyMap<number, number>>;
+}
+
+/** A commit comes milliseconds behind a block; a block waits for a second. */
+const POLL_MS = 100;
+/** How many looks see no progress before it is asked whether there is anything in front of the end. */
+const IDLE_LOOKS = 10;
+
+/** Every topic that may name a person, but for the requests of erasures themselves; dead letters included. */
+const WITH_PEOPLE: readonly Topic[] = Object.values(TOPICS)
+  .filter((topic) => topic !== TOPICS.erasures && topic !== TOPICS.accessKeys)
+  .flatMap((topic) => [topic, deadLetterTopicOf(topic)]);
+
+export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
+  const { reader, groups, topicPrefix } = options;
+  const nameOf = (topic: Topic) => topicPrefix + topic.name;
+  const endsOf = (topic: Topic) => reader.bounds(nameOf(topic), { undecided: true });
+  const awaitEnds = (topic: Topic, groupId: string, until: { ends: readonly LogBounds[]; signal: AbortSignal }) =>
+    awaitCommitted(options, { topic: nameOf(topic), groupId, ...until });
+  const awaitEnd = async (topic: Topic, groupId: string, signal: AbortSignal) => {
+    const ends = await endsOf(topic);
+    await awaitEnds(topic, groupId, { ends, signal });
+  };
+
+  const linksStored = async (signal: AbortSignal) => {
+    // A link that waits for another erasure goes back to the end of the topic before it is committed: the first wait ends
+    // when it stands there, the second when it has been looked at again.
+    for (let time = 0; time < 2; time++) await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
+    await awaitEnd(TOPICS.identityDecisions, groups.writer, signal);
+  };
+  return {
+    linksStored,
+    async allStored(signal) {
+      const ends = new Map<Topic, LogBounds[]>();
+      for (const topic of WITH_PEOPLE) ends.set(topic, await endsOf(topic));
+      await awaitEnds(TOPICS.identityLinks, groups.linker, { ends: ends.get(TOPICS.identityLinks)!, signal });
+      // Decisions that the linker has made until now stand in front of their end only now, and so do dead letters.
+      ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
+      for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
+        await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
+      for (const topic of WITH_PEOPLE) if (topic.schema === null) ends.set(topic, await endsOf(topic));
+      const named = [...ends].flatMap(([topic, bounds]) =>
+        bounds.map(({ partition, end }) => [`${nameOf(topic)}/${partition}`, end] as const),
+      );
+      const consents = ends.get(TOPICS.consents)!.map(({ partition, end }) => [partition, end] as const);
+      return { byName: Object.fromEntries(named), consents: new Map(consents) };
+    },
+    linkCommits: () => reader.committed(groups.linker, nameOf(TOPICS.identityLinks)),
+  };
+}
+
+interface Awaited {
+  readonly topic: string;
+  readonly groupId: string;
+  readonly ends: readonly LogBounds[];
+  readonly signal: AbortSignal;
+}
+
+async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, awaited: Awaited): Promise<void> {
+  const { topic, groupId, ends, signal } = awaited;
+  for (let look = 1; ; look++) {
+    signal.throwIfAborted();
+    const committed = await reader.committed(groupId, topic);
+    const from = ({ partition, start }: LogBounds) => Math.max(committed.get(partition) ?? start, start);
+    const behind = ends.filter((bounds) => from(bounds) < bounds.end);
+    if (behind.length === 0) return;
+    // Behind the last record there may be the mark of a transaction, which no consumer commits.
+    if (look % IDLE_LOOKS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
+    await delay(pollMs, undefined, { signal });
+  }
+}
+
+async function holdRecords(
+  reader: LogReader,
+  topic: string,
+  { behind, from }: { behind: readonly LogBounds[]; from(bounds: LogBounds): number },
+): Promise<boolean> {
+  const decided = new Map((await reader.bounds(topic)).map(({ partition, end }) => [partition, end]));
+  for (const bounds of behind) {
+    const { partition, end } = bounds;
+    if ((decided.get(partition) ?? 0) < end) return true;
+    for await (const _ of reader.read({ topic, partition, start: from(bounds), end })) return true;
+  }
+  return false;
+}

@@ -1,0 +1,90 @@
+import type { ErasureRequest, StoredLink } from '@playline/erasure';
+
+/** One person who is erased, for one request or several. */
+export interface ErasedPerson {
+  readonly environmentId: string;
+  /** Epoch milliseconds: the latest cut-off of the requests. */
+  readonly cutoffAt: number;
+  /** Every identity of the person, in the order of their bytes. */
+  readonly keys: readonly Buffer[];
+  readonly requests: readonly ErasureRequest[];
+}
+
+/** Keys as one-byte characters, by the same text. */
+type Keys = Map<string, Buffer>;
+
+interface Group {
+  readonly requests: ErasureRequest[];
+  readonly cutoffAt: number;
+  readonly keys: Keys;
+}
+
+const nameOf = (key: Buffer) => key.toString('latin1');
+
+/**
+ * Who is erased: of each request everybody who was linked with its subject up to its cut-off, and whom the gateway knew
+ * as linked when it took it. Requests that have somebody in common are about one person, up to the latest cut-off of
+ * theirs.
+ *
+ * Decisions say who is linked, not the graph of the moment: a link that was accepted before the cut-off may reach the
+ * graph behind one that was accepted later, and the graph then has both.
+ * @param links every link received up to the latest cut-off that can be reached from the subjects
+ */
+export function findPersons(requests: readonly ErasureRequest[], links: readonly StoredLink[]): ErasedPerson[] {
+  const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
+  return [...byEnvironment].flatMap(([environmentId, own]) => {
+    const neighbours = createNeighbours(links.filter((link) => link.environmentId === environmentId));
+    let groups = own.map((request) => follow(neighbours, [request]));
+    for (;;) {
+      const merged = mergeOverlapping(groups);
+      if (merged.length === groups.length) break;
+      groups = merged.map((members) => follow(neighbours, members));
+    }
+    return groups.map(({ requests: asked, cutoffAt, keys }) => {
+      return { environmentId, cutoffAt, keys: [...keys.values()].sort(Buffer.compare), requests: asked };
+    });
+  });
+}
+
+type Neighbours = ReadonlyMap<string, readonly { readonly key: Buffer; readonly receivedAtMs: number }[]>;
+
+function createNeighbours(links: readonly StoredLink[]): Neighbours {
+  const ends = links.flatMap(({ a, b, receivedAtMs }) => [
+    { from: nameOf(a), key: b, receivedAtMs },
+    { from: nameOf(b), key: a, receivedAtMs },
+  ]);
+  return Map.groupBy(ends, ({ from }) => from);
+}
+
+/** Everybody whom links up to the latest cut-off of the requests lead to. */
+function follow(neighbours: Neighbours, requests: ErasureRequest[]): Group {
+  const cutoffAt = Math.max(...requests.map((request) => request.cutoffAt));
+  const keys: Keys = new Map();
+  const waiting = requests.flatMap(({ subjectKeys, memberKeys }) => [...subjectKeys, ...memberKeys]);
+  for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
+    const name = nameOf(key);
+    if (keys.has(name)) continue;
+    keys.set(name, key);
+    for (const next of neighbours.get(name) ?? []) if (next.receivedAtMs <= cutoffAt) waiting.push(next.key);
+  }
+  return { requests, cutoffAt, keys };
+}
+
+/** Requests of the groups, those together whose groups have a key in common, directly or through others. */
+function mergeOverlapping(groups: readonly Group[]): ErasureRequest[][] {
+  const parents = groups.map((_, at) => at);
+  const rootOf = (at: number): number => {
+    let root = at;
+    while (parents[root] !== root) root = parents[root]!;
+    return root;
+  };
+  const firstWith = new Map<string, number>();
+  for (const [at, { keys }] of groups.entries())
+    for (const name of keys.keys()) {
+      const first = firstWith.get(name);
+      if (first === undefined) firstWith.set(name, at);
+      else parents[rootOf(at)] = rootOf(first);
+    }
+  const sets = Map.groupBy(groups.entries(), ([at]) => rootOf(at));
+  return [...sets.values()].map((set) => set.flatMap(([, { requests }]) => requests));
+}

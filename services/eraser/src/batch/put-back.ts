@@ -1,0 +1,58 @@
+import { TOPICS } from '@playline/contracts';
+import type { ErasureRows } from '@playline/erasure';
+import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
+
+export interface PutBackParts {
+  readonly rows: Pick<ErasureRows, 'findLaterLinks'>;
+  readonly reader: LogReader;
+  readonly producer: Pick<Producer, 'send'>;
+  readonly topicPrefix: string;
+  /** Generation of the link topic. */
+  readonly generation: number;
+  /** Told how many facts could not be read again. */
+  readonly onLost: (facts: number) => void;
+}
+
+/** Header of a fact that has been in the topic before: facts of a person that wait together keep the order of it. */
+const FIRST_OFFSET = 'first-offset';
+
+/**
+ * Links that are later than the erasure and were applied before its hold took effect went out of the graph with the
+ * person. Their facts go to the end of the link topic, where they wait for the release and are then decided again: for
+ * one that had not gone that says `unchanged`. Their rows in the column store are later than the cut-off, and stay.
+ * @returns how many
+ * @throws RowsFault, or an Error of the brokers; then it may be done again
+ */
+export async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<number> {
+  const places = await parts.rows.findLaterLinks(batchId);
+  const topic = parts.topicPrefix + TOPICS.identityLinks.name;
+  const facts: OutgoingRecord[] = [];
+  for (const { generation, partition, offset } of places) {
+    const fact = generation === parts.generation ? await readRecord(parts.reader, { topic, partition, offset }) : null;
+    if (fact !== null) facts.push(toOutgoing(fact));
+  }
+  if (facts.length < places.length) parts.onLost(places.length - facts.length);
+  await publish(parts.producer, facts);
+  return facts.length;
+}
+
+async function readRecord(
+  reader: LogReader,
+  { topic, partition, offset }: { topic: string; partition: number; offset: number },
+): Promise<StreamRecord | null> {
+  for await (const record of reader.read({ topic, partition, start: offset, end: offset + 1 }))
+    return record.value === null ? null : record;
+  return null;
+}
+
+function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): OutgoingRecord {
+  const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
+  return { topic, key, value: value!, headers: { [FIRST_OFFSET]: String(offset), ...Object.fromEntries(kept) } };
+}
+
+function publish(producer: Pick<Producer, 'send'>, records: readonly OutgoingRecord[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (records.length === 0) return resolve();
+    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+  });
+}

@@ -1,0 +1,40 @@
+import {
+  clickhouseSettings,
+  kafkaSettings,
+  parseConfig,
+  redisSettings,
+  registrySettings,
+  settings,
+} from '@playline/runtime';
+import { z } from 'zod';
+
+/** Settings of the eraser, by the names of their environment variables. */
+export const configSchema = z.object({
+  LOG_LEVEL: settings.logLevel().default('info'),
+  ADMIN_HOST: settings.text().default('127.0.0.1'),
+  ADMIN_PORT: settings.port().default(8084),
+  ...kafkaSettings,
+  ...registrySettings,
+  ...redisSettings,
+  ...clickhouseSettings,
+  /** Put before every topic name. */
+  TOPIC_PREFIX: z.string().default(''),
+  CONSUMER_GROUP: settings.text().default('eraser'),
+  SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
+  /** Groups whose commits say what is stored. */
+  LINKER_GROUP: settings.text().default('identity-linker'),
+  WRITER_GROUP: settings.text().default('event-writer'),
+  /** As the linker's. */
+  LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
+  /** How long requests are gathered; while a batch is done, the next one gathers by itself. */
+  BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
+  /** A batch of a thousand is done in a minute on the machine of the figures. */
+  BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
+});
+
+export type Config = z.infer<typeof configSchema>;
+
+/** @throws ConfigError naming every setting that is missing or wrong */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  return parseConfig(configSchema, environment);
+}

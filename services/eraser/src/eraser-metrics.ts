@@ -1,0 +1,79 @@
+import type { ErasureReceipt } from '@playline/erasure';
+import type { Metrics } from '@playline/runtime';
+import type { Step } from './batch/erase-batch.ts';
+
+/** What waits, as last heard from the stores; instants are epoch milliseconds. */
+export interface Waiting {
+  readonly requests: number;
+  /** When the oldest request without a receipt was accepted; null when there is none. */
+  readonly oldestAt: number | null;
+  readonly holdsOverAnHour: number;
+}
+
+export interface EraserMetrics {
+  /** Call the answer with the receipts of the batch. */
+  startBatch(): (receipts: readonly ErasureReceipt[]) => void;
+  countFault(during: Step | 'take' | 'scrub' | 'remove' | 'expire'): void;
+  /** Rows that a scrub found although they were erased. */
+  countSurvivors(table: string, rows: number): void;
+  countPutBack(links: number): void;
+}
+
+/** From a single request on a quiet stack to the end of a day. */
+const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
+const MS_A_SECOND = 1_000;
+
+/** @param readWaiting asked with every scrape */
+export function createEraserMetrics(
+  metrics: Metrics,
+  { readWaiting, wallClockMs }: { readWaiting(): Waiting; wallClockMs: () => number },
+): EraserMetrics {
+  metrics.collectedGauge('eraser_requests_waiting', 'Erasures that were accepted and have no receipt', {
+    collect: (gauge) => gauge.set(readWaiting().requests),
+  });
+  metrics.collectedGauge(
+    'eraser_oldest_unverified_seconds',
+    'Age of the oldest erasure without a receipt; 0 without any',
+    {
+      collect: (gauge) => gauge.set(secondsBetween(readWaiting().oldestAt, wallClockMs())),
+    },
+  );
+  metrics.collectedGauge('eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
+    collect: (gauge) => gauge.set(readWaiting().holdsOverAnHour),
+  });
+  const requests = metrics.counter('eraser_requests_total', 'Erasures that got their receipt');
+  const erased = metrics.histogram(
+    'eraser_erased_seconds',
+    'From the request to the moment when no query finds a row',
+    {
+      bucketsSeconds: SECONDS,
+    },
+  );
+  const batches = metrics.histogram('eraser_batch_seconds', 'Time of batches that were finished', {
+    bucketsSeconds: SECONDS,
+  });
+  const faults = metrics.counter('eraser_faults_total', 'Attempts that failed and are done again', ['during']);
+  const survivors = metrics.counter('eraser_survivors_total', 'Rows that were found although they were erased', [
+    'table',
+  ]);
+  const putBack = metrics.counter('eraser_links_put_back_total', 'Later links that were published again');
+  return {
+    startBatch() {
+      const stop = batches.startTimer();
+      return (receipts) => {
+        stop();
+        requests.inc(receipts.length);
+        for (const { acceptedAt, visiblyErasedAt } of receipts)
+          erased.observe(secondsBetween(acceptedAt, visiblyErasedAt));
+      };
+    },
+    countFault: (during) => faults.inc({ during }),
+    countSurvivors: (table, rows) => survivors.inc({ table }, rows),
+    countPutBack: (links) => putBack.inc(links),
+  };
+}
+
+/** Between two instants of the wall clocks of this product. */
+export function secondsBetween(fromAt: number | null, untilAt: number): number {
+  return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
+}

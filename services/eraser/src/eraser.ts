@@ -1,0 +1,119 @@
+import type { SchemaSource } from '@playline/contracts';
+import type { ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
+import type { ReadinessChecks } from '@playline/http';
+import type { People } from '@playline/people';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { AssignedPartition, BatchHandler, Consumer, LogReader, Producer } from '@playline/stream';
+import type { BatchParts, Step } from './batch/erase-batch.ts';
+import { createLogBarrier, type Groups } from './batch/log-barrier.ts';
+import { putBackLaterLinks } from './batch/put-back.ts';
+import { openBatchLoop } from './batch-loop.ts';
+import { createEraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
+import { createIntake } from './intake.ts';
+
+export interface EraserParts {
+  readonly people: People;
+  readonly records: ErasureRecords;
+  readonly rows: ErasureRows;
+  readonly producer: Producer;
+  readonly reader: LogReader;
+  /** Opens the consumer of the topic of requests. */
+  openConsumer(handler: BatchHandler): Promise<Consumer>;
+  readonly schemaOf: SchemaSource;
+  readonly groups: Groups;
+  readonly topicPrefix: string;
+  /** Generation of the link topic. */
+  readonly generation: number;
+  readonly windowMs: number;
+  readonly batchRequestsMax: number;
+  readonly wallClockMs: () => number;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+}
+
+export interface Eraser extends Closable {
+  readonly ready: ReadinessChecks;
+  /** Why requests are not taken, by `topic/partition`. */
+  hindrances(): Readonly<Record<string, string>>;
+}
+
+/** Whose process does the batches: the owner of this partition of the topic of requests, so one at a time. */
+const LEADING_PARTITION = 0;
+const AN_HOUR_S = 3_600;
+
+/**
+ * Opens the eraser: every process takes requests, one of them does the batches. Two that both believe they lead do no
+ * harm: every step may be done twice, and what may not be done behind the release is refused then.
+ */
+export async function openEraser(parts: EraserParts): Promise<Eraser> {
+  const { people, logger } = parts;
+  let waiting: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
+  let step: Step | 'take' = 'take';
+  const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => waiting, wallClockMs: parts.wallClockMs });
+  const loop = openBatchLoop({
+    ...toBatchParts(parts, metrics.countPutBack),
+    ...{ logger, windowMs: parts.windowMs, batchRequestsMax: parts.batchRequestsMax },
+    onStep: (begun) => {
+      step = begun;
+    },
+    onUnfinished: (requests) => {
+      step = 'take';
+      readWaiting(parts, requests).then(
+        (heard) => {
+          waiting = heard;
+        },
+        (error) => logger.warn({ error }, 'the holds cannot be counted'),
+      );
+    },
+    onFault: () => metrics.countFault(step),
+    startBatch: metrics.startBatch,
+  });
+  const consumer = await parts.openConsumer({
+    onBatch: createIntake({ ...parts, onRequests: loop.wake }),
+    async onAssign({ partition, committed }: AssignedPartition) {
+      if (partition === LEADING_PARTITION) loop.lead();
+      return committed;
+    },
+    onRevoke: (_topic, partition) => {
+      if (partition === LEADING_PARTITION) void loop.follow();
+    },
+  });
+  return {
+    ready: {
+      consumer: () => consumer.ready(),
+      people: () => people.ready(),
+      broker: () => parts.producer.ready(),
+    },
+    hindrances: () => Object.fromEntries(consumer.hindrances()),
+    async close() {
+      await loop.close();
+      await consumer.close();
+    },
+  };
+}
+
+function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void): BatchParts {
+  const { people, rows, records, reader, producer, groups, topicPrefix, generation, logger, wallClockMs } = parts;
+  const onLost = (facts: number) =>
+    logger.error({ facts }, 'later links of erased people stand in the log no more: they are not put back');
+  return {
+    ...{ people, rows, records, generation, wallClockMs },
+    barrier: createLogBarrier({ reader, groups, topicPrefix }),
+    putBack: async (batchId) => {
+      const links = await putBackLaterLinks({ rows, reader, producer, topicPrefix, generation, onLost }, batchId);
+      countPutBack(links);
+    },
+  };
+}
+
+async function readWaiting(
+  { people, wallClockMs }: Pick<EraserParts, 'people' | 'wallClockMs'>,
+  requests: readonly ErasureRequest[],
+): Promise<Waiting> {
+  const environmentIds = new Set(requests.map(({ environmentId }) => environmentId));
+  let holdsOverAnHour = 0;
+  for (const environmentId of environmentIds)
+    for (const { cutoffMs } of await people.guards.list(environmentId))
+      if (secondsBetween(cutoffMs, wallClockMs()) > AN_HOUR_S) holdsOverAnHour++;
+  return { requests: requests.length, oldestAt: requests[0]?.requestedAt ?? null, holdsOverAnHour };
+}

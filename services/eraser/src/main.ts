@@ -1,0 +1,69 @@
+import { TOPICS } from '@playline/contracts';
+import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
+import { createConnectionFaults } from '@playline/errors';
+import { openAdminServer } from '@playline/http';
+import { openRedisPeople } from '@playline/people/redis';
+import { createLogger, createMetrics, runService, toClickHouse, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  createSchemaRegistry,
+  openLetterCount,
+  openLogReader,
+  openProducer,
+  openRecordConsumer,
+} from '@playline/stream/kafka';
+import { readConfig } from './config.ts';
+import { openEraser } from './eraser.ts';
+
+const SERVICE = 'eraser';
+const config = readConfig(process.env);
+const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
+const metrics = createMetrics(SERVICE);
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+
+await runService(logger, async (use) => {
+  const requestTopic = config.TOPIC_PREFIX + TOPICS.erasures.name;
+  const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const people = await use('people', () =>
+    openRedisPeople({
+      ...toRedis(config),
+      linkTopic: config.TOPIC_PREFIX + TOPICS.identityLinks.name,
+      consentTopic: config.TOPIC_PREFIX + TOPICS.consents.name,
+      onUnusable: faults.of('Redis'),
+      onFault: faults.of('Redis'),
+    }),
+  );
+  const records = await use('erasure records', () => openErasureRecords(clickhouse));
+  const rows = await use('erasure rows', () => openErasureRows(clickhouse));
+  const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
+  const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
+  await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  const eraser = await use('eraser', () =>
+    openEraser({
+      ...{ people, records, rows, producer, reader, metrics, logger },
+      openConsumer: (handler) =>
+        openRecordConsumer({
+          ...handler,
+          ...kafka,
+          groupId,
+          topics: [requestTopic],
+          sessionTimeoutMs,
+          logger,
+          metrics,
+        }),
+      schemaOf: registry.schemaOf,
+      groups: { linker: config.LINKER_GROUP, writer: config.WRITER_GROUP },
+      topicPrefix: config.TOPIC_PREFIX,
+      generation: config.LINK_TOPIC_GENERATION,
+      windowMs: config.BATCH_WINDOW_MS,
+      batchRequestsMax: config.BATCH_REQUESTS_MAX,
+      wallClockMs: Date.now,
+    }),
+  );
+  const ready = { ...eraser.ready, store: faults.forgetting('ClickHouse', () => records.ready()) };
+  const reasons = () => ({ ...faults.reasons(), ...eraser.hindrances() });
+  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
+  await use('admin listener', () => openAdminServer({ host, port, ready, reasons, metrics }));
+});
