@@ -3,7 +3,15 @@ import { openWire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openErasureRecords } from './clickhouse/index.ts';
 import { openMemoryErasureRecords } from './memory/records.ts';
-import type { ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from './records.ts';
+import {
+  ERASURE_STATES,
+  type Erasure,
+  type ErasureReceipt,
+  type ErasureRecords,
+  type ErasureRequest,
+  type StoredFence,
+  stateOf,
+} from './records.ts';
 import { openClickHouseHarness } from './test/open-rows.ts';
 
 const AT = Date.UTC(2026, 5, 15);
@@ -149,6 +157,60 @@ describe.each([
     // A process that was paused writes what it knew then.
     await records.putReceipts([first]);
     expect(await records.readReceipt(first.erasureId)).toEqual(physical);
+  });
+
+  it('tell by their ids which erasures are finished, and what was asked for', async () => {
+    const [done, waiting] = [createRequest({ memberKeys: [newId()] }), createRequest()];
+    await records.putRequests([done, waiting, done]);
+    await records.putReceipts([createReceipt({ erasureId: done.erasureId })]);
+    const finished = await records.readFinished();
+    expect(finished.has(done.erasureId.toString('hex'))).toBe(true);
+    expect(finished.has(waiting.erasureId.toString('hex'))).toBe(false);
+    expect(await records.readRequests([newId(), done.erasureId])).toEqual([done]);
+    expect(await records.readRequests([])).toEqual([]);
+    // More than one question holds.
+    const many = Array.from({ length: 1_200 }, newId);
+    expect(await records.readRequests([...many, waiting.erasureId])).toEqual([waiting]);
+  });
+
+  it('give a list page by page, the newest first, whole and without a double, whatever it is narrowed to', async () => {
+    const environmentId = `test-${randomUUID()}`;
+    const times = [{}, { physicallyErasedAt: AT }, { logExpiredAt: AT }, { physicallyErasedAt: AT, logExpiredAt: AT }];
+    const put: Erasure[] = [];
+    for (let index = 0; index < 15; index++) {
+      // Several of one moment.
+      const request = createRequest({ environmentId, requestedAt: AT + (index % 4) });
+      const over = times[index % 5];
+      const { erasureId } = request;
+      put.push({ request, receipt: over === undefined ? null : createReceipt({ erasureId, environmentId, ...over }) });
+    }
+    await records.putRequests([...put.map(({ request }) => request), createRequest()]);
+    // An earlier copy of each is there too.
+    const receipts = put.flatMap(({ receipt }) => receipt ?? []);
+    await records.putReceipts(
+      receipts.map((receipt) => ({ ...receipt, physicallyErasedAt: null, logExpiredAt: null })),
+    );
+    await records.putReceipts(receipts);
+    put.sort(({ request: one }, { request: other }) => {
+      return other.requestedAt - one.requestedAt || Buffer.compare(other.erasureId, one.erasureId);
+    });
+    for (const state of [undefined, ...ERASURE_STATES])
+      for (const erasuresMax of [1, 4, 100]) {
+        const wanted = put.filter(({ receipt }) => state === undefined || stateOf(receipt) === state);
+        const told: Erasure[] = [];
+        for (;;) {
+          const after = told.at(-1)?.request;
+          const page = { environmentId, erasuresMax, ...(state && { state }), ...(after && { after }) };
+          const erasures = await records.readErasures(page);
+          expect(erasures.length).toBeLessThanOrEqual(erasuresMax);
+          told.push(...erasures);
+          if (erasures.length < erasuresMax) break;
+        }
+        expect(told).toEqual(wanted);
+      }
+    const all = (await records.readErasures({ erasuresMax: 1_000 })).map(({ request }) => request.environmentId);
+    expect(all).toContain(environmentId);
+    expect(new Set(all).size).toBeGreaterThan(1);
   });
 
   it('tell the receipts that wait for files or for the log', async () => {

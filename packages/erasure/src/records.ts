@@ -74,8 +74,37 @@ export interface ErasureProgress {
 }
 
 /**
- * What is kept of erasures: requests, fences, progress and receipts. What was put is on the disk when the call resolves; the same
- * again changes nothing.
+ * How far an erasure has come. `erased`: no query finds a row; `physically erased`: no row stands in a file; `log expired`:
+ * that, and the log holds nothing of it either.
+ */
+export const ERASURE_STATES = ['waiting', 'erased', 'physically erased', 'log expired'] as const;
+export type ErasureState = (typeof ERASURE_STATES)[number];
+
+/** A request, and its receipt once there is one. */
+export interface Erasure {
+  readonly request: ErasureRequest;
+  readonly receipt: ErasureReceipt | null;
+}
+
+/** Which erasures are told. */
+export interface ErasurePage {
+  readonly environmentId?: string;
+  readonly state?: ErasureState;
+  /** Only what comes behind this one in the list. */
+  readonly after?: Pick<ErasureRequest, 'erasureId' | 'requestedAt'>;
+  readonly erasuresMax: number;
+}
+
+/** The state that a receipt, or its absence, tells. */
+export function stateOf(receipt: ErasureReceipt | null): ErasureState {
+  if (receipt === null) return 'waiting';
+  if (receipt.physicallyErasedAt === null) return 'erased';
+  return receipt.logExpiredAt === null ? 'physically erased' : 'log expired';
+}
+
+/**
+ * What is kept of erasures: requests, fences, progress and receipts. What was put is on the disk when the call
+ * resolves; the same again changes nothing.
  */
 export interface ErasureRecords {
   /** @throws RowsFault */
@@ -98,6 +127,14 @@ export interface ErasureRecords {
   readProgress(): Promise<ErasureProgress[]>;
   /** Forgets a batch that is done; no row of it stays in a file that is in use. @throws RowsFault */
   dropProgress(batchId: Buffer): Promise<void>;
+
+  /** Ids (hexadecimal) of all erasures that have a receipt. @throws RowsFault */
+  readFinished(): Promise<ReadonlySet<string>>;
+  /** Those of these requests that were ever put, in any order. @throws RowsFault */
+  readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
+  /** The newest requests first; of one moment by their ids, downwards. @throws RowsFault */
+  readErasures(page: ErasurePage): Promise<Erasure[]>;
+
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;
   close(): Promise<void>;

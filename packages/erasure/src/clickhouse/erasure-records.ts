@@ -1,9 +1,12 @@
 import type {
+  Erasure,
   ErasureFence,
+  ErasurePage,
   ErasureProgress,
   ErasureReceipt,
   ErasureRecords,
   ErasureRequest,
+  ErasureState,
   FenceReading,
   StoredFence,
 } from '../records.ts';
@@ -66,6 +69,9 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
       connection.insert('erasure_progress', PROGRESS_COLUMNS, progress.map(toProgressRow)),
     readProgress: () => readProgress(connection),
     dropProgress: (batchId) => connection.run(`ALTER TABLE erasure_progress DROP PARTITION '${toUuidText(batchId)}'`),
+    readFinished: () => readFinished(connection),
+    readRequests: (erasureIds) => readRequests(connection, erasureIds),
+    readErasures: (page) => readErasures(connection, page),
     ready: () => connection.ready(),
     close: () => connection.close(),
   };
@@ -104,4 +110,68 @@ async function readReceipts(connection: Connection, where: string): Promise<Eras
     `SELECT ${RECEIPT_FIELDS} FROM erasure_receipts FINAL WHERE ${where} ORDER BY accepted_ms, erasure_id`,
   );
   return rows.map(fromReceiptRow);
+}
+
+async function readFinished(connection: Connection): Promise<ReadonlySet<string>> {
+  const finished = new Set<string>();
+  const rows = connection.stream<{ id: string }>('SELECT DISTINCT lower(hex(erasure_id)) AS id FROM erasure_receipts');
+  for await (const { id } of rows) finished.add(id);
+  return finished;
+}
+
+/** Ids travel in the address of the question, which has room for some twenty thousand. */
+const IDS_A_QUESTION_MAX = 1_000;
+const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
+
+async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
+  const found: T[] = [];
+  for (let start = 0; start < erasureIds.length; start += IDS_A_QUESTION_MAX)
+    found.push(...(await read(erasureIds.slice(start, start + IDS_A_QUESTION_MAX).map(toUuidText))));
+  return found;
+}
+
+function readRequests(connection: Connection, erasureIds: readonly Buffer[]): Promise<ErasureRequest[]> {
+  return readOfIds(erasureIds, async (ids) => {
+    // The columns are chosen outside: a text that bears the name of a column would be what the condition is about.
+    const rows = `(SELECT * FROM erasure_requests FINAL WHERE ${OF_IDS})`;
+    return (await connection.read<RequestRow>(`SELECT ${REQUEST_FIELDS} FROM ${rows}`, { ids })).map(fromRequestRow);
+  });
+}
+
+const WITH_RECEIPT = (where: string) => `erasure_id IN (SELECT erasure_id FROM erasure_receipts FINAL WHERE ${where})`;
+const OF_STATE: Readonly<Record<ErasureState, string>> = {
+  waiting: 'erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)',
+  erased: WITH_RECEIPT('physically_erased_at IS NULL'),
+  'physically erased': WITH_RECEIPT('physically_erased_at IS NOT NULL AND log_expired_at IS NULL'),
+  'log expired': WITH_RECEIPT('physically_erased_at IS NOT NULL AND log_expired_at IS NOT NULL'),
+};
+
+async function readErasures(connection: Connection, page: ErasurePage): Promise<Erasure[]> {
+  const { environmentId, state, after, erasuresMax } = page;
+  const place = '(toUnixTimestamp64Milli(requested_at), hex(erasure_id))';
+  const where = [
+    ...(environmentId === undefined ? [] : ['environment_id = {environment: String}']),
+    ...(state === undefined ? [] : [OF_STATE[state]]),
+    ...(after === undefined ? [] : [`${place} < ({at: Int64}, {id: String})`]),
+  ];
+  const rows = await connection.read<RequestRow>(
+    `SELECT ${REQUEST_FIELDS} FROM (SELECT * FROM erasure_requests FINAL
+       ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`} ORDER BY ${place} DESC LIMIT {max: UInt32})
+     ORDER BY requested_ms DESC, replaceAll(erasure_id, '-', '') DESC`,
+    {
+      max: erasuresMax,
+      ...(environmentId !== undefined && { environment: environmentId }),
+      ...(after && { at: after.requestedAt, id: after.erasureId.toString('hex').toUpperCase() }),
+    },
+  );
+  const requests = rows.map(fromRequestRow);
+  const ids = requests.map(({ erasureId }) => erasureId);
+  const receipts = await readOfIds(ids, async (texts) => {
+    const found = `(SELECT * FROM erasure_receipts FINAL WHERE ${OF_IDS})`;
+    return (await connection.read<ReceiptRow>(`SELECT ${RECEIPT_FIELDS} FROM ${found}`, { ids: texts })).map(
+      fromReceiptRow,
+    );
+  });
+  const receiptOf = new Map(receipts.map((receipt) => [receipt.erasureId.toString('hex'), receipt]));
+  return requests.map((request) => ({ request, receipt: receiptOf.get(request.erasureId.toString('hex')) ?? null }));
 }

@@ -1,8 +1,36 @@
-import type { ErasureProgress, ErasureReceipt, ErasureRecords, ErasureRequest, StoredFence } from '../records.ts';
+import {
+  type Erasure,
+  type ErasurePage,
+  type ErasureProgress,
+  type ErasureReceipt,
+  type ErasureRecords,
+  type ErasureRequest,
+  type StoredFence,
+  stateOf,
+} from '../records.ts';
 
 /** How much a copy of a receipt knows. */
 const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
   Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
+
+/** The newest first. */
+function compareErasures({ request: one }: Erasure, { request: other }: Erasure): number {
+  return other.requestedAt - one.requestedAt || Buffer.compare(other.erasureId, one.erasureId);
+}
+
+function pageOf(erasures: Erasure[], { environmentId, state, after, erasuresMax }: ErasurePage): Erasure[] {
+  return erasures
+    .filter(({ request }) => environmentId === undefined || request.environmentId === environmentId)
+    .filter(({ receipt }) => state === undefined || stateOf(receipt) === state)
+    .sort(compareErasures)
+    .filter(({ request }) => {
+      if (after === undefined) return true;
+      const { requestedAt, erasureId } = request;
+      if (requestedAt !== after.requestedAt) return requestedAt < after.requestedAt;
+      return Buffer.compare(erasureId, after.erasureId) < 0;
+    })
+    .slice(0, erasuresMax);
+}
 
 /** Records in this process, for tests. */
 export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
@@ -47,6 +75,12 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     readProgress: async () => [...progress.values()],
     async dropProgress(batchId) {
       for (const [name, one] of progress) if (one.batchId.equals(batchId)) progress.delete(name);
+    },
+    readFinished: async () => new Set(receipts.keys()),
+    readRequests: async (ids) => ids.flatMap((id) => requests.get(id.toString('hex')) ?? []),
+    readErasures: async (page) => {
+      const erasures = [...requests].map(([id, request]) => ({ request, receipt: receipts.get(id) ?? null }));
+      return pageOf(erasures, page);
     },
     ready: async () => true,
     close: async () => {},

@@ -197,7 +197,8 @@ async function tellFollowers({ records }: BatchParts, { persons, names }: Batch)
   const told = waiting.flatMap((request) => {
     const named = new Set([...request.subjectKeys, ...request.memberKeys].map(toText));
     const known = persons.find(
-      ({ environmentId, keys }) => environmentId === request.environmentId && keys.some((key) => named.has(toText(key))),
+      ({ environmentId, keys }) =>
+        environmentId === request.environmentId && keys.some((key) => named.has(toText(key))),
     );
     const found = known?.keys.filter((key) => !named.has(toText(key))) ?? [];
     return found.length === 0 ? [] : [{ ...request, memberKeys: [...request.memberKeys, ...found] }];

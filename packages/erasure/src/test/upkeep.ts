@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { openErasureRecords } from '../clickhouse/index.ts';
+import { openMemoryErasureRecords } from '../memory/records.ts';
+import type { ErasureReceipt, ErasureRecords } from '../records.ts';
+import { hashClosure } from '../upkeep/closure.ts';
+import { type ClickHouseHarness, openClickHouseHarness, openMemoryHarness, type RowsHarness } from './open-rows.ts';
+import { T } from './people.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** Rows and records under test, of one store. */
+export interface UpkeepHarness {
+  readonly harness: RowsHarness;
+  readonly records: ErasureRecords;
+  close(): Promise<void>;
+}
+
+export async function openMemoryUpkeep(): Promise<UpkeepHarness> {
+  const harness = await openMemoryHarness();
+  const wallClockMs = () => performance.timeOrigin + performance.now();
+  return { harness, records: openMemoryErasureRecords(wallClockMs), close: () => harness.close() };
+}
+
+export async function openClickHouseUpkeep(): Promise<UpkeepHarness & { harness: ClickHouseHarness }> {
+  const harness = await openClickHouseHarness();
+  const records = openErasureRecords(harness.target);
+  const close = async () => {
+    await records.close();
+    await harness.close();
+  };
+  return { harness, records, close };
+}
+
+export interface ErasedPerson {
+  readonly environmentId: string;
+  readonly keys: readonly Buffer[];
+  readonly cutoffMs?: number;
+  /** Keys that the request names; all by itself. */
+  readonly requested?: readonly Buffer[];
+  readonly receipt?: Partial<ErasureReceipt>;
+}
+
+/** Puts request and fences of an erasure, as an eraser that is half-way has. @returns its id */
+export async function beginErasure(records: ErasureRecords, person: ErasedPerson): Promise<Buffer> {
+  const erasureId = randomBytes(16);
+  const { environmentId, keys, cutoffMs = T, requested = keys } = person;
+  const times = { cutoffAt: cutoffMs, requestedAt: cutoffMs - 2_000 };
+  const named = { subjectKeys: requested.slice(0, 1), memberKeys: requested.slice(1) };
+  await records.putRequests([{ erasureId, environmentId, ...named, ...times, traceId: 'a'.repeat(32) }]);
+  await records.putFences(keys.map((key) => ({ environmentId, key, cutoffMs, erasureId })));
+  return erasureId;
+}
+
+/** The receipt of an erasure that has done all but what takes its time. */
+export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoffMs = T, receipt }: ErasedPerson) {
+  const whole: ErasureReceipt = {
+    ...{ erasureId, environmentId, closureHash: hashClosure(keys), closureCount: keys.length },
+    ...{ cutoffAt: cutoffMs, acceptedAt: cutoffMs - 2_000, fencedAt: cutoffMs + 1_000 },
+    ...{ visiblyErasedAt: cutoffMs + 9_000, physicallyErasedAt: null },
+    ...{ logExpiresAt: cutoffMs + 78 * HOUR_MS, logExpiredAt: null },
+    ...{ deleted: { 'clickhouse.events': 1 }, verified: { 'clickhouse.events': 0 } },
+    ...{ logEnds: { 'audience.messages.v1/0': 10 }, traceId: 'a'.repeat(32), ...receipt },
+  };
+  return whole;
+}
+
+/** Request, fences and receipt of an erasure. @returns its id */
+export async function putErased(records: ErasureRecords, person: ErasedPerson): Promise<Buffer> {
+  const erasureId = await beginErasure(records, person);
+  await records.putReceipts([createReceiptOf(erasureId, person)]);
+  return erasureId;
+}

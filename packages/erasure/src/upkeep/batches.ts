@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import type { ErasureRows, ErasureTarget } from '../rows.ts';
+
+/** Of one batch. A look at the tables costs nearly the same for one and for many: a hundred thousand take a second more. */
+const TARGETS_MAX = 100_000;
+/** No look takes this long; one that is killed leaves targets that say no more than the fences they came from. */
+const STALE_AFTER_MS = 6 * 60 * 60 * 1000;
+/** What ids of these batches begin with: an eraser's are random. */
+const TAG = Buffer.from('upkeep');
+const TIME_BYTES = 6;
+
+const newUpkeepBatch = (atMs: number): Buffer => {
+  const time = Buffer.alloc(TIME_BYTES);
+  time.writeUIntBE(Math.max(0, Math.trunc(atMs)), 0, TIME_BYTES);
+  return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
+};
+
+/** When a batch of the upkeep was made, in epoch milliseconds; null for a batch of an eraser. */
+export function upkeepBatchTimeOf(batchId: Buffer): number | null {
+  return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
+}
+
+export interface StaleBatches {
+  readonly rows: Pick<ErasureRows, 'readBatches' | 'dropTargets'>;
+  readonly wallClockMs: () => number;
+  /**
+   * Batches of erasers that are worked on, their ids in hexadecimal: others are dropped. Asked behind the list of batches,
+   * so an eraser notes its batch before it puts targets. Without it batches of erasers are left alone.
+   */
+  readonly readWorkedOn?: () => Promise<ReadonlySet<string>>;
+}
+
+/**
+ * Drops targets that whoever was killed left behind: of the upkeep when they are older than six hours, of erasers when
+ * nobody works on them.
+ * @returns how many batches were dropped
+ * @throws RowsFault, or what `readWorkedOn` throws
+ */
+export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: StaleBatches): Promise<number> {
+  const batches = await rows.readBatches();
+  const workedOn = await readWorkedOn?.();
+  const staleMs = wallClockMs() - STALE_AFTER_MS;
+  const stale = batches.filter((batch) => {
+    const madeAtMs = upkeepBatchTimeOf(batch);
+    if (madeAtMs !== null) return madeAtMs < staleMs;
+    return workedOn !== undefined && !workedOn.has(batch.toString('hex'));
+  });
+  for (const batch of stale) await rows.dropTargets(batch);
+  return stale.length;
+}
+
+export interface TargetBatchesOptions {
+  readonly rows: Pick<ErasureRows, 'putTargets' | 'dropTargets'>;
+  readonly wallClockMs: () => number;
+  readonly targetsMax?: number;
+}
+
+/** Targets in as many batches as they need, for a look that no eraser makes. */
+export class TargetBatches {
+  readonly #options: TargetBatchesOptions;
+  readonly #ids: Buffer[] = [];
+  #waiting: ErasureTarget[] = [];
+
+  constructor(options: TargetBatchesOptions) {
+    this.#options = options;
+  }
+
+  /** Batches that have their targets. */
+  get ids(): readonly Buffer[] {
+    return this.#ids;
+  }
+
+  /** @throws RowsFault */
+  async add({ environmentId, key, cutoffMs }: ErasureTarget): Promise<void> {
+    this.#waiting.push({ environmentId, key, cutoffMs });
+    if (this.#waiting.length >= (this.#options.targetsMax ?? TARGETS_MAX)) await this.flush();
+  }
+
+  /** Puts what waits for its batch to be full. @throws RowsFault */
+  async flush(): Promise<void> {
+    const targets = this.#waiting;
+    if (targets.length === 0) return;
+    this.#waiting = [];
+    const id = newUpkeepBatch(this.#options.wallClockMs());
+    // Known before it is put: a fault may come behind what was written.
+    this.#ids.push(id);
+    await this.#options.rows.putTargets(id, targets);
+  }
+
+  /** Drops all of them, also behind one that cannot be dropped. @throws RowsFault */
+  async drop(): Promise<void> {
+    const outcomes = await Promise.allSettled(this.#ids.map((id) => this.#options.rows.dropTargets(id)));
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+}
+
+/** Gives batches to `work` and drops them behind it, whatever becomes of it. @throws what `work` throws, or RowsFault */
+export async function withTargets<T>(
+  options: TargetBatchesOptions,
+  work: (batches: TargetBatches) => Promise<T>,
+): Promise<T> {
+  const batches = new TargetBatches(options);
+  let result: T;
+  try {
+    result = await work(batches);
+  } catch (fault) {
+    // What went wrong is told; what cannot be dropped now is dropped as stale.
+    await batches.drop().catch(() => {});
+    throw fault;
+  }
+  await batches.drop();
+  return result;
+}

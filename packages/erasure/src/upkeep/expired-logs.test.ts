@@ -1,0 +1,90 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { openMemoryErasureRecords } from '../memory/records.ts';
+import { newEnvironment, newKey } from '../test/people.ts';
+import { putErased } from '../test/upkeep.ts';
+import { noteExpiredLogs, type PartitionBounds } from './expired-logs.ts';
+
+const DUE = Date.UTC(2026, 5, 18);
+const TOPIC = 'audience.messages.v1';
+
+/** A receipt with these ends, and what the log is like now. */
+async function createCase(logEnds: Record<string, number>, topics: Record<string, PartitionBounds[]>) {
+  const records = openMemoryErasureRecords();
+  const person = { environmentId: newEnvironment(), keys: [newKey()] };
+  const id = await putErased(records, { ...person, receipt: { logEnds, logExpiresAt: DUE } });
+  const asked: string[] = [];
+  const log = {
+    bounds: async (topic: string) => {
+      asked.push(topic);
+      return topics[topic] ?? [];
+    },
+  };
+  const note = async (atMs: number) => {
+    await noteExpiredLogs({ records, log, topicPrefix: 'eu.', wallClockMs: () => atMs });
+    return (await records.readReceipt(id))!.logExpiredAt;
+  };
+  return { records, id, note, asked, log };
+}
+
+const at = (partition: number, start: number, end: number) => ({ partition, start, end });
+
+describe('the note that a log has expired', () => {
+  it.each([
+    ['begins behind the end', [at(0, 11, 90)], 10, true],
+    ['begins at the end', [at(0, 10, 90)], 10, true],
+    ['is empty since', [at(0, 10, 10)], 10, true],
+    ['was empty when the fences stood', [at(0, 0, 50)], 0, true],
+    ['still holds the last record from before', [at(0, 9, 90)], 10, false],
+    // Made anew, or it has lost its end: the second one still holds what stood before.
+    ['ends before the end', [at(0, 0, 9)], 10, false],
+    ['is gone', [], 10, false],
+    ['has lost the partition', [at(1, 50, 50)], 10, false],
+  ])('is made at once only where nothing can be left: of a log that %s', async (_what, bounds, end, isExpired) => {
+    const { note } = await createCase({ [`${TOPIC}/0`]: end }, { [`eu.${TOPIC}`]: bounds });
+    expect(await note(DUE - 1)).toBe(isExpired ? DUE - 1 : null);
+    // What cannot be told by offsets is told by time; a log that holds the record tells for itself.
+    expect(await note(DUE)).toBe(isExpired ? DUE - 1 : bounds[0]?.start === 9 ? null : DUE);
+  });
+
+  it('waits for every partition of every topic, whichever is the last', async () => {
+    const place = fc.record({ end: fc.nat(20), start: fc.nat(20), partition: fc.nat(3), second: fc.boolean() });
+    const property = fc.asyncProperty(fc.array(place, { minLength: 1, maxLength: 6 }), async (places) => {
+      const ends: Record<string, number> = {};
+      const topics: Record<string, PartitionBounds[]> = {};
+      const isLeft: boolean[] = [];
+      for (const { end, start, partition, second } of places) {
+        const topic = second ? 'access.keys.v1' : TOPIC;
+        if (`${topic}/${partition}` in ends) continue;
+        ends[`${topic}/${partition}`] = end;
+        const own = topics[`eu.${topic}`] ?? [];
+        topics[`eu.${topic}`] = [...own, at(partition, start, 100)];
+        isLeft.push(start < end);
+      }
+      const { note, asked } = await createCase(ends, topics);
+      expect((await note(DUE - 1)) !== null).toBe(!isLeft.includes(true));
+      // One question a topic.
+      expect(asked.length).toBe(new Set(asked).size);
+    });
+    await fc.assert(property);
+  });
+
+  it('is not made of a receipt that names no end before its log is due', async () => {
+    const { note } = await createCase({}, {});
+    expect(await note(DUE - 1)).toBeNull();
+    expect(await note(DUE)).toBe(DUE);
+  });
+
+  it('is not made by a log that does not answer, and leaves the rest of the receipt as it is', async () => {
+    const { records, id, note, log } = await createCase({ [`${TOPIC}/0`]: 10 }, { [`eu.${TOPIC}`]: [at(0, 10, 20)] });
+    const away = { bounds: async () => Promise.reject(new Error('Kafka is away')) };
+    const before = await records.readReceipt(id);
+    const options = { records, topicPrefix: 'eu.', wallClockMs: () => DUE };
+    await expect(noteExpiredLogs({ ...options, log: away })).rejects.toThrow('Kafka is away');
+    expect(await records.readReceipt(id)).toEqual(before);
+    expect(await noteExpiredLogs({ ...options, log })).toEqual({ noted: 1, waiting: 0 });
+    expect(await records.readReceipt(id)).toEqual({ ...before, logExpiredAt: DUE });
+    // It is not noted twice, so the time stays.
+    expect(await note(DUE + 5)).toBe(DUE);
+  });
+});

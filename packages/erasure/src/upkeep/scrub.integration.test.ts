@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ErasureTarget } from '../rows.ts';
+import type { ClickHouseHarness } from '../test/open-rows.ts';
+import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
+import { beginErasure, openClickHouseUpkeep, openMemoryUpkeep, putErased, type UpkeepHarness } from '../test/upkeep.ts';
+import { dropStaleBatches, upkeepBatchTimeOf } from './batches.ts';
+import { scrub } from './scrub.ts';
+import type { Survivors } from './survivors.ts';
+
+const NOW = T + 24 * 3_600_000;
+const wallClockMs = () => NOW;
+
+const STORES = [
+  ['memory', openMemoryUpkeep],
+  ['clickhouse', openClickHouseUpkeep],
+] as const;
+
+describe.each(STORES)('a scrub of rows in %s', (_name, open: () => Promise<UpkeepHarness>) => {
+  let upkeep: UpkeepHarness;
+  beforeAll(async () => {
+    upkeep = await open();
+  });
+  afterAll(() => upkeep.close());
+
+  const names = async (table: string, environmentId: string) => {
+    const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
+    return (await upkeep.harness.read(table, environmentId, [column])).map(([name]) => name).sort();
+  };
+  const run = (over: Partial<Parameters<typeof scrub>[0]> = {}) => {
+    const { harness, records } = upkeep;
+    return scrub({ rows: harness.rows, records, wallClockMs, ...over });
+  };
+
+  it('sweeps what came behind a fence out of every table, and leaves what is later or of others', async () => {
+    const environmentId = newEnvironment();
+    const [erased, other] = [newKey(), newKey()];
+    await putErased(upkeep.records, { environmentId, keys: [erased] });
+    const { event, link, override, consent } = createRowsOf(environmentId);
+    const { add } = upkeep.harness;
+    await add('events', event({ name: 'old', identity_key: erased }));
+    await add('events', event({ name: 'new', identity_key: erased, event_time: AFTER, received_at: AFTER }));
+    await add('events', event({ name: 'other', identity_key: other }));
+    await add('events', event({ name: 'shared', identity_key: other, anonymous_key: erased, anonymous_id: 'd' }));
+    await add('identity_links', link({ name: 'old', b_key: erased }));
+    await add('identity_links', link({ name: 'other' }));
+    await add('identity_overrides', override({ name: 'old', identity_key: erased, linked_at: BEFORE }));
+    await add('consent_log', consent({ name: 'old', identity_key: erased }));
+    const told: { survivors: readonly Survivors[]; look: number }[] = [];
+    const { found, swept } = await run({ onSurvivors: (survivors, look) => void told.push({ survivors, look }) });
+    const own = { as: 'own', environmentId, rows: 1 };
+    const expected = [
+      { ...own, table: 'consent_log', column: 'identity_key' },
+      { ...own, table: 'events', column: 'anonymous_key', as: 'carried' },
+      { ...own, table: 'events', column: 'identity_key' },
+      { ...own, table: 'identity_links', column: 'b_key' },
+      { ...own, table: 'identity_overrides', column: 'identity_key' },
+    ];
+    expect(found).toEqual(expected);
+    expect(swept).toEqual(expected);
+    expect(told[0]).toEqual({ survivors: expected, look: 1 });
+    expect(await names('events', environmentId)).toEqual(['new', 'other', 'shared']);
+    expect(await names('identity_links', environmentId)).toEqual(['other']);
+    expect(await names('identity_overrides', environmentId)).toEqual([]);
+    expect(await names('consent_log', environmentId)).toEqual([]);
+    expect(await upkeep.harness.read('events', environmentId, ['anonymous_id'])).toEqual([[''], [''], ['']]);
+    // Nothing is left for the next one, nor of this one.
+    const again = await run({ onSurvivors: () => expect.unreachable('nothing is left') });
+    expect(again).toMatchObject({ found: [], swept: [] });
+    expect(await upkeep.harness.rows.readBatches()).toEqual([]);
+  });
+
+  it('names no key to whoever is told', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await putErased(upkeep.records, { environmentId, keys: [key] });
+    await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
+    const told: unknown[] = [];
+    const result = await run({ onSurvivors: (...all) => void told.push(...all) });
+    expect(result.found).toHaveLength(1);
+    const text = JSON.stringify([told, result]);
+    expect(text).toContain(environmentId);
+    for (const form of [key.toString('hex'), JSON.stringify(key)]) expect(text).not.toContain(form);
+    expect([...told, result].flatMap((each) => Object.values(each as object)).some(Buffer.isBuffer)).toBe(false);
+  });
+
+  it('calls nothing a survivor that an erasure without its receipt is about to sweep', async () => {
+    const environmentId = newEnvironment();
+    const [fenced, returning] = [newKey(), newKey()];
+    await beginErasure(upkeep.records, { environmentId, keys: [fenced] });
+    // Erased before, and now once more, up to a later moment.
+    await putErased(upkeep.records, { environmentId, keys: [returning] });
+    await beginErasure(upkeep.records, { environmentId, keys: [returning], cutoffMs: AFTER });
+    const { event } = createRowsOf(environmentId);
+    await upkeep.harness.add('events', event({ name: 'first', identity_key: fenced }));
+    const later = { identity_key: returning, event_time: AFTER, received_at: AFTER };
+    await upkeep.harness.add('events', event({ name: 'second', ...later }));
+    const { found, unfinished } = await run();
+    expect(found).toEqual([]);
+    expect(unfinished).toBeGreaterThanOrEqual(2);
+    expect(await names('events', environmentId)).toEqual(['first', 'second']);
+  });
+
+  it('looks for everybody however many batches the fences take', async () => {
+    const environmentId = newEnvironment();
+    const people = Array.from({ length: 7 }, newKey);
+    for (const key of people) {
+      await putErased(upkeep.records, { environmentId, keys: [key] });
+      await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
+    }
+    let batches = 0;
+    const { rows } = upkeep.harness;
+    const putTargets = async (batch: Buffer, targets: readonly ErasureTarget[]) => {
+      batches++;
+      expect(targets.length).toBeLessThanOrEqual(3);
+      expect(upkeepBatchTimeOf(batch)).toBe(NOW);
+      await rows.putTargets(batch, targets);
+    };
+    const { fences, found } = await run({ targetsMax: 3, rows: { ...rows, putTargets } });
+    expect(fences).toBeGreaterThanOrEqual(7);
+    expect(batches).toBe(Math.ceil(fences / 3));
+    expect(found).toEqual([{ table: 'events', column: 'identity_key', as: 'own', environmentId, rows: 7 }]);
+    expect(await names('events', environmentId)).toEqual([]);
+    expect(await rows.readBatches()).toEqual([]);
+  });
+
+  it('leaves no target behind when a look fails, nor when it is ended', async () => {
+    const environmentId = newEnvironment();
+    await putErased(upkeep.records, { environmentId, keys: [newKey()] });
+    const { rows } = upkeep.harness;
+    const findSurvivors = async () => {
+      expect(await rows.readBatches()).toHaveLength(1);
+      throw new Error('the store is away');
+    };
+    await expect(run({ rows: { ...rows, findSurvivors } })).rejects.toThrow('the store is away');
+    expect(await rows.readBatches()).toEqual([]);
+    const stop = new AbortController();
+    const putTargets: typeof rows.putTargets = async (...all) => {
+      await rows.putTargets(...all);
+      stop.abort(new Error('enough'));
+    };
+    await expect(run({ rows: { ...rows, putTargets }, signal: stop.signal })).rejects.toThrow('enough');
+    expect(await rows.readBatches()).toEqual([]);
+  });
+
+  it('ends with a fault when rows come as fast as they are swept', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await putErased(upkeep.records, { environmentId, keys: [key] });
+    const { rows, add } = upkeep.harness;
+    const put = () => add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
+    await put();
+    const looks: number[] = [];
+    const sweep = async (batch: Buffer) => {
+      const found = await rows.sweep(batch);
+      await put();
+      return found;
+    };
+    const running = run({ rows: { ...rows, sweep }, onSurvivors: (_, look) => void looks.push(look) });
+    await expect(running).rejects.toMatchObject({ name: 'RowsFault', code: 'SURVIVORS' });
+    expect(looks).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(await rows.readBatches()).toEqual([]);
+    expect((await run()).found).toHaveLength(1);
+  });
+
+  it('begins by dropping what a killed one left, and leaves batches of erasers and of those that run', async () => {
+    const { rows } = upkeep.harness;
+    const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
+    const leave = async (madeAtMs: number) => {
+      let batch: Buffer = newBatch();
+      const putTargets = async (id: Buffer) => {
+        batch = id;
+        await rows.putTargets(id, [target]);
+      };
+      await putErased(upkeep.records, { environmentId: target.environmentId, keys: [newKey()] });
+      const dropTargets = async () => {};
+      await run({ rows: { ...rows, putTargets, dropTargets }, wallClockMs: () => madeAtMs });
+      return batch.toString('hex');
+    };
+    const eraser = newBatch();
+    await rows.putTargets(eraser, [target]);
+    const killed = await leave(NOW - 7 * 3_600_000);
+    const running = await leave(NOW - 5 * 3_600_000);
+    const left = async () => (await rows.readBatches()).map((id) => id.toString('hex'));
+    expect(await left()).toEqual(expect.arrayContaining([killed, running, eraser.toString('hex')]));
+    await run();
+    expect((await left()).sort()).toEqual([running, eraser.toString('hex')].sort());
+    for (const id of await left()) await rows.dropTargets(Buffer.from(id, 'hex'));
+  });
+
+  it('drops batches of erasers that nobody works on for whoever can tell, also one that ends meanwhile', async () => {
+    const { rows } = upkeep.harness;
+    const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
+    const [dead, alive, ending] = [newBatch(), newBatch(), newBatch()];
+    for (const batch of [dead, alive, ending]) await rows.putTargets(batch, [target]);
+    const readWorkedOn = async () => {
+      await rows.dropTargets(ending);
+      return new Set([alive.toString('hex')]);
+    };
+    expect(await dropStaleBatches({ rows, wallClockMs })).toBe(0);
+    expect(await dropStaleBatches({ rows, wallClockMs, readWorkedOn })).toBe(2);
+    expect(await rows.readBatches()).toEqual([alive]);
+    await rows.dropTargets(alive);
+  });
+});
+
+describe('a scrub of rows in ClickHouse', () => {
+  let upkeep: UpkeepHarness & { harness: ClickHouseHarness };
+  beforeAll(async () => {
+    upkeep = await openClickHouseUpkeep();
+  });
+  afterAll(() => upkeep.close());
+
+  it('leaves nothing when it runs twice at once beside an erasure of the same tables, and no bystander is touched', async () => {
+    const environmentId = newEnvironment();
+    const [gone, going, bystander] = [newKey(), newKey(), newKey()];
+    const { event } = createRowsOf(environmentId);
+    const { harness, records } = upkeep;
+    await putErased(records, { environmentId, keys: [gone] });
+    for (let row = 0; row < 5; row++)
+      for (const key of [gone, going, bystander])
+        await harness.add('events', event({ name: key.toString('hex'), identity_key: key }));
+    const batch = newBatch();
+    await harness.rows.putTargets(batch, [{ environmentId, key: going, cutoffMs: T }]);
+    const options = { rows: harness.rows, records, wallClockMs };
+    await Promise.all([scrub(options), scrub(options), sweepAll(harness.rows, batch)]);
+    const names = (await harness.read('events', environmentId, ['trace_id'])).map(([name]) => name);
+    expect(names).toEqual(Array.from({ length: 5 }, () => bystander.toString('hex')));
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    await harness.rows.dropTargets(batch);
+    expect(await harness.rows.readBatches()).toEqual([]);
+  });
+
+  it('looks for a hundred thousand fences at once and finds the one row', async () => {
+    const environmentId = newEnvironment();
+    const { harness, records } = upkeep;
+    const keys = Array.from({ length: 100_000 }, newKey);
+    await putErased(records, { environmentId, keys });
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: keys[77_777] }));
+    const { fences, found } = await scrub({ rows: harness.rows, records, wallClockMs });
+    expect(fences).toBeGreaterThanOrEqual(100_000);
+    expect(found).toEqual([{ table: 'events', column: 'identity_key', as: 'own', environmentId, rows: 1 }]);
+    expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
+  });
+});

@@ -1,0 +1,78 @@
+import type { ErasureRecords } from '../records.ts';
+import { type ErasureRows, RowsFault } from '../rows.ts';
+import { dropStaleBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
+import { type Survivors, toSurvivors } from './survivors.ts';
+
+/** Looks that find something before it is a fault: the third deletes what merges moved, more means that rows keep coming. */
+const LOOKS_MAX = 10;
+
+export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
+  readonly rows: Pick<ErasureRows, 'putTargets' | 'sweep' | 'findSurvivors' | 'readBatches' | 'dropTargets'>;
+  readonly records: Pick<ErasureRecords, 'readFences' | 'readFinished'>;
+  /**
+   * Told of every look that found something, before it is swept: an incident. Later looks (the first is 1) tell again of
+   * rows that the store moved under a sweep.
+   */
+  readonly onSurvivors?: (survivors: readonly Survivors[], look: number) => void;
+  /** Ends it between two steps. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Scrubbed {
+  /** Fences whose rows were looked for; one that was raised counts twice until the store has folded it. */
+  readonly fences: number;
+  /** Fences of erasures that have no receipt yet: what is there is about to be swept, and no survivor. */
+  readonly unfinished: number;
+  /** What first looks found. */
+  readonly found: readonly Survivors[];
+  /** What sweeps found; a row that the store moved under one is counted again. */
+  readonly swept: readonly Survivors[];
+}
+
+/**
+ * Looks for rows that a fence should have kept out, and sweeps them until none is left. Fences are kept for ever, so
+ * everybody who was ever erased is looked for, a hundred thousand in one pass over the keys of the tables. May run beside
+ * erasers and beside itself; killed half-way it is simply run again.
+ * @throws RowsFault, also when rows come faster than they are swept; the reason of `signal`
+ */
+export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
+  const { rows, records, signal } = options;
+  await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
+  return withTargets(options, async (batches) => {
+    // Before the fences: whoever is in it was swept before any fence was read.
+    const finished = await records.readFinished();
+    let [fences, unfinished] = [0, 0];
+    for await (const fence of records.readFences(signal === undefined ? {} : { signal })) {
+      const isFinished = finished.has(fence.erasureId.toString('hex'));
+      if (isFinished) await batches.add(fence);
+      fences += Number(isFinished);
+      unfinished += Number(!isFinished);
+    }
+    await batches.flush();
+    const [found, swept]: [Survivors[], Survivors[]] = [[], []];
+    for (const batch of batches.ids) {
+      const outcome = await scrubBatch(options, batch);
+      found.push(...outcome.found);
+      swept.push(...outcome.swept);
+    }
+    return { fences, unfinished, found: toSurvivors(found), swept: toSurvivors(swept) };
+  });
+}
+
+async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batch: Buffer) {
+  const swept: Survivors[] = [];
+  let found: readonly Survivors[] = [];
+  for (let look = 1; ; look++) {
+    signal?.throwIfAborted();
+    const survivors = toSurvivors(await rows.findSurvivors(batch));
+    if (look === 1) found = survivors;
+    if (survivors.length === 0) return { found, swept };
+    onSurvivors?.(survivors, look);
+    if (look === LOOKS_MAX)
+      throw new RowsFault(`rows of erased people come as fast as they are swept: ${LOOKS_MAX} looks found some`, {
+        isRetryable: true,
+        code: 'SURVIVORS',
+      });
+    swept.push(...toSurvivors(await rows.sweep(batch)));
+  }
+}

@@ -1,0 +1,135 @@
+import { SWEPT_TABLES } from '../places/tables.ts';
+import type { ErasureReceipt, ErasureRecords, StoredFence } from '../records.ts';
+import { type ErasureRows, type FoundRows, RowsFault } from '../rows.ts';
+import { type TargetBatchesOptions, withTargets } from './batches.ts';
+import { KnownKeys } from './closure.ts';
+
+/** What a look into the store of people needs of it. */
+export interface ErasedPeople {
+  /** Null while the store is empty or half rebuilt: it would say of everybody that they are gone. */
+  readEpoch(): Promise<string | null>;
+  readonly graph: {
+    rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
+    membersOf(environmentId: string, key: Buffer): Promise<readonly { key: Buffer; linkedAt: number }[]>;
+  };
+  readonly consents: {
+    read(environmentId: string, key: Buffer): Promise<{ readonly place: { readonly loggedAtMs: number } } | null>;
+  };
+}
+
+export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> {
+  readonly rows: Pick<ErasureRows, 'putTargets' | 'findSurvivors' | 'findOnDisk' | 'dropTargets'>;
+  readonly records: Pick<ErasureRecords, 'readReceipt' | 'readRequests' | 'readFences'>;
+  /** Without it the store of people is not looked into, and its places are not in the answer. */
+  readonly people?: ErasedPeople;
+  /** Whether to look for deleted rows in files too. */
+  readonly isDiskLookedAt: boolean;
+}
+
+/** Counts by store and place, as `clickhouse.events`; every place that was looked at, also with zero. */
+export type Counts = Readonly<Record<string, number>>;
+
+export interface Verification {
+  readonly receipt: ErasureReceipt;
+  /** Identities that were looked for, of `receipt.closureCount`. */
+  readonly identities: number;
+  /** Whether they are those of the receipt, by its hash; `incomplete` when some are not known any more. */
+  readonly hash: 'matches' | 'differs' | 'incomplete';
+  /** Ids of later erasures that have taken over fences of this one: why keys may be missing. */
+  readonly laterErasures: readonly Buffer[];
+  /** What is left of the erased: rows, links or consents not later than the cut-off. */
+  readonly left: Counts;
+  /** Rows that stand in files, deleted ones included; null when nobody looked. */
+  readonly onDisk: Counts | null;
+}
+
+/** Whether everybody of the receipt was looked for and nothing was found; files count once the receipt says that they are clean. */
+export function isVerified({ receipt, hash, left, onDisk }: Verification): boolean {
+  const isNothing = (counts: Counts) => Object.values(counts).every((count) => count === 0);
+  const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
+  return hash === 'matches' && isNothing(left) && (!isDiskDue || isNothing(onDisk));
+}
+
+/**
+ * Looks now for what a receipt says is gone. Its keys are those of the fences that bear its id and those of the request:
+ * of a person who was erased again the fences bear the later id. What came behind the cut-off is the person's new data and
+ * no survivor.
+ * @returns null when the erasure has no receipt
+ * @throws RowsFault, also when none of its keys is known; faults of the store of people
+ */
+export async function verifyReceipt(options: VerificationOptions, erasureId: Buffer): Promise<Verification | null> {
+  const { records, rows, people } = options;
+  const receipt = await records.readReceipt(erasureId);
+  if (receipt === null) return null;
+  const { environmentId, cutoffAt: cutoffMs } = receipt;
+  const { known, laterErasures } = await readKeys(records, receipt);
+  const keys = known.all;
+  if (keys.length === 0)
+    throw new RowsFault('no key of this erasure is known any more: nothing can be looked for', {
+      isRetryable: false,
+      code: 'NO_TARGETS',
+    });
+  return withTargets(options, async (batches) => {
+    for (const key of keys) await batches.add({ environmentId, key, cutoffMs });
+    await batches.flush();
+    const look = async (find: (batch: Buffer) => Promise<FoundRows[]>) => {
+      const found: FoundRows[] = [];
+      for (const batch of batches.ids) found.push(...(await find(batch)));
+      return toRowCounts(found);
+    };
+    const left = { ...(await look(rows.findSurvivors)), ...(people && (await countPeople(people, receipt, keys))) };
+    const onDisk = options.isDiskLookedAt ? await look(rows.findOnDisk) : null;
+    const shared = { receipt, identities: keys.length, hash: known.compare(receipt) };
+    return { ...shared, laterErasures, left, onDisk };
+  });
+}
+
+async function readKeys(records: VerificationOptions['records'], receipt: ErasureReceipt) {
+  const { erasureId, environmentId, cutoffAt } = receipt;
+  const [request] = await records.readRequests([erasureId]);
+  const known = new KnownKeys(request);
+  const others: StoredFence[] = [];
+  const ofRequest = new KnownKeys(request);
+  for await (const fence of records.readFences()) {
+    if (fence.environmentId !== environmentId) continue;
+    if (fence.erasureId.equals(erasureId)) known.add(fence.key);
+    else if (ofRequest.has(fence.key) && fence.cutoffMs >= cutoffAt) others.push(fence);
+  }
+  const later = new Map(others.map((fence) => [fence.erasureId.toString('hex'), fence.erasureId]));
+  return { known, laterErasures: [...later.values()] };
+}
+
+function toRowCounts(found: readonly FoundRows[]): Counts {
+  const counts = new Map(SWEPT_TABLES.map(({ name }) => [name, 0]));
+  for (const { table, rows } of found) counts.set(table, (counts.get(table) ?? 0) + rows);
+  return Object.fromEntries([...counts].map(([table, rows]) => [`clickhouse.${table}`, rows]));
+}
+
+/** Identities that are linked, or have a consent, from before the cut-off. */
+async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: readonly Buffer[]): Promise<Counts> {
+  const { environmentId, cutoffAt } = receipt;
+  const epoch = await people.readEpoch();
+  let [links, consents] = [0, 0];
+  for (const key of keys) {
+    links += Number(await isLinked(people, { environmentId, key, cutoffAt }));
+    const consent = await people.consents.read(environmentId, key);
+    consents += Number(consent !== null && consent.place.loggedAtMs <= cutoffAt);
+  }
+  if (epoch === null || (await people.readEpoch()) !== epoch)
+    throw new RowsFault('the store of people is empty or was rebuilt meanwhile: it cannot tell who is gone', {
+      isRetryable: true,
+      code: 'NO_EPOCH',
+    });
+  return { 'redis.i': links, 'redis.c': consents };
+}
+
+async function isLinked(
+  { graph }: ErasedPeople,
+  { environmentId, key, cutoffAt }: { environmentId: string; key: Buffer; cutoffAt: number },
+): Promise<boolean> {
+  if ((await graph.rootOf(environmentId, key)) === null) return false;
+  const members = await graph.membersOf(environmentId, key);
+  const own = members.find((member) => member.key.equals(key));
+  // One that has a person of whom it is no member is half there.
+  return own === undefined || own.linkedAt <= cutoffAt;
+}
