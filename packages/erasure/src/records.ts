@@ -130,6 +130,8 @@ export interface ErasureRecords {
 
   /** Ids (hexadecimal) of all erasures that have a receipt. @throws RowsFault */
   readFinished(): Promise<ReadonlySet<string>>;
+  /** Every environment in which somebody asked to be erased. @throws RowsFault */
+  readEnvironments(): Promise<string[]>;
   /** Those of these requests that were ever put, in any order. @throws RowsFault */
   readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
   /** The newest requests first; of one moment by their ids, downwards. @throws RowsFault */

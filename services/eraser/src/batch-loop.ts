@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import type { Closable, Logger } from '@playline/runtime';
-import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './batch/erase-batch.ts';
+import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 
 export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;

@@ -8,6 +8,12 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
+/** A time of day in UTC, as minutes behind midnight. */
+const timeOfDay = z
+  .string()
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day in UTC, as 03:30')
+  .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
+
 /** Settings of the eraser, by the names of their environment variables. */
 export const configSchema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
@@ -30,6 +36,10 @@ export const configSchema = z.object({
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
   /** A batch of a thousand is done in a minute on the machine of the figures. */
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
+  /** When rows of everybody who was ever erased are looked for, daily. */
+  SCRUB_AT: timeOfDay.default(150),
+  /** When files with deleted rows are written anew, daily: by night, since erasures wait behind it. */
+  REMOVAL_AT: timeOfDay.default(180),
 });
 
 export type Config = z.infer<typeof configSchema>;

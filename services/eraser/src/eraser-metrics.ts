@@ -1,6 +1,7 @@
 import type { ErasureReceipt } from '@playline/erasure';
 import type { Metrics } from '@playline/runtime';
-import type { Step } from './batch/erase-batch.ts';
+import type { Step } from './steps/erase-batch.ts';
+import type { UpkeepWork } from './upkeep.ts';
 
 /** What waits, as last heard from the stores; instants are epoch milliseconds. */
 export interface Waiting {
@@ -13,34 +14,27 @@ export interface Waiting {
 export interface EraserMetrics {
   /** Call the answer with the receipts of the batch. */
   startBatch(): (receipts: readonly ErasureReceipt[]) => void;
-  countFault(during: Step | 'take' | 'scrub' | 'remove' | 'expire'): void;
+  countFault(during: Step | 'take' | UpkeepWork): void;
+  /** Work of the upkeep has been done. */
+  noteUpkeep(work: UpkeepWork): void;
   /** Rows that a scrub found although they were erased. */
   countSurvivors(table: string, rows: number): void;
   countPutBack(links: number): void;
+}
+
+/** What waits, asked with every scrape. */
+export interface WaitingSource {
+  readWaiting(): Waiting;
+  readonly wallClockMs: () => number;
 }
 
 /** From a single request on a quiet stack to the end of a day. */
 const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
 const MS_A_SECOND = 1_000;
 
-/** @param readWaiting asked with every scrape */
-export function createEraserMetrics(
-  metrics: Metrics,
-  { readWaiting, wallClockMs }: { readWaiting(): Waiting; wallClockMs: () => number },
-): EraserMetrics {
-  metrics.collectedGauge('eraser_requests_waiting', 'Erasures that were accepted and have no receipt', {
-    collect: (gauge) => gauge.set(readWaiting().requests),
-  });
-  metrics.collectedGauge(
-    'eraser_oldest_unverified_seconds',
-    'Age of the oldest erasure without a receipt; 0 without any',
-    {
-      collect: (gauge) => gauge.set(secondsBetween(readWaiting().oldestAt, wallClockMs())),
-    },
-  );
-  metrics.collectedGauge('eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
-    collect: (gauge) => gauge.set(readWaiting().holdsOverAnHour),
-  });
+export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): EraserMetrics {
+  watchWaiting(metrics, waiting);
+  const noteUpkeep = watchUpkeep(metrics);
   const requests = metrics.counter('eraser_requests_total', 'Erasures that got their receipt');
   const erased = metrics.histogram(
     'eraser_erased_seconds',
@@ -58,6 +52,7 @@ export function createEraserMetrics(
   ]);
   const putBack = metrics.counter('eraser_links_put_back_total', 'Later links that were published again');
   return {
+    noteUpkeep,
     startBatch() {
       const stop = batches.startTimer();
       return (receipts) => {
@@ -76,4 +71,32 @@ export function createEraserMetrics(
 /** Between two instants of the wall clocks of this product. */
 export function secondsBetween(fromAt: number | null, untilAt: number): number {
   return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
+}
+
+function watchWaiting(metrics: Metrics, { readWaiting, wallClockMs }: WaitingSource): void {
+  metrics.collectedGauge('eraser_requests_waiting', 'Erasures that were accepted and have no receipt', {
+    collect: (gauge) => gauge.set(readWaiting().requests),
+  });
+  metrics.collectedGauge(
+    'eraser_oldest_unverified_seconds',
+    'Age of the oldest erasure without a receipt; 0 without any',
+    {
+      collect: (gauge) => gauge.set(secondsBetween(readWaiting().oldestAt, wallClockMs())),
+    },
+  );
+  metrics.collectedGauge('eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
+    collect: (gauge) => gauge.set(readWaiting().holdsOverAnHour),
+  });
+}
+
+/** @returns what notes that some work has been done */
+function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
+  const doneMs = new Map<UpkeepWork, number>();
+  metrics.collectedGauge('eraser_upkeep_age_seconds', 'Since this process did the work; absent until it has', {
+    labelNames: ['work'],
+    collect: (gauge) => {
+      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
+    },
+  });
+  return (work) => void doneMs.set(work, performance.now());
 }

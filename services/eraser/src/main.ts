@@ -12,7 +12,7 @@ import {
   openRecordConsumer,
 } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
-import { openEraser } from './eraser.ts';
+import { openEraser } from './pipeline.ts';
 
 const SERVICE = 'eraser';
 const config = readConfig(process.env);
@@ -59,6 +59,7 @@ await runService(logger, async (use) => {
       generation: config.LINK_TOPIC_GENERATION,
       windowMs: config.BATCH_WINDOW_MS,
       batchRequestsMax: config.BATCH_REQUESTS_MAX,
+      schedule: { scrubMinute: config.SCRUB_AT, removalMinute: config.REMOVAL_AT },
       wallClockMs: Date.now,
     }),
   );

@@ -70,6 +70,10 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     readProgress: () => readProgress(connection),
     dropProgress: (batchId) => connection.run(`ALTER TABLE erasure_progress DROP PARTITION '${toUuidText(batchId)}'`),
     readFinished: () => readFinished(connection),
+    readEnvironments: async () => {
+      const rows = await connection.read<{ id: string }>('SELECT DISTINCT environment_id AS id FROM erasure_requests');
+      return rows.map(({ id }) => id);
+    },
     readRequests: (erasureIds) => readRequests(connection, erasureIds),
     readErasures: (page) => readErasures(connection, page),
     ready: () => connection.ready(),

@@ -1,13 +1,13 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { SweptTable } from '../places/place.ts';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import { type ErasureRows, type ErasureTarget, type FoundRows, RowsFault } from '../rows.ts';
+import type { ErasureRows, ErasureTarget, FoundRows } from '../rows.ts';
 import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, toUuidText } from './predicates.ts';
-import { findConsents, findLaterLinks, findLinks, readNoted } from './questions.ts';
+import { assertTargets, createQuestions } from './questions.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** How long one change of one table may take before it is a fault. */
@@ -43,12 +43,9 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       await assertTargets(connection, batchId);
       return found;
     },
-    readNoted: (batchId) => readNoted(connection, batchId),
     findSurvivors: (batchId) => findEverywhere(connection, batchId, {}),
     findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
-    findConsents: (batchId) => findConsents(connection, batchId),
-    findLinks: (batchId) => findLinks(connection, batchId),
-    findLaterLinks: (batchId) => findLaterLinks(connection, batchId),
+    ...createQuestions(connection),
     awaitInserts: () => awaitInserts(connection),
     removeDeleted: () => removeDeleted({ connection, wait }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
@@ -92,16 +89,6 @@ async function findEverywhere(
   for (const table of SWEPT_TABLES) found.push(...(await findRows(connection, table, { batchId, settings })));
   await assertTargets(connection, batchId);
   return found;
-}
-
-/** Asked last: of targets that were dropped meanwhile nothing was found, and that would look like a proof. */
-async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
-  const id = toUuidText(batchId);
-  const rows = await connection.read<{ targets: number }>(
-    `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
-  );
-  if (oneOf(rows).targets > 0) return;
-  throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
 }
 
 async function findRows(

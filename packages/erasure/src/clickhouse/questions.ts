@@ -1,13 +1,49 @@
 import { SWEPT_TABLES } from '../places/tables.ts';
-import type { KeptConsent, LinkPlace, NotedRows, StoredLink } from '../rows.ts';
+import {
+  type ErasureRows,
+  type KeptConsent,
+  type LinkPlace,
+  type NotedRows,
+  RowsFault,
+  type StoredLink,
+} from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { createPredicates, toUuidText } from './predicates.ts';
 
 const fromHex = (text: string) => Buffer.from(text, 'hex');
 
+/** What an eraser asks besides counts, of rows and of what it has noted. */
+export function createQuestions(
+  connection: Connection,
+): Pick<ErasureRows, 'readNoted' | 'findConsents' | 'findLinks' | 'findLaterLinks'> {
+  const checked =
+    <T>(find: (connection: Connection, batchId: Buffer) => Promise<T>) =>
+    async (batchId: Buffer) => {
+      const found = await find(connection, batchId);
+      await assertTargets(connection, batchId);
+      return found;
+    };
+  return {
+    readNoted: (batchId) => readNoted(connection, batchId),
+    findConsents: checked(findConsents),
+    findLinks: checked(findLinks),
+    findLaterLinks: checked(findLaterLinks),
+  };
+}
+
+/** Asked last: of targets that were dropped meanwhile nothing was found, and that would look like a proof. */
+export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
+  const id = toUuidText(batchId);
+  const rows = await connection.read<{ targets: number }>(
+    `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
+  );
+  if (rows[0] !== undefined && rows[0].targets > 0) return;
+  throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
+}
+
 /** What was noted where the rows of a batch stood, before they were deleted. */
-export async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
+async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
   const batch = `batch_id = '${toUuidText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
     `SELECT table_name AS table, column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
@@ -28,7 +64,7 @@ export async function readNoted(connection: Connection, batchId: Buffer): Promis
 }
 
 /** The table's sorting key begins with the identity, so this reads next to nothing. */
-export async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
+async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
   const rows = await connection.read<ConsentRow>(
     `SELECT environment_id, lower(hex(identity_key)) AS key, status, toUnixTimestamp64Milli(received_at) AS received_ms,
        kafka_partition AS partition, kafka_offset AS offset, toUnixTimestamp64Milli(logged_at) AS logged_ms
@@ -51,7 +87,7 @@ interface ConsentRow {
   readonly logged_ms: number;
 }
 
-export async function findLinks(connection: Connection, batchId: Buffer): Promise<StoredLink[]> {
+async function findLinks(connection: Connection, batchId: Buffer): Promise<StoredLink[]> {
   const targets = targetsOf(batchId);
   const rows = await connection.read<{ environment_id: string; a: string; b: string; received_ms: number }>(
     `SELECT environment_id, lower(hex(a_key)) AS a, lower(hex(b_key)) AS b,
@@ -64,7 +100,7 @@ export async function findLinks(connection: Connection, batchId: Buffer): Promis
   });
 }
 
-export async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<LinkPlace[]> {
+async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<LinkPlace[]> {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const { anyOf } = createPredicates(clearing, batchId);
   const rows = await connection.read<{ environment_id: string } & Omit<LinkPlace, 'environmentId'>>(

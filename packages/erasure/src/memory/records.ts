@@ -37,10 +37,10 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
   const requests = new Map<string, ErasureRequest>();
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
-  const progress = new Map<string, ErasureProgress>();
   let parts = 0;
   const oldestFirst = (rows: ErasureReceipt[]) => rows.sort((one, other) => one.acceptedAt - other.acceptedAt);
   return {
+    ...createProgress(),
     async putRequests(put) {
       for (const request of put) requests.set(request.erasureId.toString('hex'), request);
     },
@@ -69,14 +69,8 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     },
     readReceipt: async (erasureId) => receipts.get(erasureId.toString('hex')) ?? null,
     readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => knownIn(receipt) < 2)),
-    async putProgress(put) {
-      for (const one of put) progress.set(`${one.batchId.toString('hex')} ${one.erasureId.toString('hex')}`, one);
-    },
-    readProgress: async () => [...progress.values()],
-    async dropProgress(batchId) {
-      for (const [name, one] of progress) if (one.batchId.equals(batchId)) progress.delete(name);
-    },
     readFinished: async () => new Set(receipts.keys()),
+    readEnvironments: async () => [...new Set([...requests.values()].map(({ environmentId }) => environmentId))],
     readRequests: async (ids) => ids.flatMap((id) => requests.get(id.toString('hex')) ?? []),
     readErasures: async (page) => {
       const erasures = [...requests].map(([id, request]) => ({ request, receipt: receipts.get(id) ?? null }));
@@ -84,5 +78,18 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     },
     ready: async () => true,
     close: async () => {},
+  };
+}
+
+function createProgress(): Pick<ErasureRecords, 'putProgress' | 'readProgress' | 'dropProgress'> {
+  const progress = new Map<string, ErasureProgress>();
+  return {
+    async putProgress(put) {
+      for (const one of put) progress.set(`${one.batchId.toString('hex')} ${one.erasureId.toString('hex')}`, one);
+    },
+    readProgress: async () => [...progress.values()],
+    async dropProgress(batchId) {
+      for (const [name, one] of progress) if (one.batchId.equals(batchId)) progress.delete(name);
+    },
   };
 }

@@ -48,14 +48,17 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     const id = randomUUID();
     const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
     const requestedAt = Date.now();
+    const startMs = performance.now();
     const cutoffAt = requestedAt + parts.clockSkewMs;
     const name = { environmentId, erasureId };
     await guards.place({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
-    const memberKeys = await readMembers(parts, wanted).catch(async (fault) => {
+    const members = await readMembers(parts, wanted).catch(async (fault) => {
       // Nothing was published, so nothing needs the hold.
       await guards.release(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
       throw fault;
     });
+    // Read later than the cut-off they may be linked by what came later. The decisions tell the eraser who is known.
+    const memberKeys = performance.now() - startMs < parts.clockSkewMs ? members : [];
     const request = {
       erasureId,
       environmentId,

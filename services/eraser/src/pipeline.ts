@@ -4,12 +4,13 @@ import type { ReadinessChecks } from '@playline/http';
 import type { People } from '@playline/people';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { AssignedPartition, BatchHandler, Consumer, LogReader, Producer } from '@playline/stream';
-import type { BatchParts, Step } from './batch/erase-batch.ts';
-import { createLogBarrier, type Groups } from './batch/log-barrier.ts';
-import { putBackLaterLinks } from './batch/put-back.ts';
 import { openBatchLoop } from './batch-loop.ts';
 import { createEraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
-import { createIntake } from './intake.ts';
+import type { BatchParts, Step } from './steps/erase-batch.ts';
+import { createIntake } from './steps/intake.ts';
+import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
+import { putBackLaterLinks } from './steps/put-back.ts';
+import { openUpkeep, type Schedule } from './upkeep.ts';
 
 export interface EraserParts {
   readonly people: People;
@@ -26,6 +27,7 @@ export interface EraserParts {
   readonly generation: number;
   readonly windowMs: number;
   readonly batchRequestsMax: number;
+  readonly schedule: Schedule;
   readonly wallClockMs: () => number;
   readonly metrics: Metrics;
   readonly logger: Logger;
@@ -46,36 +48,16 @@ const AN_HOUR_S = 3_600;
  * harm: every step may be done twice, and what may not be done behind the release is refused then.
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
-  const { people, logger } = parts;
-  let waiting: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
-  let step: Step | 'take' = 'take';
-  const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => waiting, wallClockMs: parts.wallClockMs });
-  const loop = openBatchLoop({
-    ...toBatchParts(parts, metrics.countPutBack),
-    ...{ logger, windowMs: parts.windowMs, batchRequestsMax: parts.batchRequestsMax },
-    onStep: (begun) => {
-      step = begun;
-    },
-    onUnfinished: (requests) => {
-      step = 'take';
-      readWaiting(parts, requests).then(
-        (heard) => {
-          waiting = heard;
-        },
-        (error) => logger.warn({ error }, 'the holds cannot be counted'),
-      );
-    },
-    onFault: () => metrics.countFault(step),
-    startBatch: metrics.startBatch,
-  });
+  const { people } = parts;
+  const workers = openWorkers(parts);
   const consumer = await parts.openConsumer({
-    onBatch: createIntake({ ...parts, onRequests: loop.wake }),
+    onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
     async onAssign({ partition, committed }: AssignedPartition) {
-      if (partition === LEADING_PARTITION) loop.lead();
+      if (partition === LEADING_PARTITION) for (const each of Object.values(workers)) each.lead();
       return committed;
     },
     onRevoke: (_topic, partition) => {
-      if (partition === LEADING_PARTITION) void loop.follow();
+      if (partition === LEADING_PARTITION) for (const each of Object.values(workers)) void each.follow();
     },
   });
   return {
@@ -86,10 +68,44 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
     },
     hindrances: () => Object.fromEntries(consumer.hindrances()),
     async close() {
-      await loop.close();
+      await Promise.all(Object.values(workers).map((each) => each.close()));
       await consumer.close();
     },
   };
+}
+
+/** What the leading process does: batches of erasures, and what follows them. */
+function openWorkers(parts: EraserParts) {
+  const { people, logger } = parts;
+  let waiting: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
+  let step: Step | 'take' = 'take';
+  const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => waiting, wallClockMs: parts.wallClockMs });
+  const note = async (requests: readonly ErasureRequest[]) => {
+    waiting = await readWaiting(parts, requests);
+  };
+  const loop = openBatchLoop({
+    ...toBatchParts(parts, metrics.countPutBack),
+    ...{ logger, windowMs: parts.windowMs, batchRequestsMax: parts.batchRequestsMax },
+    onStep: (begun) => {
+      step = begun;
+    },
+    onUnfinished: (requests) => {
+      step = 'take';
+      note(requests).catch((error) => logger.warn({ error }, 'the holds cannot be counted'));
+    },
+    onFault: () => metrics.countFault(step),
+    startBatch: metrics.startBatch,
+  });
+  const upkeep = openUpkeep({
+    ...parts,
+    guards: people.guards,
+    onSurvivors: (survivors) => {
+      for (const { table, rows } of survivors) metrics.countSurvivors(table, rows);
+    },
+    onDone: metrics.noteUpkeep,
+    onFault: metrics.countFault,
+  });
+  return { loop, upkeep };
 }
 
 function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void): BatchParts {

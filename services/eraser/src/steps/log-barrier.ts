@@ -18,7 +18,7 @@ export interface LogBarrierOptions {
 
 /** Where the log ended when everything in front of it was stored. */
 export interface LogEnds {
-  /** `topic/partition` -> end. */
+  /** `topic/partition` -> end, of those that hold anything; topics without their prefix, as receipts have them. */
   readonly byName: Readonly<Record<string, number>>;
   /** Of the topic of consents, by partition. */
   readonly consents: ReadonlyMap<number, number>;
@@ -73,7 +73,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
       for (const topic of WITH_PEOPLE) if (topic.schema === null) ends.set(topic, await endsOf(topic));
       const named = [...ends].flatMap(([topic, bounds]) =>
-        bounds.map(({ partition, end }) => [`${nameOf(topic)}/${partition}`, end] as const),
+        bounds.filter(({ end }) => end > 0).map(({ partition, end }) => [`${topic.name}/${partition}`, end] as const),
       );
       const consents = ends.get(TOPICS.consents)!.map(({ partition, end }) => [partition, end] as const);
       return { byName: Object.fromEntries(named), consents: new Map(consents) };

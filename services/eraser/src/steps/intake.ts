@@ -56,9 +56,13 @@ async function takeAll({ people: { guards }, records }: IntakeParts, requests: r
     if (await guards.confirm({ environmentId, erasureId })) continue;
     await guards.place({ environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null });
   }
-  await records.putRequests(requests);
-  const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
+  const readIds = async () =>
+    new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
+  // One that stands there may know more members by now.
+  const known = await readIds();
+  await records.putRequests(requests.filter(({ erasureId }) => !known.has(erasureId.toString('hex'))));
   // Asked behind the hold: a receipt that comes later is followed by a release.
+  const unfinished = await readIds();
   for (const request of requests) if (!unfinished.has(request.erasureId.toString('hex'))) await guards.release(request);
 }
 

@@ -1,0 +1,160 @@
+import {
+  dropStaleBatches,
+  type ErasureRecords,
+  type ErasureRows,
+  noteExpiredLogs,
+  removeFromDisk,
+  type Survivors,
+  scrub,
+} from '@playline/erasure';
+import type { ErasureGuards } from '@playline/people';
+import type { Closable, Logger } from '@playline/runtime';
+import type { LogReader } from '@playline/stream';
+
+export interface UpkeepParts {
+  readonly records: ErasureRecords;
+  readonly rows: ErasureRows;
+  readonly guards: Pick<ErasureGuards, 'list' | 'release'>;
+  readonly reader: Pick<LogReader, 'bounds'>;
+  readonly topicPrefix: string;
+  readonly wallClockMs: () => number;
+  readonly schedule: Schedule;
+  readonly logger: Logger;
+  readonly onSurvivors: (survivors: readonly Survivors[]) => void;
+  readonly onDone: (work: UpkeepWork) => void;
+  readonly onFault: (work: UpkeepWork) => void;
+}
+
+/** Minutes behind midnight UTC. */
+export interface Schedule {
+  readonly scrubMinute: number;
+  readonly removalMinute: number;
+}
+
+/**
+ * - tidy: lets go of what an eraser that was paused or killed left: holds and targets of erasures that are done
+ * - expire: notes in receipts that the log holds nothing of them any more
+ * - scrub: looks for rows of everybody who was ever erased
+ * - remove: writes files with deleted rows anew
+ */
+export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
+export type UpkeepWork = (typeof UPKEEP_WORK)[number];
+
+/** What follows an erasure, for as long as its fences and its receipt have something to wait for. */
+export interface Upkeep extends Closable {
+  /** This process does it from now on. */
+  lead(): void;
+  /** Resolves when what was under way has stopped. */
+  follow(): Promise<void>;
+}
+
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 24 * 60;
+/** Whoever starts again and again must not look through all tables again and again. */
+const FIRST_AFTER_MS = 5 * MINUTE_MS;
+const TIDY_EVERY_MS = 10 * MINUTE_MS;
+
+/** Opens the upkeep; it does nothing before it leads. */
+export function openUpkeep(parts: UpkeepParts): Upkeep {
+  let stop: AbortController | null = null;
+  let running = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  const follow = async () => {
+    stop?.abort();
+    stop = null;
+    clearInterval(timer);
+    await running;
+  };
+  return {
+    lead() {
+      if (stop !== null) return;
+      const mine = new AbortController();
+      stop = mine;
+      const isDue = createDue(parts);
+      const look = () => {
+        const due = UPKEEP_WORK.filter(isDue);
+        // One after the other: each may read whole tables.
+        for (const work of due) running = running.then(() => doWork(parts, work, mine.signal));
+      };
+      timer = setInterval(look, MINUTE_MS);
+      running = running.then(() => doWork(parts, 'tidy', mine.signal));
+    },
+    follow,
+    close: follow,
+  };
+}
+
+/** Once a day each, and once when this process begins to lead: nobody knows when it was done last. */
+function createDue({ schedule, wallClockMs }: UpkeepParts): (work: UpkeepWork) => boolean {
+  const startMs = performance.now();
+  let tidiedMs = startMs;
+  const days = new Map<UpkeepWork, number>();
+  const minutes: Partial<Record<UpkeepWork, number>> = { scrub: schedule.scrubMinute, remove: schedule.removalMinute };
+  return (work) => {
+    const minute = minutes[work];
+    if (minute === undefined) {
+      const isDue = performance.now() - tidiedMs >= TIDY_EVERY_MS;
+      if (isDue && work === 'expire') tidiedMs = performance.now();
+      return isDue;
+    }
+    if (performance.now() - startMs < FIRST_AFTER_MS) return false;
+    const day = dayOf(wallClockMs(), minute);
+    if (days.get(work) === day) return false;
+    days.set(work, day);
+    return true;
+  };
+}
+
+/** Days that begin at a minute of the day (UTC), counted. */
+export function dayOf(nowMs: number, minute: number): number {
+  return Math.floor((nowMs / MINUTE_MS - minute) / DAY_MINUTES);
+}
+
+async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  try {
+    await WORKS[work](parts, signal);
+    parts.onDone(work);
+  } catch (error) {
+    if (signal.aborted) return;
+    parts.onFault(work);
+    parts.logger.error({ error, work }, 'the upkeep of erasures failed; it is done again by itself');
+  }
+}
+
+const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Promise<void>> = {
+  async tidy(parts) {
+    const { rows, records, wallClockMs } = parts;
+    const readWorkedOn = async () =>
+      new Set((await records.readProgress()).map(({ batchId }) => batchId.toString('hex')));
+    await dropStaleBatches({ rows, wallClockMs, readWorkedOn });
+    await releaseFinished(parts);
+  },
+  async expire({ records, reader: log, topicPrefix, wallClockMs }) {
+    await noteExpiredLogs({ records, log, topicPrefix, wallClockMs });
+  },
+  async scrub(parts, signal) {
+    const { rows, records, wallClockMs, onSurvivors, logger } = parts;
+    const tell = (survivors: readonly Survivors[], look: number) => {
+      if (look === 1) onSurvivors(survivors);
+      logger.error({ survivors, look }, 'rows of erased people were there again and are swept');
+    };
+    const { fences, found } = await scrub({ rows, records, wallClockMs, signal, onSurvivors: tell });
+    logger.info({ fences, found: found.length }, 'looked for rows of everybody who was erased');
+  },
+  async remove(parts, signal) {
+    const { rows, records, wallClockMs, logger } = parts;
+    const onFoundOnDisk = (survivors: readonly Survivors[]) =>
+      logger.error({ survivors }, 'rows of erased people stand in files behind the removal: no receipt is marked');
+    const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
+    logger.info({ marked, deferred }, 'files with deleted rows were written anew');
+  },
+};
+
+/** A paused eraser may have placed a hold again that its successor had released. */
+async function releaseFinished({ records, guards }: UpkeepParts): Promise<void> {
+  const finished = await records.readFinished();
+  for (const environmentId of await records.readEnvironments())
+    for (const { erasureId } of await guards.list(environmentId))
+      if (finished.has(erasureId.toString('hex'))) await guards.release({ environmentId, erasureId });
+}
