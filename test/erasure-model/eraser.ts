@@ -1,0 +1,238 @@
+import { putConsent } from './gateway.ts';
+import { type Cutoffs, componentOf, idsOf, joinAll, type Wish, withoutIds } from './people.ts';
+import type { Step } from './program.ts';
+import {
+  changed,
+  type Eraser,
+  type Erasure,
+  IDLE,
+  type Move,
+  merge,
+  type Rules,
+  type State,
+  type Topic,
+} from './state.ts';
+
+/** Topics that must be committed up to where they end when the step begins. */
+const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
+  'wait for the linker': ['links'],
+  'wait for the linker once more': ['links'],
+  'wait for the decisions': ['decisions'],
+  'wait for the linker behind the hold': ['links'],
+  'wait for the writer': ['events', 'decisions', 'consents'],
+};
+
+/** The next step of every eraser; that another one starts, or the first one ends, between any two of its steps. */
+export function erase(rules: Rules, state: State): Move[] {
+  const moves = state.erasers.flatMap((_, number) => new Work(rules, state, number).moves());
+  const isAtWork = (state.erasers[0] as Eraser).at > 0;
+  if (isAtWork && rules.mayHappen(state, 'second eraser')) {
+    const happened = [...state.happened, 'second eraser' as const];
+    moves.push(['another eraser starts', { erasers: [...state.erasers, IDLE], happened }]);
+  }
+  if (isAtWork && state.erasers.length > 1)
+    moves.push(['the first eraser ends', { erasers: changed(state.erasers, 0, { ...IDLE, at: -1 }) }]);
+  return moves;
+}
+
+/** One eraser in one state. */
+class Work {
+  readonly #rules: Rules;
+  readonly #state: State;
+  readonly #number: number;
+  readonly #eraser: Eraser;
+
+  constructor(rules: Rules, state: State, number: number) {
+    this.#rules = rules;
+    this.#state = state;
+    this.#number = number;
+    this.#eraser = state.erasers[number] as Eraser;
+  }
+
+  moves(): Move[] {
+    const step = this.#rules.program[this.#eraser.at];
+    if (step === undefined) return [];
+    const changes = this.#isLeftOut(step) ? [this.#pass()] : this.#take(step);
+    return changes.map((change) => [`eraser ${this.#number}: ${step}`, change]);
+  }
+
+  #isLeftOut(step: Step): boolean {
+    const { has } = this.#rules;
+    if (step === 'wait for the linker once more' && !has('wait for the linker')) return true;
+    if (step === 'wait for the decisions' && !has('take the ends of decisions when the linker has passed')) return true;
+    return !has(step);
+  }
+
+  #take(step: Step): Partial<State>[] {
+    const topics = AWAITED[step];
+    if (topics !== undefined) return this.#await(step, topics);
+    const { found } = this.#eraser;
+    switch (step) {
+      case 'read the requests':
+        return this.#read();
+      case 'wait until no gateway holds back a link by T':
+        return this.#isAllSent() ? [this.#pass()] : [];
+      case 'resolve':
+        return [this.#pass({}, { found: this.#resolve() })];
+      case 'hold the whole closure':
+        return [this.#hold()];
+      case 'store the closure':
+        return [this.#pass(this.#note({ closure: found }))];
+      case 'fence':
+        return [this.#pass({ fences: merge(this.#state.fences, found) })];
+      case 'forget':
+        return [this.#forget()];
+      case 'put back what is later':
+        return [this.#pass(this.#putBack())];
+      case 'delete decisions':
+      case 'delete other rows':
+        return this.#delete(step);
+      case 'verify, and delete again':
+        return [
+          this.#state.rows.some((place) => this.#rules.covers(found, place))
+            ? this.#to('delete decisions')
+            : this.#pass(),
+        ];
+      case 'write the receipt':
+        return [this.#pass(this.#note({ hasReceipt: true }))];
+      default:
+        return [this.#goTo(IDLE, this.#note({ held: null }))];
+    }
+  }
+
+  /** All that are open are one batch. Of one that has its receipt nothing but the hold is left to be released. */
+  #read(): Partial<State>[] {
+    const { erasures } = this.#state;
+    const open = [...erasures.keys()].filter((each) => {
+      const { asked, hasReceipt, held } = erasures[each] as Erasure;
+      return asked && !(hasReceipt && held === null);
+    });
+    if (open.length === 0) return [];
+    const done = open.filter((each) => erasures[each]?.hasReceipt);
+    if (done.length > 0) return [this.#to('release the hold', { batch: done })];
+    if (!this.#rules.has('hold the subject when its request is read')) return [this.#pass({}, { batch: open })];
+    const held = erasures.map((erasure, each) => {
+      const subject = [this.#wish(each).subject];
+      return open.includes(each) ? { ...erasure, held: erasure.held ?? subject } : erasure;
+    });
+    return [this.#pass({ erasures: held }, { batch: open })];
+  }
+
+  /** A gateway publishes a link within a known time or never. */
+  #isAllSent(): boolean {
+    const { log } = this.#rules;
+    return log.placesOf('link').every((place) => place < this.#state.sent || log.atOf(place) > this.#cutoff());
+  }
+
+  /** The person of the batch's subjects, by its latest T. Here all erasures overlap, and are about one person. */
+  #resolve(): Cutoffs {
+    const { log, has } = this.#rules;
+    const { rows, graph, erasures } = this.#state;
+    const stored = this.#batch().flatMap(({ closure }) => closure ?? []);
+    if (stored.length === this.#eraser.batch.length) return stored.reduce(merge);
+    const decisions = rows.filter((place) => log.isLink(place) && log.atOf(place) <= this.#cutoff());
+    const known = has('resolve by decisions not later than T') ? log.graphOf(decisions) : graph;
+    const others = has('take over the closure of an erasure that overlaps') ? erasures : [];
+    const closures = others.flatMap(({ closure }) => (closure === null ? [] : [idsOf(closure)]));
+    const joined = closures.reduce(joinAll, known);
+    const ids = this.#eraser.batch.flatMap((each) => componentOf(joined, this.#wish(each).subject));
+    return merge({}, Object.fromEntries(ids.map((id) => [id, this.#cutoff()])));
+  }
+
+  /** Of two erasures the earlier hold may have kept back a link by the T of the other: it may come now. */
+  #hold(): Partial<State> {
+    const { has } = this.#rules;
+    const ids = idsOf(this.#eraser.found);
+    if (!this.#isHeld() && has('hold it only while the hold stands')) return this.#goTo(IDLE);
+    const held = this.#note({ held: ids });
+    const mayGrow = this.#eraser.batch.length > 1 && this.#eraser.held.join() !== ids.join();
+    if (!mayGrow || !has('resolve again where erasures were merged')) return this.#pass(held);
+    return this.#to('wait for the linker', { held: ids }, held);
+  }
+
+  /** Takes ids out of the graph whatever links them; consents tell their time. */
+  #forget(): Partial<State> {
+    const { has, covers, log } = this.#rules;
+    const { graph, choices } = this.#state;
+    const { found } = this.#eraser;
+    if (!this.#isHeld() && has('forget only while the hold stands')) return this.#goTo(IDLE);
+    const isForgotten = (place: number) =>
+      has('forget no later consent') ? covers(found, place) : log.idsOf(place).some((id) => id in found);
+    const kept = choices.filter((place) => !isForgotten(place));
+    return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
+  }
+
+  /** By the rows: later links go to the end of their topic, where they wait for the release; later consents to Redis. */
+  #putBack(): Partial<State> {
+    const { has, log, covers } = this.#rules;
+    const { rows, topics } = this.#state;
+    const { found } = this.#eraser;
+    const later = rows.filter((place) => !covers(found, place) && log.idsOf(place).some((id) => id in found));
+    const links = later.filter((place) => log.isLink(place) && !topics.links.includes(place));
+    const consents = later.filter((place) => log.isConsent(place));
+    let { choices } = this.#state;
+    for (const place of has('put back later consents') ? consents : [])
+      choices = putConsent(this.#rules, { ...this.#state, choices }, place);
+    return {
+      choices,
+      topics: has('put back later links') ? { ...topics, links: [...topics.links, ...links] } : topics,
+    };
+  }
+
+  /** One table, then the others: an eraser may end in between. */
+  #delete(step: 'delete decisions' | 'delete other rows'): Partial<State>[] {
+    const { log, covers, mayHappen } = this.#rules;
+    const { rows, happened, revived } = this.#state;
+    const { found } = this.#eraser;
+    const isInTable = (place: number) => log.isLink(place) === (step === 'delete decisions');
+    const kept = rows.filter((place) => !isInTable(place) || !covers(found, place));
+    const moves = [this.#pass({ rows: kept, revived: revived.filter((place) => kept.includes(place)) })];
+    if (!mayHappen(this.#state, 'delete fails')) return moves;
+    return [...moves, this.#pass({ happened: [...happened, 'delete fails'] })];
+  }
+
+  /** Notes where the topics end, then goes on when what stood in them is committed. */
+  #await(step: Step, topics: readonly Topic[]): Partial<State>[] {
+    const { awaited } = this.#eraser;
+    if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#pass()];
+    const isTooEarly = !this.#rules.has('take the ends of decisions when the linker has passed');
+    const taken: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
+    return [this.#goTo({ awaited: Object.fromEntries(taken.map((each) => [each, this.#state.topics[each].length])) })];
+  }
+
+  /** Gone is the hold when another eraser was done, or when Redis has lost it. */
+  #isHeld(): boolean {
+    return this.#batch().every(({ held }) => held !== null);
+  }
+
+  #cutoff(): number {
+    return Math.max(...this.#eraser.batch.map((each) => this.#wish(each).cutoff));
+  }
+
+  #wish(erasure: number): Wish {
+    return this.#rules.log.wishes[erasure] as Wish;
+  }
+
+  #batch(): Erasure[] {
+    return this.#eraser.batch.map((each) => this.#state.erasures[each] as Erasure);
+  }
+
+  /** The same of every erasure of the batch. */
+  #note(change: Partial<Erasure>): Partial<State> {
+    const { batch } = this.#eraser;
+    const { erasures } = this.#state;
+    return { erasures: erasures.map((each, number) => (batch.includes(number) ? { ...each, ...change } : each)) };
+  }
+
+  #pass(change: Partial<State> = {}, eraser: Partial<Eraser> = {}): Partial<State> {
+    return this.#goTo({ ...eraser, at: this.#eraser.at + 1, awaited: null }, change);
+  }
+
+  #to(step: Step, eraser: Partial<Eraser> = {}, change: Partial<State> = {}): Partial<State> {
+    return this.#goTo({ ...eraser, at: this.#rules.program.indexOf(step) }, change);
+  }
+
+  #goTo(eraser: Partial<Eraser>, change: Partial<State> = {}): Partial<State> {
+    return { ...change, erasers: changed(this.#state.erasers, this.#number, eraser) };
+  }
+}

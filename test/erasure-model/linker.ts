@@ -1,0 +1,32 @@
+import { componentOf, joinAll, type Wish } from './people.ts';
+import { commit, type Move, type Rules, type State } from './state.ts';
+
+/** Reads links in the order of their topic. A link that must wait for a hold goes to the end of the line after a while. */
+export function link(rules: Rules, state: State): Move[] {
+  const { topics, decided } = state;
+  const place = topics.links[0];
+  if (place === undefined) return [];
+  const ids = rules.log.idsOf(place);
+  if (decided === 'parked')
+    return [[`linker sends ${ids} round`, { ...commit(state, 'links', [place]), decided: null }]];
+  if (decided !== null) {
+    const decisions = decided === 'linked' ? [...topics.decisions, place] : topics.decisions;
+    const published = { ...state, topics: { ...topics, decisions } };
+    return [[`linker publishes and commits ${ids}`, { ...commit(published, 'links'), decided: null }]];
+  }
+  if (isParked(rules, state, place)) return [[`linker parks ${ids}`, { decided: 'parked' }]];
+  const isRefused = rules.covers(state.fences, place) && rules.has('refuse links by T that touch a fenced id');
+  if (isRefused) return [[`linker refuses ${ids}`, { decided: 'refused' }]];
+  return [[`linker joins ${ids}`, { graph: joinAll(state.graph, ids), decided: 'linked' }]];
+}
+
+/** The script's own rule: of each id the latest cut-off of its holds, of a person the earliest of its ids. */
+function isParked({ log }: Rules, { graph, erasures }: State, place: number): boolean {
+  const touched = log.idsOf(place).flatMap((id) => componentOf(graph, id));
+  return touched.some((id) => {
+    const cutoffs = erasures.flatMap(({ held }, erasure) =>
+      held?.includes(id) ? [(log.wishes[erasure] as Wish).cutoff] : [],
+    );
+    return cutoffs.length > 0 && log.atOf(place) > Math.max(...cutoffs);
+  });
+}

@@ -1,0 +1,54 @@
+import { commit, type Move, type Rules, type State, type Written, withPlace } from './state.ts';
+
+const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
+
+/** Writes rows of events, decisions and consents: judges a record by the fences, inserts its row, commits it. */
+export function write(rules: Rules, state: State): Move[] {
+  const moves: Move[] = state.loaded ? [] : [['writer loads the fences', { loaded: true }]];
+  for (const topic of TOPICS) {
+    const place = state.topics[topic][0];
+    if (place !== undefined) moves.push(...writeOne(rules, state, { topic, place }));
+  }
+  return moves;
+}
+
+function writeOne(rules: Rules, state: State, record: { topic: Written; place: number }): Move[] {
+  const { hands, loaded, rows } = state;
+  const { topic, place } = record;
+  const hand = hands[topic];
+  const name = `${topic} at ${place}`;
+  if (hand === null) {
+    if (!loaded && rules.has('stop a writer that has not loaded the fences')) return [];
+    const isJudged = topic !== 'decisions' || rules.has('refuse decisions by T about a fenced id');
+    const keep = !(loaded && isJudged && rules.covers(state.fences, place));
+    return [
+      [`writer ${keep ? 'keeps' : 'drops'} ${name}`, { hands: { ...hands, [topic]: { keep, inserted: false } } }],
+    ];
+  }
+  if (hand.keep && !hand.inserted) {
+    const inserted = { ...hands, [topic]: { ...hand, inserted: true } };
+    return [[`writer inserts ${name}`, { rows: withPlace(rows, place), hands: inserted }]];
+  }
+  return [[`writer commits ${name}`, { ...commit(state, topic), hands: { ...hands, [topic]: null } }]];
+}
+
+/** The paused writer keeps what it has judged; the other begins at what is committed, without fences. */
+export function takeOver(rules: Rules, state: State): Move[] {
+  const { hands, zombie, rows, happened } = state;
+  if (zombie !== null)
+    return [['zombie writer inserts', { rows: withPlace(rows, zombie), revived: [zombie], zombie: null }]];
+  const hand = hands.events;
+  if (!rules.mayHappen(state, 'zombie writer') || hand === null || !hand.keep || hand.inserted) return [];
+  const paused = { zombie: state.topics.events[0] as number, hands: { ...hands, events: null }, loaded: false };
+  return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
+}
+
+/** Daily, and so once behind whatever else happens. It goes by the fences: they are what is known then. */
+export function scrub(rules: Rules, state: State): Move[] {
+  const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
+  const isErased = state.erasures.every(({ asked, hasReceipt, held }) => !asked || (hasReceipt && held === null));
+  const isOver = state.sent === rules.log.sent.length && isIdle && isErased;
+  if (!rules.has('scrub while the fence lives') || !isOver || state.scrubbed) return [];
+  const rows = state.rows.filter((place) => !rules.covers(state.fences, place));
+  return [['scrub', { rows, revived: [], scrubbed: true }]];
+}
