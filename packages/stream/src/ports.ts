@@ -180,6 +180,11 @@ export interface BatchPosition {
   readonly committed: number;
   /** Aborted when the partition is not ours any more: stop as soon as it is safe. One signal an assignment. */
   readonly signal: AbortSignal;
+  /**
+   * Tells that work which `unfinishedFrom` has told of is done: what may be committed now is, also while no batch comes.
+   * May be called at any time, and does nothing once the partition is not ours any more.
+   */
+  workEnded(): void;
 }
 
 /** What a service does with records that it takes in order, batch by batch. */
@@ -199,8 +204,8 @@ export interface BatchHandler {
   onRevoke?(topic: string, partition: number): void;
   /**
    * First offset whose work goes on although its batch has ended; null when there is none, which is the default. Asked when
-   * a batch has ended: then the end of the last batch before that offset is committed, and none after it. Work that ends
-   * while no batch comes is committed with the next one.
+   * a batch has ended, and when work has (`workEnded`): then the end of the last batch before that offset is committed, and
+   * none after it.
    */
   unfinishedFrom?(position: BatchPosition): number | null;
   /** Most records in one batch; default 1,000. */

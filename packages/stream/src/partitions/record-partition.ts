@@ -46,6 +46,8 @@ export class RecordPartition implements PartitionWorker {
   #committed: number;
   /** Batches that have ended and are not committed, because work of theirs, or of one before them, goes on. */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
+  /** The batch whose handler has told last that work of former batches is done, and nobody has asked since what is left. */
+  #told: BatchPosition | null = null;
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
   #working: Promise<void> | null = null;
@@ -185,20 +187,9 @@ export class RecordPartition implements PartitionWorker {
   async #work(): Promise<void> {
     const { log, metrics } = this.#options;
     try {
-      while (this.#queue.length > 0 && !this.#draining) {
-        const records = this.#queue.splice(0, this.#batchRecordsMax);
-        const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
-        const { signal } = this.#epoch;
-        const { topic, partition } = log;
-        const mark = this.#trail.before(end);
-        const position = { topic, partition, start: this.#done, end, mark, committed: this.#committed, signal };
-        await this.#insist(() => this.#handle(records, position));
-        await this.#commit(position);
-        this.#done = end;
-        this.#trail.forget(end);
-        metrics.record(log.topic, { kind: 'ok' }, records.length);
-        this.#goOn();
-      }
+      while ((this.#queue.length > 0 || this.#told !== null) && !this.#draining)
+        if (this.#told !== null) await this.#commit(this.#told);
+        else await this.#takeBatch();
     } catch (fault) {
       if (fault instanceof Fenced) metrics.block(log.topic, 'fenced');
       if (fault instanceof Fenced || fault instanceof EpochOver) this.#epoch.end();
@@ -206,6 +197,27 @@ export class RecordPartition implements PartitionWorker {
     } finally {
       this.#working = null;
     }
+  }
+
+  async #takeBatch(): Promise<void> {
+    const { log, metrics } = this.#options;
+    const records = this.#queue.splice(0, this.#batchRecordsMax);
+    const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
+    const position: BatchPosition = {
+      ...{ topic: log.topic, partition: log.partition, start: this.#done, end },
+      ...{ mark: this.#trail.before(end), committed: this.#committed, signal: this.#epoch.signal },
+      workEnded: () => {
+        this.#told = position;
+        if (!this.#epoch.over && !this.#draining && this.#healthy) this.#working ??= this.#work();
+      },
+    };
+    await this.#insist(() => this.#handle(records, position));
+    this.#ended.push(position);
+    await this.#commit(position);
+    this.#done = end;
+    this.#trail.forget(end);
+    metrics.record(log.topic, { kind: 'ok' }, records.length);
+    this.#goOn();
   }
 
   /**
@@ -251,7 +263,7 @@ export class RecordPartition implements PartitionWorker {
 
   /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
   async #commit(position: BatchPosition) {
-    this.#ended.push(position);
+    this.#told = null;
     const unfinished = this.#options.handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;
     const last = this.#ended.findLast(({ end }) => end <= unfinished);
     if (last === undefined) return;

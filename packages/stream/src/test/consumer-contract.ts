@@ -247,6 +247,27 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       await second.close();
     });
 
+    it('commits what is done when its work ends, though no batch comes any more', async () => {
+      const topic = await harness.createTopic({ partitions: 1 });
+      const groupId = `${topic}-group`;
+      let unfinished: number | null = 0;
+      const told: (() => void)[] = [];
+      const consumer = await harness.openRecordConsumer({
+        ...{ groupId, topics: [topic], batchRecordsMax: 10 },
+        onBatch: async (_, { workEnded }) => void told.push(workEnded),
+        unfinishedFrom: () => unfinished,
+      });
+      const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
+      await fill(harness, topic, numbers(30));
+      await until('every batch', async () => consumer.lag().get(`${topic}/0`) === 0 && told.length > 0);
+      expect(await committed()).toBeLessThanOrEqual(0);
+      unfinished = null;
+      for (const workEnded of told) workEnded();
+      await until('all is committed', async () => (await committed()) === 30);
+      await consumer.close();
+      told[0]!();
+    });
+
     it('stops a record partition on a fault that does not pass, and no other', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const expected = await fill(harness, topic, numbers(40));
