@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { MissingEpochFault } from './faults.ts';
 import type { ErasureGuards, ErasureHold } from './guards.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import { toLease, toMember } from './redis/hold-wire.ts';
@@ -210,6 +211,14 @@ describe('erasure holds in redis', () => {
     await holds.release(first);
     expect(await cutoffsOf()).toEqual([null, null]);
     expect(await redis.exists(`${own}hl:{upgraded}`, `${own}hk:{upgraded}`, `${own}h:{upgraded}`)).toBe(0);
+  });
+
+  it('tell of nobody that links wait while there is no epoch: an empty store would say that nobody is held', async () => {
+    for (const { guards } of [(await inRedis.open()).people, openMemoryPeople()]) {
+      const hold = createHold();
+      await guards.place(hold);
+      await expect(guards.heldFrom(hold.environmentId, hold.keys)).rejects.toThrow(MissingEpochFault);
+    }
   });
 
   it('fails at once while Redis is away instead of queueing', async () => {

@@ -44,6 +44,13 @@ export interface ErasureGuards {
   release(name: HoldName): Promise<void>;
   /** Lets go of every hold whose request never came to stand on the topic. @returns how many */
   dropLapsed(nowMs: number): Promise<number>;
+  /**
+   * Tells of each identity from when on links of its person wait, as the identity graph would decide now: a link received
+   * later than this (epoch milliseconds) waits; null while nobody holds any identity of the person. Of identities of one
+   * person the answers are alike, also where a hold goes meanwhile.
+   * @throws MissingEpochFault, since an empty store would say that nobody is held
+   */
+  heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;
   /** Sets fences, each unless a later one stands. Safe to repeat, with or without an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
 }

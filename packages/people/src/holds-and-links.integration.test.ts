@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ErasureGuards, ErasureHold } from './guards.ts';
+import type { ErasureHold } from './guards.ts';
 import type { GraphFact } from './identities/steps.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
@@ -47,6 +47,7 @@ const command = fc.oneof(
   { weight: 1, arbitrary: fc.record({ act: fc.constant('confirm' as const), erasure }) },
   { weight: 2, arbitrary: fc.record({ act: fc.constant('release' as const), erasure }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('lapse' as const) }) },
+  { weight: 1, arbitrary: fc.record({ act: fc.constant('forget' as const), who: fc.subarray([0, 1, 2, 3, 4, 5, 6]) }) },
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
@@ -56,7 +57,7 @@ function toFact(environmentId: string, offset: number, link: { a: Buffer; b: Buf
   return { environmentId, offset, receivedAt: link.at, eventTime: link.at, steps: [step] };
 }
 
-it('holds placed, placed again, confirmed, released and lapsed in any order between links park what the plain model parks', async () => {
+it('holds placed, placed again, confirmed, released and lapsed in any order between links and erasures park what the plain model parks, and say so before', async () => {
   const seen = { parked: 0, decided: 0, done: 0 };
   const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 25 }), async (commands) => {
     const environmentId = `test-${randomUUID()}`;
@@ -67,7 +68,13 @@ it('holds placed, placed again, confirmed, released and lapsed in any order betw
     const source = { generation: 0, partition: partitions++ };
     let offset = 0;
 
-    const change = async (of: ErasureGuards, step: Exclude<Command, { act: 'link' }>): Promise<unknown> => {
+    const change = async ({ guards: of, graph }: People, step: Exclude<Command, { act: 'link' }>): Promise<unknown> => {
+      if (step.act === 'forget') {
+        const erased = step.who.map((at) => keys[at]!);
+        // Fenced first, as an erasure does it: others may have the erased for their person key.
+        await of.fence(erased.map((key) => ({ environmentId, key, cutoffMs: T - 1 })));
+        return graph.forget(environmentId, erased);
+      }
       if (step.act === 'lapse') return of.dropLapsed(LAPSES_AT + 1);
       const name = { environmentId, erasureId: ids[step.erasure]! };
       if (step.act !== 'place') return of[step.act](name);
@@ -76,14 +83,19 @@ it('holds placed, placed again, confirmed, released and lapsed in any order betw
     };
     for (const step of commands) {
       if (step.act !== 'link') {
-        const answers = [await change(people.guards, step), await change(model.guards, step)];
+        const answers = [await change(people, step), await change(model, step)];
         expect(answers[0]).toEqual(answers[1]);
         continue;
       }
       const after = offset - 1;
       const facts = step.links.map(({ a, b, at }) => toFact(environmentId, offset++, { a: keys[a]!, b: keys[b]!, at }));
       const block = { ...source, after, through: offset - 1, facts };
+      const from = await people.guards.heldFrom(environmentId, keys);
+      expect(from).toEqual(await model.guards.heldFrom(environmentId, keys));
       const applied = await people.graph.apply(block);
+      const first = step.links[0]!;
+      const isHeld = [first.a, first.b].some((at) => first.at > (from[at] ?? Number.POSITIVE_INFINITY));
+      expect(applied[0]!.kind).toBe(isHeld ? 'parked' : 'decided');
       expect(describeValue(applied)).toEqual(describeValue(await model.graph.apply(block)));
       for (const { kind } of applied) seen[kind]++;
     }

@@ -72,6 +72,10 @@ describe('a call of the identity graph in Redis', () => {
       const name = { environmentId, erasureId: newKey() };
       await one.guards.place({ ...name, keys, cutoffMs: T, lapsesAtMs: null });
     }
+    const asked = [3, 0, 7, 1, 11, 3].map((person, at) => persons[person]![at]!).concat(persons.map(([root]) => root!));
+    const told = await people.guards.heldFrom(environmentId, asked);
+    expect(told).toEqual(await model.guards.heldFrom(environmentId, asked));
+    expect(told.slice(0, 6)).toEqual([T, null, T, null, T, T]);
     const facts = persons.flatMap((members, person) =>
       [0, 1].map((time) => toFact(environmentId, 2 * person + time, [newKey(), members[450 * time]!])),
     );
@@ -83,5 +87,26 @@ describe('a call of the identity graph in Redis', () => {
     expect(parts.length).toBeGreaterThan(1);
     expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
     expect(await people.graph.lastApplied(block)).toBe(facts.length);
+  });
+
+  it('tells alike from when on links of a person wait, though its hold goes between the two calls that were asked for it', async () => {
+    const { people } = await inRedis.open();
+    const environmentId = 'parted';
+    const persons = Array.from({ length: 11 }, () => Array.from({ length: 900 }, newKey));
+    for (const members of persons) {
+      const own = { environmentId, root: members[0]!, kind: 'custom' as const, linkedAt: T };
+      await people.rebuild.loadOverrides(members.map((key): Override => ({ ...own, key })));
+    }
+    await people.rebuild.mintEpoch();
+    const hold = { environmentId, erasureId: newKey(), keys: [persons[0]![5]!], cutoffMs: T, lapsesAtMs: null };
+    await people.guards.place(hold);
+    const asked = [persons[0]![0]!, ...persons.slice(1).map(([root]) => root!), persons[0]![1]!];
+    const asking = people.guards.heldFrom(environmentId, asked);
+    // On the same connection: behind the first call, which stops within the persons, and before the second.
+    const releasing = people.guards.release(hold);
+    const told = await asking;
+    await releasing;
+    expect([told[0], told.at(-1)]).toEqual([T, T]);
+    expect(await people.guards.heldFrom(environmentId, asked)).toEqual(asked.map(() => null));
   });
 });

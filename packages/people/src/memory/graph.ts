@@ -7,6 +7,7 @@ import {
   cutoffsOfHolds,
   type EnvironmentState,
   environmentOf,
+  heldFromOf,
   type Model,
   nameOf,
   removeMember,
@@ -104,8 +105,8 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
 
 /** Person key of the first whom the fact touches and whose hold it is newer than; null when there is none. */
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
-  const newer = [...cutoffsOfHolds(state)].filter(([, cutoffMs]) => fact.receivedAt > cutoffMs).map(([held]) => held);
-  const held = new Set(newer.map((hex) => personOf(state, Buffer.from(hex, 'hex')).toString('hex')));
-  const touched = fact.steps.flatMap(({ aKey, bKey }) => [personOf(state, aKey), personOf(state, bKey)]);
-  return touched.find((person) => held.has(person.toString('hex'))) ?? null;
+  const cutoffs = cutoffsOfHolds(state);
+  const isHeld = (key: Buffer) => fact.receivedAt > (heldFromOf(state, key, cutoffs) ?? Number.POSITIVE_INFINITY);
+  const held = fact.steps.flatMap(({ aKey, bKey }) => [aKey, bKey]).find(isHeld);
+  return held === undefined ? null : personOf(state, held);
 }

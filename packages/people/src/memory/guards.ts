@@ -1,5 +1,6 @@
+import { MissingEpochFault } from '../faults.ts';
 import type { ErasureGuards, HoldName } from '../guards.ts';
-import { environmentOf, type Model, raise } from './model.ts';
+import { environmentOf, heldFromOf, type Model, raise } from './model.ts';
 
 export function createGuards(model: Model): ErasureGuards {
   const holdsOf = ({ environmentId }: Pick<HoldName, 'environmentId'>) => environmentOf(model, environmentId).holds;
@@ -23,6 +24,10 @@ export function createGuards(model: Model): ErasureGuards {
         for (const [id, { lapsesAtMs }] of holds)
           if (lapsesAtMs !== null && lapsesAtMs <= nowMs && holds.delete(id)) dropped++;
       return dropped;
+    },
+    heldFrom: async (environmentId, keys) => {
+      if (model.epoch === null) throw new MissingEpochFault();
+      return keys.map((key) => heldFromOf(environmentOf(model, environmentId), key));
     },
     fence: async (cutoffs) => {
       for (const { environmentId, key, cutoffMs } of cutoffs)

@@ -58,6 +58,14 @@ export function cutoffsOfHolds({ holds }: Pick<EnvironmentState, 'holds'>): Map<
   return cutoffs;
 }
 
+/** Earliest cut-off of a hold on anybody of the identity's person; null when nobody holds any. */
+export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutoffsOfHolds(state)): number | null {
+  const hex = key.toString('hex');
+  const members = state.members.get(state.roots.get(hex) ?? '')?.keys() ?? [hex];
+  const held = [...members].flatMap((member) => cutoffs.get(member) ?? []);
+  return held.length === 0 ? null : Math.min(...held);
+}
+
 /** Sets a cut-off unless a later one stands. */
 export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: number): void {
   const hex = key.toString('hex');

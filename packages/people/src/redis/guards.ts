@@ -10,11 +10,15 @@ const LAPSED_A_SWEEP_MAX = 1_000;
 /** Some milliseconds of the server, which serves nobody else meanwhile. */
 const FENCES_A_CALL_MAX = 1_000;
 
+/** Persons are asked for in the same call up to here, if they are not too large. */
+const ASKED_A_CALL_MAX = 1_000;
+
 export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const placeHold = createScript(redis, 'placeHold');
   const confirmHold = createScript(redis, 'confirmHold');
   const releaseHold = createScript(redis, 'releaseHold');
   const raiseFences = createScript(redis, 'raiseFences');
+  const askHeldFrom = createScript(redis, 'heldFrom');
 
   const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
@@ -40,6 +44,21 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
       }
       return dropped;
     },
+    async heldFrom(environmentId, keys) {
+      const persons: string[] = [];
+      // By person: a hold that goes between two calls must not part the identities of one.
+      const earliest = new Map<string, number | null>();
+      while (persons.length < keys.length) {
+        const some = keys.slice(persons.length, persons.length + ASKED_A_CALL_MAX);
+        const reply = (await askHeldFrom([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
+        for (let at = 0; at < reply.length; at += 2) {
+          const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
+          persons.push(person);
+          earliest.set(person, earlierOf(earliest.get(person) ?? null, cutoff === '' ? null : Number(cutoff)));
+        }
+      }
+      return persons.map((person) => earliest.get(person)!);
+    },
     async fence(cutoffs) {
       for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
         for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
@@ -48,4 +67,8 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
         }
     },
   };
+}
+
+function earlierOf(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }

@@ -18,6 +18,7 @@ const SCRIPTS = {
   loadOverrides: { files: ['load'], flag: '' },
   placeHold: { files: ['holds', 'place-hold'], flag: '' },
   confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },
+  heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: '' },
   raiseFences: { files: ['raise-fences'], flag: '' },
   forgetConsents: { files: ['forget-consents'], flag: '' },
