@@ -38,6 +38,8 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
   identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),
+  /** Link facts that wait for an erasure which takes long, as they stood on the topic of links. */
+  parkedLinks: identityTopic('audience.identity-links.v1.parked', 'environment', null),
   identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
   rejections: identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'),
   consents: {

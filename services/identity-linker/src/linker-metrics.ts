@@ -13,6 +13,13 @@ export function watchRedis(metrics: Metrics, people: Pick<People, 'takesWrites'>
   });
 }
 
+/** Asked for with every scrape: facts that wait in the parked place, in the partitions that are ours. */
+export function watchWaiting(metrics: Metrics, count: () => number): void {
+  metrics.collectedGauge('identity_facts_waiting', 'Link facts that wait for an erasure which takes long', {
+    collect: (gauge) => gauge.set(count()),
+  });
+}
+
 export function createLinkerMetrics(metrics: Metrics): LinkerMetrics {
   const facts = metrics.counter('identity_facts_total', 'Link facts by what became of them', ['result']);
   const decisions = metrics.counter('identity_decisions_total', 'Decisions about links', ['link', 'outcome', 'reason']);

@@ -16,6 +16,7 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 
 await runService(logger, async (use) => {
   const linkTopic = config.TOPIC_PREFIX + TOPICS.identityLinks.name;
+  const parkedTopic = config.TOPIC_PREFIX + TOPICS.parkedLinks.name;
   const decisionTopic = config.TOPIC_PREFIX + TOPICS.identityDecisions.name;
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
@@ -32,20 +33,22 @@ await runService(logger, async (use) => {
     }),
   );
   const producer = await use('producer', () =>
-    openProducer({ ...kafka, clientId: 'identity-linker', topics: [decisionTopic], logger }),
+    openProducer({ ...kafka, clientId: 'identity-linker', topics: [decisionTopic, parkedTopic], logger }),
   );
-  await use('letter count', () => openLetterCount({ ...kafka, topics: [linkTopic], metrics }));
+  const reading = { ...kafka, sessionTimeoutMs, logger, metrics };
+  await use('letter count', () => openLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
   const linker = await use('linker', () =>
     openLinker({
       people,
       producer,
-      openConsumer: (handler) =>
-        openRecordConsumer({ ...handler, ...kafka, groupId, topics: [linkTopic], sessionTimeoutMs, logger, metrics }),
+      openConsumer: (handler) => openRecordConsumer({ ...handler, ...reading, groupId, topics: [linkTopic] }),
+      openParkedConsumer: (handler) =>
+        openRecordConsumer({ ...handler, ...reading, groupId: `${groupId}-parked`, topics: [parkedTopic] }),
       schemaOf: registry.schemaOf,
       decisionSchemaId: () => registry.idOf(`${decisionTopic}-value`, identityDecisionCodec.schema),
       rules: { keyOf: createIdentityKeyer(config.IDENTITY_PEPPER), isBlocked: createIsBlocked(config.BLOCKED_IDS) },
       generation: config.LINK_TOPIC_GENERATION,
-      decisionTopic,
+      ...{ linkTopic, parkedTopic, decisionTopic },
       metrics,
       logger,
     }),

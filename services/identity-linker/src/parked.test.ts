@@ -5,7 +5,7 @@ import { createBench, LINKS } from './test/linker-bench.ts';
 import { createParts, type Fate, stepOf, toFact, toOutgoing, toText, withFates } from './test/linking.ts';
 
 /** Rounds as quick as the log in memory. */
-const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, waitingBytesMax: 2_000 };
+const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
 
 describe('the linker', () => {
   it('puts a parked fact back at the end of its topic until the hold is released, and loses none', async () => {

@@ -16,23 +16,26 @@ import {
   type OutgoingRecord,
   type Producer,
   RetryableFault,
-  type StreamRecord,
-  toDeadLetter,
 } from '@playline/stream';
-import { createLinkerMetrics, watchRedis } from './linker-metrics.ts';
-import { createApplyFacts, type PositionedFact } from './steps/apply-facts.ts';
-import { createDecodeFact } from './steps/decode-fact.ts';
+import { createByAssignment } from './by-assignment.ts';
+import { createLinkerMetrics, watchRedis, watchWaiting } from './linker-metrics.ts';
+import { createParkedFlow } from './parked-flow.ts';
+import { createApplyFacts } from './steps/apply-facts.ts';
+import { createDecodeBatch, type Found, tellDeadLetters } from './steps/decode-batch.ts';
 import { type DecisionTopic, encodeDecisions } from './steps/encode-decisions.ts';
 import { findStart } from './steps/find-start.ts';
-import { createParkedFacts, type ParkedFact, type ParkedFacts, type ParkedPace } from './steps/parked-facts.ts';
-import { createPublication, createPublish, type Publish } from './steps/publish.ts';
+import { createParkedFacts, type ParkedFact, type ParkedPace } from './steps/parked-facts.ts';
+import type { PlacePace } from './steps/parked-place.ts';
+import { createPublication, createPublish } from './steps/publish.ts';
 import { createTrimOutbox } from './steps/trim-outbox.ts';
 
 export interface LinkerParts {
-  people: Pick<People, 'graph' | 'ready' | 'takesWrites'>;
+  people: Pick<People, 'graph' | 'guards' | 'ready' | 'takesWrites'>;
   producer: Producer;
   /** Opens the consumer of the link topic. */
   openConsumer(handler: BatchHandler): Promise<Consumer>;
+  /** Opens the consumer of the parked place. */
+  openParkedConsumer(handler: BatchHandler): Promise<Consumer>;
   /** Texts of the schemas that link facts were written with. */
   schemaOf: SchemaSource;
   /** Id of the decisions' schema. */
@@ -40,9 +43,13 @@ export interface LinkerParts {
   rules: StepRules;
   /** Generation of the link topic. */
   generation: number;
+  linkTopic: string;
+  /** The parked place of its facts. */
+  parkedTopic: string;
   decisionTopic: string;
-  /** Default: that of a deployment. */
+  /** Default: those of a deployment. */
   parkedPace?: ParkedPace;
+  placePace?: PlacePace;
   metrics: Metrics;
   logger: Logger;
 }
@@ -56,36 +63,18 @@ export interface Linker extends Closable {
 /** A batch is trimmed and committed once; more would be long to repeat after a fault. */
 const BATCH_RECORDS_MAX = 4_000;
 
-type Found = PositionedFact & { record: StreamRecord };
-
-function createDecodeBatch(parts: LinkerParts) {
-  const decodeFact = createDecodeFact(parts.schemaOf);
-  return async (records: readonly StreamRecord[]) => {
-    const found: Found[] = [];
-    const deadLetters: OutgoingRecord[] = [];
-    let firstLetter: { offset: number; reason: string } | null = null;
-    for (const record of records) {
-      const answer = decodeFact(record);
-      const decoded = answer instanceof Promise ? await answer : answer;
-      if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
-      else {
-        deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, 'link'));
-        firstLetter ??= { offset: record.offset, reason: decoded.reason };
-      }
-    }
-    return { found, deadLetters, firstLetter };
-  };
-}
-
 /** A batch is read, decided and published whole before its offset is committed: a crash repeats it, never skips it. */
 export function createBatchHandler(parts: LinkerParts): BatchHandler {
   const { generation } = parts;
   const { graph } = parts.people;
-  const decode = createDecodeBatch(parts);
+  const decode = createDecodeBatch(parts.schemaOf, 'link');
   const facts = createApplyFacts(graph, createGraphFact(parts.rules));
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(graph);
-  const parkedOf = createParkedByAssignment(publish, parts.parkedPace);
+  const { parkedTopic, parkedPace: pace } = parts;
+  const parkedFacts = createByAssignment(({ signal, workEnded: onRound }: BatchPosition) =>
+    createParkedFacts({ publish, parkedTopic, signal, onRound, pace }),
+  );
   const metrics = createLinkerMetrics(parts.metrics);
 
   return {
@@ -93,7 +82,8 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
     async onBatch(records, position) {
       const source = { generation, partition: position.partition };
       const topic = { name: parts.decisionTopic, schemaId: await askSchemaId(parts) };
-      const { found, deadLetters, firstLetter } = await decode(records);
+      const batch = await decode(records);
+      const { found, deadLetters } = batch;
       const publication = createPublication(publish);
       const applied: Applied[] = [];
       const onPart = (part: readonly Applied[]) => {
@@ -109,23 +99,15 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
       outbox.note(source, found);
       metrics.batch(applied, deadLetters.length);
-      if (firstLetter !== null) tellDeadLetters(parts.logger, { ...position, ...firstLetter }, deadLetters.length);
-      const parked = parkedOf(position);
+      tellDeadLetters(parts.logger, position, batch);
+      const parked = parkedFacts.of(position);
       parked.add(toParked(found, applied));
       // Copies of facts that went round may be in this batch: what they are copies of is committed with it.
       await parked.settled();
     },
-    unfinishedFrom: (position) => parkedOf(position).firstWaiting(),
+    unfinishedFrom: (position) => parkedFacts.of(position).firstWaiting(),
     onAssign: (assigned) => findStart(facts, { generation, partition: assigned.partition }, assigned),
   };
-}
-
-function tellDeadLetters(
-  logger: Logger,
-  { topic, partition, offset, reason }: { topic: string; partition: number; offset: number; reason: string },
-  count: number,
-): void {
-  logger.warn({ topic, partition, offset, reason, count }, 'records went to the dead letters');
 }
 
 /** Waits for all; throws the fault of the first that failed. */
@@ -145,16 +127,6 @@ function toParked(found: readonly Found[], applied: readonly Applied[]): ParkedF
     const { fact, record } = found[at]!;
     return [{ person: `${fact.environmentId} ${one.person.toString('hex')}`, record }];
   });
-}
-
-/** Parked facts of each assignment, which its signal stands for: a partition that comes back begins with none. */
-function createParkedByAssignment(publish: Publish, pace?: ParkedPace): (position: BatchPosition) => ParkedFacts {
-  const assignments = new WeakMap<AbortSignal, ParkedFacts>();
-  return ({ signal }) => {
-    const parked = assignments.get(signal) ?? createParkedFacts(publish, signal, pace);
-    assignments.set(signal, parked);
-    return parked;
-  };
 }
 
 async function askSchemaId(parts: LinkerParts): Promise<number> {
@@ -198,17 +170,21 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
     },
   };
   let consumer = await parts.openConsumer(watched);
+  const parked = createParkedFlow(parts);
+  watchWaiting(parts.metrics, parked.count);
+  const parkedConsumer = await parts.openParkedConsumer(parked.handler);
   return {
     ready: {
       consumer: () => reopening === null && consumer.ready(),
+      parked: () => parkedConsumer.ready(),
       graph: () => parts.people.ready(),
       broker: () => parts.producer.ready(),
     },
-    hindrances: () => Object.fromEntries(consumer.hindrances()),
+    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...parkedConsumer.hindrances()]),
     async close() {
       closed = true;
       await reopening;
-      await consumer.close();
+      await Promise.all([consumer.close(), parkedConsumer.close()]);
     },
   };
 }

@@ -11,6 +11,8 @@ const withPerson = (name: string, reason: string): Place => ({
   clearing: { by: 'ttl', windowMs: IDENTITY_WINDOW_MS, reason },
 });
 const letters = (reason: string) => `records as they were, also ones that nobody can read: ${reason}`;
+/** What waits is written anew every day, so the window begins when the last erasure that it waits for has ended. */
+const PARKED = 'ids that belong together, received behind the cut-off of an erasure that their links wait for';
 
 /** Topics, those of dead letters included. */
 export const TOPIC_PLACES: readonly Place[] = [
@@ -18,6 +20,8 @@ export const TOPIC_PLACES: readonly Place[] = [
   withPerson('audience.messages.v1.dead', letters('messages with their ids')),
   withPerson('audience.identity-links.v1', 'ids that belong together'),
   withPerson('audience.identity-links.v1.dead', letters('ids that belong together')),
+  withPerson('audience.identity-links.v1.parked', PARKED),
+  withPerson('audience.identity-links.v1.parked.dead', letters(PARKED)),
   withPerson('audience.identity-decisions.v1', 'keyed hashes of identities'),
   withPerson('audience.identity-decisions.v1.dead', letters('keyed hashes of identities')),
   withPerson('audience.rejections.v1', 'text of clients: name and version of a library'),

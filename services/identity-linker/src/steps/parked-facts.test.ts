@@ -27,12 +27,16 @@ function createBench(pace = PARKED_PACE) {
     return answer.promise;
   };
   const controller = new AbortController();
-  const parked = createParkedFacts(publish, controller.signal, pace);
+  const told: (number | null)[] = [];
+  const parked = createParkedFacts({
+    ...{ publish, signal: controller.signal, pace, parkedTopic: 'parked' },
+    onRound: () => told.push(parked.firstWaiting()),
+  });
   const names = () => rounds.map((round) => round.names);
   const slow = () => {
     isSlow = true;
   };
-  return { parked, rounds, names, answers, slow, end: () => controller.abort() };
+  return { parked, rounds, names, answers, told, slow, end: () => controller.abort() };
 }
 
 describe('parked facts', () => {
@@ -92,6 +96,39 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'a']);
   });
 
+  it('go to the parked place after a minute of rounds, all that wait of their person, and round again from the start when they come back', async () => {
+    const { parked, rounds, names, told } = createBench();
+    const back = (offset: number) => {
+      const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
+      const { person, record } = toFact('a', offset);
+      return { person, record: { ...record, headers } };
+    };
+    parked.add([toFact('a', 1)]);
+    const parkedAtMs = Date.now();
+    await vi.advanceTimersByTimeAsync(500);
+    while (rounds.at(-1)!.records[0]!.topic === 'links') {
+      const known = rounds.length;
+      // It comes back at once, and whoever takes the partition over counts on.
+      if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
+      if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
+      while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(Date.now() - parkedAtMs).toBe(63_500);
+    const place = rounds.findIndex(({ records }) => records[0]!.topic === 'parked');
+    expect([place, names()[place]]).toEqual([18, 'aa']);
+    const headers = rounds[place]!.records.map(({ headers }) =>
+      [headers!['first-offset'], headers!.rounds].map(String),
+    );
+    expect(headers).toEqual([
+      ['1', 'undefined'],
+      ['100', 'undefined'],
+    ]);
+    expect(told.at(-1)).toBeNull();
+    parked.add([back(200)]);
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
+  });
+
   it('keep what is committed before the first of them until it is acknowledged at the end of the log', async () => {
     const { parked, answers, slow } = createBench();
     slow();
@@ -142,7 +179,10 @@ describe('parked facts', () => {
     const [record] = rounds[0]!.records;
     expect(record!.value.toString()).toBe('x'.repeat(10));
     expect(record).toMatchObject({ topic: 'links', key: Buffer.from('env') });
-    expect(record!.headers).toEqual({ name: Buffer.from('text'), other: Buffer.from('bytes'), 'first-offset': '1' });
+    expect(record!.headers).toEqual({
+      ...{ name: Buffer.from('text'), other: Buffer.from('bytes') },
+      ...{ 'first-offset': '1', rounds: '1' },
+    });
   });
 
   it('stay where they are when the partition is given up', async () => {

@@ -1,5 +1,6 @@
-import type { OutgoingRecord, StreamRecord } from '@playline/stream';
+import type { StreamRecord } from '@playline/stream';
 import type { Publish } from './publish.ts';
+import { sumBytes, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
 /** A fact that waits for an erasure, and the person whose hold it waits for. */
 export interface ParkedFact {
@@ -9,7 +10,10 @@ export interface ParkedFact {
 
 /** Parked facts of one partition for as long as it is ours. Offsets from `firstWaiting` on must not be committed. */
 export interface ParkedFacts {
-  /** Takes facts in the order of the log; each goes back to the end of its topic with the next round of its person. */
+  /**
+   * Takes facts in the order of the log; each goes back to the end of its topic with the next round of its person, and to
+   * the parked place when its person has gone round for long.
+   */
   add(facts: readonly ParkedFact[]): void;
   /** Resolves when every round under way is acknowledged or has failed; never rejects. */
   settled(): Promise<void>;
@@ -22,64 +26,67 @@ export interface ParkedPace {
   /** From when a person's first fact is parked until its facts go round; then twice as long each time, up to the maximum. */
   readonly roundAfterMinMs: number;
   readonly roundAfterMaxMs: number;
+  /** Rounds of a fact before all of its person's that wait go to the parked place. */
+  readonly roundsMax: number;
   /** Of one partition. Beyond it those who were parked first go round early: memory has an end. */
   readonly waitingBytesMax: number;
 }
 
 /**
- * An erasure takes up to a minute, so a fact goes round some 17 times at most. Commits stay behind by the longest wait, and
- * the eraser, which has a minute in all, waits for them twice; when it lets go, links come within that time too. The bytes
- * are some 15,000 facts of usual size.
+ * An erasure takes up to a minute, which is 17 rounds: facts that go to the parked place wait for one that takes longer, and
+ * every other is done with them sooner than it would be from there. Commits stay behind by the longest wait, and the eraser,
+ * which has a minute in all, waits for them twice; when it lets go, links come within that time too. The bytes are some
+ * 15,000 facts of usual size.
  */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
   roundAfterMaxMs: 4_000,
+  roundsMax: 17,
   waitingBytesMax: 8 * 1024 * 1024,
 };
-/** Header of a fact that has gone round: its first offset. A newer one may have been written before its copy was. */
-const FIRST_OFFSET = 'first-offset';
-/** Objects around a fact's bytes. */
-const FACT_OVERHEAD_BYTES = 300;
-
-interface Waiting {
-  readonly offset: number;
-  /** Where it stood when it was parked for the first time: the facts of a person keep this order. */
-  readonly firstOffset: number;
-  readonly bytes: number;
-  readonly outgoing: OutgoingRecord;
-}
 
 interface Person {
-  waiting: Waiting[];
+  waiting: WaitingFact[];
   /** Handed to the producer and not acknowledged. */
-  leaving: Waiting[];
+  leaving: WaitingFact[];
   roundAfterMs: number;
   timer: NodeJS.Timeout | null;
+}
+
+export interface ParkedFactsOptions {
+  readonly publish: Publish;
+  /** Where the facts of a person go who has gone round for long. */
+  readonly parkedTopic: string;
+  /** Aborted when the partition is not ours any more: what waits is somebody else's then. */
+  readonly signal: AbortSignal;
+  /** Told of every round that is acknowledged: more may be committed. */
+  onRound(): void;
+  /** Default: that of a deployment. */
+  readonly pace?: ParkedPace;
 }
 
 /**
  * Creates what holds the facts of a partition that wait for erasures. They wait here and not in the topic, where whoever
  * reads on would have to write them again and again; nothing is lost when the process ends, because their offsets are not
  * committed.
- * @param signal aborted when the partition is not ours any more: what waits is somebody else's then
  */
-export function createParkedFacts(publish: Publish, signal: AbortSignal, pace = PARKED_PACE): ParkedFacts {
-  return new Rounds(publish, signal, pace);
+export function createParkedFacts(options: ParkedFactsOptions): ParkedFacts {
+  return new Rounds(options);
 }
 
 class Rounds implements ParkedFacts {
-  readonly #publish: Publish;
+  readonly #options: ParkedFactsOptions;
   readonly #signal: AbortSignal;
   readonly #pace: ParkedPace;
   readonly #persons = new Map<string, Person>();
   readonly #running = new Set<Promise<void>>();
   #waitingBytes = 0;
 
-  constructor(publish: Publish, signal: AbortSignal, pace: ParkedPace) {
-    this.#publish = publish;
-    this.#signal = signal;
-    this.#pace = pace;
-    signal.addEventListener('abort', () => this.#end(), { once: true });
+  constructor(options: ParkedFactsOptions) {
+    this.#options = options;
+    this.#signal = options.signal;
+    this.#pace = options.pace ?? PARKED_PACE;
+    this.#signal.addEventListener('abort', () => this.#end(), { once: true });
   }
 
   add(facts: readonly ParkedFact[]): void {
@@ -131,18 +138,23 @@ class Rounds implements ParkedFacts {
   }
 
   async #goRound(name: string, person: Person): Promise<void> {
-    person.leaving = person.waiting.sort((a, b) => a.firstOffset - b.firstOffset);
+    const { publish, parkedTopic, onRound } = this.#options;
+    person.leaving = person.waiting;
     person.waiting = [];
     this.#waitingBytes -= sumBytes(person.leaving);
     person.roundAfterMs = Math.min(2 * person.roundAfterMs, this.#pace.roundAfterMaxMs);
+    const rounds = Math.max(...person.leaving.map((fact) => fact.rounds));
+    const isLong = rounds >= this.#pace.roundsMax;
+    const { topic } = person.leaving[0]!.outgoing;
     try {
-      await this.#publish(person.leaving.map(({ outgoing }) => outgoing));
+      await publish(isLong ? toRecords(person.leaving, parkedTopic) : toRecords(person.leaving, topic, rounds + 1));
     } catch {
       // Nobody knows whether they stand in the log. Twice does no harm: the second decision says `unchanged`.
       this.#waitingBytes += sumBytes(person.leaving);
       person.waiting = [...person.leaving, ...person.waiting];
     }
     person.leaving = [];
+    if (!this.#signal.aborted) onRound();
     this.#schedule(name, person);
   }
 
@@ -150,27 +162,4 @@ class Rounds implements ParkedFacts {
     for (const { timer } of this.#persons.values()) if (timer !== null) clearTimeout(timer);
     this.#persons.clear();
   }
-}
-
-function sumBytes(facts: readonly Waiting[]): number {
-  return facts.reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
-/**
- * The fact as it is, for the end of its topic: there it gets a later offset, and its turn. A header tells its first one.
- * Copied, since a record of a fetch keeps the whole answer of the broker in memory.
- */
-function toWaiting({ topic, offset, key, value, headers }: StreamRecord): Waiting {
-  const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
-  const copies = kept.map(([name, content]): [string, Buffer] => [name, Buffer.from(content)]);
-  const known = headers[FIRST_OFFSET];
-  const firstOffset = known === undefined ? offset : Number(known);
-  const outgoing = {
-    topic,
-    key: key === null ? null : Buffer.from(key),
-    value: Buffer.from(value!),
-    headers: { ...Object.fromEntries(copies), [FIRST_OFFSET]: String(firstOffset) },
-  };
-  const headerBytes = copies.reduce((sum, [name, content]) => sum + name.length + content.length, 0);
-  return { offset, firstOffset, outgoing, bytes: outgoing.value.length + headerBytes + FACT_OVERHEAD_BYTES };
 }

@@ -4,6 +4,7 @@ import { type LinkerParts, openLinker } from '../pipeline.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';
 
 export const LINKS = 'links';
+export const PARKED = 'parked';
 export const DECISIONS = 'decisions';
 
 /** A log with facts to put in, and linkers over it that can be killed. */
@@ -16,23 +17,54 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     new Promise<void>((resolve, reject) => outside.send(records, (fault) => (fault ? reject(fault) : resolve())));
   const decisions = () => log.records(DECISIONS).map((record) => fromDecision(record.value));
   const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
+  const parkedCommitted = () => [0, 1].reduce((sum, partition) => sum + log.committed(PARKED, partition, PARKED), 0);
 
   /** Holds links of an identity that are newer than 999. */
   const hold = (key: Buffer) => people.guards.place({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.release(holdOf(key));
 
   const open = async (over: Partial<LinkerParts> = {}) => {
-    let consumer: ReturnType<typeof log.openRecordConsumer> | null = null;
+    const consumers: ReturnType<typeof log.openRecordConsumer>[] = [];
     const linker = await openLinker({
-      ...{ people, producer, decisionTopic: DECISIONS, ...createParts(), ...over },
+      ...{
+        people,
+        producer,
+        linkTopic: LINKS,
+        parkedTopic: PARKED,
+        decisionTopic: DECISIONS,
+        ...createParts(),
+        ...over,
+      },
       openConsumer: async (handler) => {
-        consumer = log.openRecordConsumer({ ...handler, topics: [LINKS], logger: over.logger });
+        const consumer = log.openRecordConsumer({ ...handler, topics: [LINKS], logger: over.logger });
+        consumers.push(consumer);
+        return consumer;
+      },
+      openParkedConsumer: async (handler) => {
+        const options = { ...handler, groupId: PARKED, topics: [PARKED], logger: over.logger };
+        const consumer = log.openRecordConsumer(options);
+        consumers.push(consumer);
         return consumer;
       },
     });
-    return { linker, kill: () => consumer?.kill() };
+    const kill = () => {
+      for (const consumer of consumers) consumer.kill();
+    };
+    return { linker, kill };
   };
-  return { people, graph: people.graph, hold, release, log, producer, put, decisions, committed, open };
+  return {
+    people,
+    graph: people.graph,
+    hold,
+    release,
+    log,
+    producer,
+    put,
+    decisions,
+    committed,
+    parkedCommitted,
+    open,
+  };
 }
 
 const holdOf = (key: Buffer) => ({ environmentId: 'test', erasureId: key });

@@ -9,7 +9,7 @@ import {
 } from '@playline/contracts';
 import { createIdentityKeyer, createIsBlocked } from '@playline/people';
 import { createLogger, createMetrics } from '@playline/runtime';
-import type { OutgoingRecord } from '@playline/stream';
+import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { LinkerParts } from '../pipeline.ts';
 
 export const SCHEMA_ID = 7;
@@ -19,9 +19,21 @@ export type Fate = 'well' | 'fault before' | 'fault after' | 'kill before' | 'ki
 
 const never = () => new Promise<never>(() => {});
 
-/** People whose graph's calls meet fates; without any left all is well. */
+/** People whose graph's calls and questions meet fates; without any left all is well. */
 export function withFates<P extends LinkerParts['people']>(people: P, fates: Fate[], kill: () => void): P {
-  const { graph } = people;
+  const { graph, guards } = people;
+  const asking: typeof guards = {
+    ...guards,
+    async heldFrom(...question) {
+      const fate = fates.shift() ?? 'well';
+      if (fate.startsWith('kill')) {
+        kill();
+        return never();
+      }
+      if (fate.startsWith('fault')) throw new Error('connection lost');
+      return guards.heldFrom(...question);
+    },
+  };
   const fateful: typeof graph = {
     ...graph,
     async apply(block, onPart) {
@@ -40,7 +52,33 @@ export function withFates<P extends LinkerParts['people']>(people: P, fates: Fat
       return applied;
     },
   };
-  return { ...people, graph: fateful };
+  return { ...people, graph: fateful, guards: asking };
+}
+
+/** A producer whose sends meet fates; one that is killed sends nothing any more. */
+export function producerWithFates(producer: Producer, fates: Fate[], kill: () => void): Producer {
+  let isDead = false;
+  const die = () => {
+    isDead = true;
+    kill();
+  };
+  return {
+    bytesHeld: 0,
+    send(records, done) {
+      if (isDead) return;
+      const fate = fates.shift() ?? 'well';
+      if (fate === 'kill before') die();
+      else if (fate === 'fault before') setImmediate(() => done(new Error('no broker')));
+      else
+        producer.send(records, (fault) => {
+          if (fate === 'kill after') die();
+          else done(fate === 'fault after' ? new Error('no answer') : fault);
+        });
+    },
+    sendPlaced: (record) => producer.sendPlaced(record),
+    ready: () => producer.ready(),
+    close: () => producer.close(),
+  };
 }
 
 export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {

@@ -20,6 +20,7 @@ const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknow
 >([
   [TOPICS.messages.name, messageRecordCodec.decoderOf],
   [TOPICS.identityLinks.name, identityLinkCodec.decoderOf],
+  [TOPICS.parkedLinks.name, identityLinkCodec.decoderOf],
   [TOPICS.identityDecisions.name, identityDecisionCodec.decoderOf],
   [TOPICS.rejections.name, rejectionCodec.decoderOf],
   [TOPICS.consents.name, consentCodec.decoderOf],

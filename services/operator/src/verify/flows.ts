@@ -163,5 +163,8 @@ const rejections = createFlow({
   },
 });
 
-/** Every topic that the event writer turns into rows. */
+/**
+ * Every topic that the event writer turns into rows. Link facts have none: what becomes of one, also after it has waited for
+ * an erasure in the parked place, is a decision.
+ */
 export const FLOWS: readonly Flow[] = [messages, decisions, consents, rejections];

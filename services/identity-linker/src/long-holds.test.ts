@@ -1,0 +1,197 @@
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createBench, LINKS, PARKED } from './test/linker-bench.ts';
+import {
+  createParts,
+  type Fate,
+  producerWithFates,
+  stepOf,
+  toFact,
+  toOutgoing,
+  toText,
+  withFates,
+} from './test/linking.ts';
+
+/** Two rounds, and to the parked place. */
+const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
+/** The parked place as quick; what waits is written anew again and again. */
+const QUICK_PLACE = { lookEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
+/** Room for a few facts. */
+const SMALL_PLACE = { ...QUICK_PLACE, waitingBytesMax: 3_000 };
+const { rules } = createParts();
+const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test', kind, id);
+
+type Bench = Awaited<ReturnType<typeof createBench>>;
+
+/** A linker over a bench that is opened again whenever a fate kills it. */
+async function openFated(bench: Bench, fates: Fate[], placePace = QUICK_PLACE) {
+  const revivals: Promise<void>[] = [];
+  const open = () =>
+    bench.open({
+      people: withFates(bench.people, fates, () => revive()),
+      producer: producerWithFates(bench.producer, fates, () => revive()),
+      ...{ parkedPace: FEW_ROUNDS, placePace },
+    });
+  let linker = await open();
+  const revive = () => {
+    linker.kill();
+    revivals.push(
+      open().then((next) => {
+        linker = next;
+      }),
+    );
+  };
+  const close = async () => {
+    await Promise.all(revivals);
+    await linker.linker.close();
+  };
+  return { revive, close };
+}
+
+/** Facts by the number that their message bears. */
+function createFacts(bench: Bench) {
+  let facts = 0;
+  const put = (links: readonly { from: string; to: string }[]) =>
+    bench.put(
+      links.map(({ from, to }) =>
+        toOutgoing(LINKS, toFact({ fromId: from, toId: to, messageId: Buffer.alloc(16, ++facts) })),
+      ),
+    );
+  /** Numbers of the facts of a topic, in the order of its log. */
+  const decided = () => [...new Set(bench.decisions().map(({ messageId }) => messageId[0]!))];
+  const allDecided = () => until('every fact is decided', () => decided().length === facts);
+  const allCommitted = () =>
+    until(
+      'all is committed',
+      () =>
+        bench.committed() === bench.log.records(LINKS).length &&
+        bench.parkedCommitted() === bench.log.records(PARKED).length,
+    );
+  return { put, decided, allDecided, allCommitted, count: () => facts };
+}
+
+const distinct = (bench: Bench) =>
+  new Set(bench.log.records(PARKED).map(({ partition, headers }) => `${partition}/${headers['first-offset']}`)).size;
+
+const fate = fc.constantFrom<Fate>('well', 'well', 'well', 'kill before', 'kill after', 'fault after', 'fault before');
+const fates = fc.array(fate, { maxLength: 25 });
+
+describe('facts whose erasure takes long', () => {
+  it('wait in the parked place, where nothing is written any more, with all offsets of links committed, and come back at the end', async () => {
+    const bench = await createBench();
+    const { put, decided, allDecided, allCommitted } = createFacts(bench);
+    await bench.hold(keyOf('untyped', 'u'));
+    const { metrics } = createParts();
+    const placePace = { ...QUICK_PLACE, renewAfterMs: 60_000 };
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, placePace, metrics });
+    await put([
+      { from: 'a', to: 'u' },
+      { from: 'b', to: 'u' },
+    ]);
+    await until('they are there', () => bench.log.records(PARKED).length === 2);
+    // No batch comes that would commit them.
+    await until('links are committed', () => bench.committed() === bench.log.records(LINKS).length);
+    const written = bench.log.records(LINKS).length;
+    expect(written).toBe(6);
+    const asked = bench.people.guards.heldFrom;
+    let looks = 0;
+    bench.people.guards.heldFrom = async (...question) => {
+      looks++;
+      return asked(...question);
+    };
+    await until('it has looked many times', () => looks > 20);
+    expect([bench.log.records(LINKS).length, bench.log.records(PARKED).length]).toEqual([written, 2]);
+    expect([decided(), bench.parkedCommitted()]).toEqual([[], 0]);
+    expect(await metrics.text()).toMatch(/^identity_facts_waiting\{.*\} 2$/m);
+    await bench.release(keyOf('untyped', 'u'));
+    await allDecided();
+    await allCommitted();
+    expect(bench.log.records(LINKS)).toHaveLength(written + 2);
+    await linker.close();
+  });
+
+  it('go round again from the start when they come back and another erasure holds them', async () => {
+    const bench = await createBench();
+    const { put, allDecided, allCommitted } = createFacts(bench);
+    const [first, second] = [keyOf('untyped', 'u'), keyOf('anonymous', 'a')];
+    await bench.hold(first);
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, placePace: QUICK_PLACE });
+    await put([{ from: 'a', to: 'u' }]);
+    await until('it is there', () => bench.log.records(PARKED).length > 0);
+    const before = bench.log.records(LINKS).length;
+    const { guards } = bench.people;
+    // The graph finds a hold that was not there when it was looked for.
+    const { heldFrom } = guards;
+    guards.heldFrom = async (_, keys) => keys.map(() => null);
+    await until('it is parked anew', () => bench.log.records(LINKS).length > before + 2);
+    guards.heldFrom = heldFrom;
+    await bench.hold(second);
+    await bench.release(first);
+    const rounds = bench.log
+      .records(LINKS)
+      .slice(before)
+      .map(({ headers }) => String(headers.rounds));
+    expect(rounds.slice(0, 3)).toEqual(['undefined', '1', '2']);
+    await bench.release(second);
+    await allDecided();
+    await allCommitted();
+    await linker.close();
+  });
+
+  it('of one person come in the order in which they first came, whatever fails and whoever dies before and behind the release', async () => {
+    const groups = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 4 });
+    const property = fc.asyncProperty(groups, fates, async (sizes, wanted) => {
+      const bench = await createBench();
+      const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
+      await bench.hold(keyOf('untyped', 'u'));
+      const fated = await openFated(bench, [...wanted]);
+      for (const size of sizes) {
+        const written = () => bench.log.records(LINKS).length + bench.log.records(PARKED).length;
+        const known = written();
+        await put(Array.from({ length: size }, (_, at) => ({ from: `${count()}-${at}`, to: 'u' })));
+        await until('some go on', () => written() > known + size);
+      }
+      const isThere = () => bench.committed() === bench.log.records(LINKS).length && distinct(bench) === count();
+      await until('all are in the parked place', isThere);
+      await bench.release(keyOf('untyped', 'u'));
+      await allDecided();
+      expect(decided()).toEqual(Array.from({ length: count() }, (_, at) => at + 1));
+      await allCommitted();
+      await fated.close();
+    });
+    await fc.assert(property, { numRuns: 25 });
+  });
+
+  it('are decided, every one, and committed, in any order of links, holds, releases and crashes, with room for few of them', async () => {
+    const who = fc.constantFrom('x', 'y');
+    const link = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
+    const step = fc.oneof(
+      fc.record({ act: fc.constant('put' as const), links: fc.array(link, { minLength: 1, maxLength: 6 }) }),
+      fc.record({ act: fc.constantFrom('hold' as const, 'release' as const), who }),
+      fc.record({ act: fc.constantFrom('crash' as const, 'rest' as const) }),
+    );
+    const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), fates, async (steps, wanted) => {
+      const bench = await createBench();
+      const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
+      for (const one of ['x', 'y']) await bench.hold(keyOf('untyped', one));
+      const fated = await openFated(bench, [...wanted], SMALL_PLACE);
+      for (const each of steps) {
+        if (each.act === 'put') await put(each.links);
+        if (each.act === 'hold') await bench.hold(keyOf('untyped', each.who));
+        if (each.act === 'release') await bench.release(keyOf('untyped', each.who));
+        if (each.act === 'crash') fated.revive();
+        // Everybody is decided or has come to the parked place, or both.
+        if (each.act === 'rest') await until('rest', () => decided().length + distinct(bench) >= count());
+        else await new Promise((resolve) => setImmediate(resolve));
+      }
+      for (const one of ['x', 'y']) await bench.release(keyOf('untyped', one));
+      await allDecided();
+      await allCommitted();
+      const texts = new Map(bench.decisions().map((decision) => [stepOf(decision), toText(decision)]));
+      for (const decision of bench.decisions()) expect(texts.get(stepOf(decision))).toBe(toText(decision));
+      await fated.close();
+    });
+    await fc.assert(property, { numRuns: 40 });
+  });
+});

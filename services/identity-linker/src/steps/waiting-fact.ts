@@ -1,0 +1,55 @@
+import type { OutgoingRecord, StreamRecord } from '@playline/stream';
+
+/** A fact that waits for an erasure, apart from the fetch that brought it. */
+export interface WaitingFact {
+  /** Where it stands now. */
+  readonly offset: number;
+  /** Where it stood on the topic of links when it was parked for the first time: the facts of a person keep this order. */
+  readonly firstOffset: number;
+  /** How often it has gone round since. */
+  readonly rounds: number;
+  /** What it takes in memory. */
+  readonly bytes: number;
+  /** The fact as it is, for a later place in a log. */
+  readonly outgoing: OutgoingRecord;
+}
+
+/** Header of a fact that was parked: its first offset. A newer one may have been written before its copy was. */
+const FIRST_OFFSET = 'first-offset';
+/** Header of a fact on its rounds: how often it has gone back to the end of its topic. It outlives whoever counts. */
+const ROUNDS = 'rounds';
+/** Objects around a fact's bytes. */
+const FACT_OVERHEAD_BYTES = 300;
+
+/**
+ * The fact as it is, for the end of its topic: there it gets a later offset, and its turn. A header tells its first one.
+ * Copied, since a record of a fetch keeps the whole answer of the broker in memory.
+ */
+export function toWaiting({ topic, offset, key, value, headers }: StreamRecord): WaitingFact {
+  const { [ROUNDS]: rounds, ...others } = headers;
+  const kept = Object.entries(others).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
+  const copies = kept.map(([name, content]): [string, Buffer] => [name, Buffer.from(content)]);
+  const known = headers[FIRST_OFFSET];
+  const firstOffset = known === undefined ? offset : Number(known);
+  const outgoing = {
+    topic,
+    key: key === null ? null : Buffer.from(key),
+    value: Buffer.from(value!),
+    headers: { ...Object.fromEntries(copies), [FIRST_OFFSET]: String(firstOffset) },
+  };
+  const headerBytes = copies.reduce((sum, [name, content]) => sum + name.length + content.length, 0);
+  const bytes = outgoing.value.length + headerBytes + FACT_OVERHEAD_BYTES;
+  return { offset, firstOffset, rounds: Number(rounds ?? 0), outgoing, bytes };
+}
+
+/** The facts as records of a topic, in the order in which they first came; they have gone round so often, or not yet. */
+export function toRecords(facts: readonly WaitingFact[], topic: string, rounds = 0): OutgoingRecord[] {
+  const counted: OutgoingRecord['headers'] = rounds === 0 ? {} : { [ROUNDS]: String(rounds) };
+  return [...facts]
+    .sort((a, b) => a.firstOffset - b.firstOffset)
+    .map(({ outgoing }) => ({ ...outgoing, topic, headers: { ...outgoing.headers, ...counted } }));
+}
+
+export function sumBytes(facts: readonly WaitingFact[]): number {
+  return facts.reduce((sum, { bytes }) => sum + bytes, 0);
+}
