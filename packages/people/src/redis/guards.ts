@@ -18,7 +18,6 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const confirmHold = createScript(redis, 'confirmHold');
   const releaseHold = createScript(redis, 'releaseHold');
   const raiseFences = createScript(redis, 'raiseFences');
-  const askHeldFrom = createScript(redis, 'heldFrom');
 
   const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
@@ -44,21 +43,7 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
       }
       return dropped;
     },
-    async heldFrom(environmentId, keys) {
-      const persons: string[] = [];
-      // By person: a hold that goes between two calls must not part the identities of one.
-      const earliest = new Map<string, number | null>();
-      while (persons.length < keys.length) {
-        const some = keys.slice(persons.length, persons.length + ASKED_A_CALL_MAX);
-        const reply = (await askHeldFrom([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
-        for (let at = 0; at < reply.length; at += 2) {
-          const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
-          persons.push(person);
-          earliest.set(person, earlierOf(earliest.get(person) ?? null, cutoff === '' ? null : Number(cutoff)));
-        }
-      }
-      return persons.map((person) => earliest.get(person)!);
-    },
+    heldFrom: createHeldFrom(redis, layout),
     async fence(cutoffs) {
       for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
         for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
@@ -66,6 +51,25 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
           await raiseFences([], [layout.namespace, environmentId, ...some]);
         }
     },
+  };
+}
+
+function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom'] {
+  const ask = createScript(redis, 'heldFrom');
+  return async (environmentId, keys) => {
+    const persons: string[] = [];
+    // By person: a hold that goes between two calls must not part the identities of one.
+    const earliest = new Map<string, number | null>();
+    while (persons.length < keys.length) {
+      const some = keys.slice(persons.length, persons.length + ASKED_A_CALL_MAX);
+      const reply = (await ask([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
+      for (let at = 0; at < reply.length; at += 2) {
+        const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
+        persons.push(person);
+        earliest.set(person, earlierOf(earliest.get(person) ?? null, cutoff === '' ? null : Number(cutoff)));
+      }
+    }
+    return persons.map((person) => earliest.get(person)!);
   };
 }
 

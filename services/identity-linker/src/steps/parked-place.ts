@@ -164,13 +164,14 @@ class Place implements ParkedPlace {
    */
   async #writeAnew(): Promise<void> {
     const { renewAfterMs, waitingBytesMax, turnEveryMs } = this.#pace;
-    const [facts, renewBeforeMs] = [[...this.#waiting.values()], Date.now() - renewAfterMs];
+    const facts = [...this.#waiting.values()];
     const [first] = facts;
     if (first === undefined || this.#options.signal.aborted) return;
     const { topic } = first.outgoing;
-    if (facts.some(({ writtenAtMs }) => writtenAtMs < renewBeforeMs)) {
+    const lookedAtMs = Date.now();
+    if (facts.some(({ writtenAtMs }) => writtenAtMs + renewAfterMs < lookedAtMs)) {
       await this.#options.publish(toRecords(facts, topic));
-      for (const fact of facts) fact.writtenAtMs = Date.now();
+      for (const fact of facts) fact.writtenAtMs = lookedAtMs;
     }
     if (this.#waitingBytes <= waitingBytesMax || performance.now() - this.#turnedAtMs < turnEveryMs) return;
     this.#turnedAtMs = performance.now();

@@ -1,4 +1,5 @@
 import { openMemoryPeople } from '@playline/people/memory';
+import type { BatchHandler } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
 import { type LinkerParts, openLinker } from '../pipeline.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';
@@ -25,27 +26,16 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
 
   const open = async (over: Partial<LinkerParts> = {}) => {
     const consumers: ReturnType<typeof log.openRecordConsumer>[] = [];
+    const openOf = (topic: string, groupId?: string) => async (handler: BatchHandler) => {
+      const consumer = log.openRecordConsumer({ ...handler, groupId, topics: [topic], logger: over.logger });
+      consumers.push(consumer);
+      return consumer;
+    };
+    const topics = { linkTopic: LINKS, parkedTopic: PARKED, decisionTopic: DECISIONS };
     const linker = await openLinker({
-      ...{
-        people,
-        producer,
-        linkTopic: LINKS,
-        parkedTopic: PARKED,
-        decisionTopic: DECISIONS,
-        ...createParts(),
-        ...over,
-      },
-      openConsumer: async (handler) => {
-        const consumer = log.openRecordConsumer({ ...handler, topics: [LINKS], logger: over.logger });
-        consumers.push(consumer);
-        return consumer;
-      },
-      openParkedConsumer: async (handler) => {
-        const options = { ...handler, groupId: PARKED, topics: [PARKED], logger: over.logger };
-        const consumer = log.openRecordConsumer(options);
-        consumers.push(consumer);
-        return consumer;
-      },
+      ...{ people, producer, ...topics, ...createParts(), ...over },
+      openConsumer: openOf(LINKS),
+      openParkedConsumer: openOf(PARKED, PARKED),
     });
     const kill = () => {
       for (const consumer of consumers) consumer.kill();
