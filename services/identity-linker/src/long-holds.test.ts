@@ -1,3 +1,4 @@
+import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -134,6 +135,33 @@ describe('facts whose erasure takes long', () => {
       .map(({ headers }) => String(headers.rounds));
     expect(rounds.slice(0, 3)).toEqual(['undefined', '1', '2']);
     await bench.release(second);
+    await allDecided();
+    await allCommitted();
+    await linker.close();
+  });
+
+  it('wait while the store of people is rebuilt: empty, it would say that nobody is held', async () => {
+    const bench = await createBench();
+    const { put, decided, allDecided, allCommitted } = createFacts(bench);
+    const key = keyOf('untyped', 'u');
+    await bench.hold(key);
+    const lines: string[] = [];
+    const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, placePace: QUICK_PLACE, logger });
+    await put([{ from: 'a', to: 'u' }]);
+    await until('it is there', () => bench.log.records(PARKED).length > 0);
+    const written = bench.log.records(LINKS).length;
+    bench.people.loseEpoch();
+    await bench.release(key);
+    await until('it was asked for', () => lines.join('').includes('are not looked after'));
+    const renewed = bench.log.records(PARKED).length;
+    await until('it was written anew', () => bench.log.records(PARKED).length > renewed);
+    await bench.hold(key);
+    await bench.people.rebuild.mintEpoch();
+    expect([decided(), bench.log.records(LINKS).length]).toEqual([[], written]);
+    // Once, not with every look.
+    expect(lines).toHaveLength(1);
+    await bench.release(key);
     await allDecided();
     await allCommitted();
     await linker.close();

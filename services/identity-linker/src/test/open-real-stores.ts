@@ -3,6 +3,7 @@ import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/co
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
+import type { StreamRecord } from '@playline/stream';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
@@ -17,10 +18,12 @@ export interface RealStores {
   readonly people: People;
   /** An environment of its own; its keys are removed at the end. */
   createEnvironmentId(): string;
-  publish(facts: readonly IdentityLinkRecord[]): Promise<void>;
+  publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
-  /** Facts committed by the linker's group. */
-  countCommitted(): Promise<number>;
+  /** Records of the topic of links, and of its parked place. */
+  readFacts(of: 'links' | 'parked'): Promise<StreamRecord[]>;
+  /** Facts committed by the linker's group, or by the one of its parked place. */
+  countCommitted(of?: 'links' | 'parked'): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -28,15 +31,18 @@ export async function openRealStores(): Promise<RealStores> {
   const stores = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const topicPrefix = `${tag}.`;
-  const [linkTopic, decisionTopic] = [TOPICS.identityLinks, TOPICS.identityDecisions].map(
-    ({ name }) => topicPrefix + name,
-  );
+  const decisionTopic = topicPrefix + TOPICS.identityDecisions.name;
+  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
+  const read = {
+    links: { groupId: tag, topic: linkTopic },
+    parked: { groupId: `${tag}-parked`, topic: topicPrefix + TOPICS.parkedLinks.name },
+  };
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix };
   await applyTopics(topics);
   const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
   await admin.connect();
-  const producer = await openProducer({ brokers: stores.kafka, clientId: tag, topics: [linkTopic!] });
+  const producer = await openProducer({ brokers: stores.kafka, clientId: tag, topics: [linkTopic] });
   const schemaId = await createSchemaRegistry({ url: stores.registry }).idOf(
     `${linkTopic}-value`,
     identityLinkCodec.schema,
@@ -47,17 +53,19 @@ export async function openRealStores(): Promise<RealStores> {
   return {
     ...{ topicPrefix, group: tag, redis, people },
     createEnvironmentId: () => `${tag}-${randomBytes(4).toString('hex')}`,
-    publish: (facts) =>
+    publish: (facts, headers = {}) =>
       new Promise((resolve, reject) => {
-        const records = facts.map((fact) => toOutgoing(linkTopic!, fact, schemaId));
+        const records = facts.map((fact) => ({ ...toOutgoing(linkTopic, fact, schemaId), headers }));
         producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
       }),
     readDecisions: async () => {
-      const records = await readTopic({ brokers: stores.kafka, topic: decisionTopic! });
+      const records = await readTopic({ brokers: stores.kafka, topic: decisionTopic });
       return records.map(({ value }) => fromDecision(value!));
     },
-    countCommitted: async () => {
-      const [offsets] = await admin.fetchOffsets({ groupId: tag, topics: [linkTopic!] });
+    readFacts: (of) => readTopic({ brokers: stores.kafka, topic: read[of].topic }),
+    countCommitted: async (of = 'links') => {
+      const { groupId, topic } = read[of];
+      const [offsets] = await admin.fetchOffsets({ groupId, topics: [topic] });
       return offsets!.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
     },
     async close() {
