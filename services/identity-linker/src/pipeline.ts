@@ -72,8 +72,8 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(graph);
   const { parkedTopic, parkedPace: pace } = parts;
-  const parkedFacts = createByAssignment(({ signal, workEnded: onRound }: BatchPosition) =>
-    createParkedFacts({ publish, parkedTopic, signal, onRound, pace }),
+  const parkedFacts = createByAssignment(({ signal, workEnded: onLeft }: BatchPosition) =>
+    createParkedFacts({ publish, parkedTopic, signal, onLeft, pace }),
   );
   const metrics = createLinkerMetrics(parts.metrics);
 

@@ -30,7 +30,7 @@ function createBench(pace = PARKED_PACE) {
   const told: (number | null)[] = [];
   const parked = createParkedFacts({
     ...{ publish, signal: controller.signal, pace, parkedTopic: 'parked' },
-    onRound: () => told.push(parked.firstWaiting()),
+    onLeft: () => told.push(parked.firstWaiting()),
   });
   const names = () => rounds.map((round) => round.names);
   const slow = () => {
@@ -123,7 +123,7 @@ describe('parked facts', () => {
       ['1', 'undefined'],
       ['100', 'undefined'],
     ]);
-    expect(told.at(-1)).toBeNull();
+    expect(told).toEqual([null]);
     parked.add([back(200)]);
     await vi.advanceTimersByTimeAsync(4_000);
     expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });

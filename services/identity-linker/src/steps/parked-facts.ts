@@ -59,8 +59,8 @@ export interface ParkedFactsOptions {
   readonly parkedTopic: string;
   /** Aborted when the partition is not ours any more: what waits is somebody else's then. */
   readonly signal: AbortSignal;
-  /** Told of every round that is acknowledged: more may be committed. */
-  onRound(): void;
+  /** Told when facts stand in the parked place: more may be committed, and no copy of them comes that would have it done. */
+  onLeft(): void;
   /** Default: that of a deployment. */
   readonly pace?: ParkedPace;
 }
@@ -138,7 +138,7 @@ class Rounds implements ParkedFacts {
   }
 
   async #goRound(name: string, person: Person): Promise<void> {
-    const { publish, parkedTopic, onRound } = this.#options;
+    const { publish, parkedTopic, onLeft } = this.#options;
     person.leaving = person.waiting;
     person.waiting = [];
     this.#waitingBytes -= sumBytes(person.leaving);
@@ -154,7 +154,7 @@ class Rounds implements ParkedFacts {
       person.waiting = [...person.leaving, ...person.waiting];
     }
     person.leaving = [];
-    if (!this.#signal.aborted) onRound();
+    if (isLong && !this.#signal.aborted) onLeft();
     this.#schedule(name, person);
   }
 
