@@ -43,7 +43,7 @@ function createHold(fields: Partial<ErasureHold> = {}): ErasureHold {
 /** A few erasures over a few people of one environment: what is done to them, in any order. */
 const step = fc.record({
   erasure: fc.nat({ max: 3 }),
-  act: fc.constantFrom('place', 'confirm', 'release', 'lapse'),
+  act: fc.constantFrom('place', 'extend', 'confirm', 'release', 'lapse'),
   keys: fc.uniqueArray(fc.nat({ max: 2 }), { minLength: 1 }),
   cutoffMs: fc.integer({ min: T, max: T + 3 }),
   lapsesAtMs: fc.option(fc.integer({ min: LAPSES_AT, max: LAPSES_AT + 3 })),
@@ -123,7 +123,7 @@ describe.each([
     expect(await holds.list('listed')).toHaveLength(1);
   });
 
-  it('are those of the erasures that are left, whatever is placed, placed again, confirmed, released or lapses in any order', async () => {
+  it('are those of the erasures that are left, whatever is placed, placed again, extended, confirmed, released or lapses in any order', async () => {
     const { holds, cutoffOf } = await open();
     const property = fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const environmentId = `test-${randomUUID()}`;
@@ -137,6 +137,11 @@ describe.each([
           const hold = { ...name, keys: keys.map((at) => people[at]!), cutoffMs, lapsesAtMs };
           await holds.place(hold);
           left.set(erasure, hold);
+        }
+        if (act === 'extend') {
+          const hold = { ...name, keys: keys.map((at) => people[at]!), cutoffMs, lapsesAtMs: null };
+          expect(await holds.extend(hold)).toBe(known !== undefined);
+          if (known !== undefined) left.set(erasure, hold);
         }
         if (act === 'confirm') {
           expect(await holds.confirm(name)).toBe(known !== undefined);

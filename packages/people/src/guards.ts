@@ -38,6 +38,12 @@ export interface ErasureGuards {
    * @returns false when there is no such hold (any more); nothing is made then, since the erasure may be done already
    */
   confirm(name: HoldName): Promise<boolean>;
+  /**
+   * As `place`, only where this erasure holds already: once it is done nobody would let go of what an eraser that was
+   * paused meanwhile holds.
+   * @returns whether it does
+   */
+  extend(hold: ErasureHold): Promise<boolean>;
   /** Holds of an environment. */
   list(environmentId: string): Promise<StandingHold[]>;
   /** Lets go; nothing happens when there is no such hold (any more). */

@@ -13,6 +13,11 @@ export function createGuards(model: Model): ErasureGuards {
       holdsOf(name).set(idOf(name), { ...hold, lapsesAtMs: null });
       return true;
     },
+    extend: async (hold) => {
+      const stands = holdsOf(hold).has(idOf(hold));
+      if (stands) holdsOf(hold).set(idOf(hold), hold);
+      return stands;
+    },
     list: async (environmentId) =>
       [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs }) => {
         return { erasureId, cutoffMs, lapsesAtMs };

@@ -25,8 +25,10 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     async place(hold) {
       // The list first: a hold that is not on it would never lapse; an entry without a hold does no harm.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
-      await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold)]);
+      await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
+    extend: async (hold) =>
+      (await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), 'extend'])) === 1,
     confirm: async ({ environmentId, erasureId }) =>
       (await confirmHold(layout.holdKeysOf(environmentId), [erasureId])) === 1,
     async list(environmentId) {

@@ -10,7 +10,7 @@ import {
   IDENTITY_WINDOW_MS,
   SWEPT_TABLES,
 } from '@playline/erasure';
-import type { HoldName, People } from '@playline/people';
+import type { ErasureHold, HoldName, People } from '@playline/people';
 import { type Counts, countRows, mergeCounts } from './counts.ts';
 import { createForget } from './forget.ts';
 import type { LogBarrier } from './log-barrier.ts';
@@ -84,11 +84,24 @@ async function settlePersons(parts: BatchParts, requests: readonly ErasureReques
   }
 }
 
-/** Each erasure of a person holds all of it: whichever is let go first, the others keep later links waiting. */
-async function holdAll({ people: { guards } }: BatchParts, persons: readonly ErasedPerson[]): Promise<void> {
+/**
+ * Each erasure of a person holds all of it: whichever is let go first, the others keep later links waiting. A hold that
+ * is gone was let go by another process, which has finished the erasure while this one was paused, or was lost with the
+ * last second of Redis. Only what was lost is placed again: a receipt comes before the release, so it is there to be seen.
+ */
+async function holdAll(parts: BatchParts, persons: readonly ErasedPerson[]): Promise<void> {
+  const { guards } = parts.people;
+  const gone: ErasureHold[] = [];
   for (const { environmentId, cutoffAt: cutoffMs, keys, requests } of persons)
-    for (const { erasureId } of requests)
-      await guards.place({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
+    for (const { erasureId } of requests) {
+      const hold = { environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null };
+      if (!(await guards.extend(hold))) gone.push(hold);
+    }
+  if (gone.length === 0) return;
+  const unfinished = new Set((await parts.records.readUnfinished()).map(toId));
+  if (gone.some((hold) => !unfinished.has(toId(hold))))
+    throw new Error('another process has finished erasures of this batch');
+  for (const hold of gone) await guards.place(hold);
 }
 
 /**
@@ -135,7 +148,6 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   };
   begin('fence');
   await holdAll(parts, persons);
-  await assertUnfinished(parts, batch);
   const fences = persons.flatMap(toFences);
   await records.putFences(fences);
   await people.guards.fence(fences);
@@ -173,18 +185,6 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   );
   await records.putReceipts(receipts);
   return receipts;
-}
-
-/**
- * Another process may have finished the batch while this one was paused. What it has let go must not stay held, and
- * newer links that are in the graph since must not be forgotten: so this is asked behind the hold, and a receipt that
- * comes later is followed by a release, without which nothing is forgotten.
- */
-async function assertUnfinished({ records, people: { guards } }: BatchParts, { persons }: Batch): Promise<void> {
-  const unfinished = new Set((await records.readUnfinished()).map(toId));
-  const done = persons.flatMap(({ requests }) => requests).filter((request) => !unfinished.has(toId(request)));
-  for (const request of done) await guards.release(request);
-  if (done.length > 0) throw new Error('another process has finished erasures of this batch');
 }
 
 /**

@@ -36,6 +36,8 @@ export interface LogBarrier {
 
 /** A commit comes milliseconds behind a block; a block waits for a second. */
 const POLL_MS = 100;
+/** Links whose earlier erasure took long wait in a place of their own; the linker looks every second who is free. */
+const PARKED_LOOKED_AT_WITHIN_MS = 3_000;
 /** How many looks see no progress before it is asked whether there is anything in front of the end. */
 const IDLE_LOOKS = 10;
 
@@ -55,7 +57,17 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
     await awaitEnds(topic, groupId, { ends, signal });
   };
 
+  /** A link that an erasure has held back until a moment ago may be about the next one. */
+  const awaitParked = async (signal: AbortSignal) => {
+    const committed = await reader.committed(`${groups.linker}-parked`, nameOf(TOPICS.parkedLinks));
+    const isWaiting = ({ partition, start, end }: LogBounds) =>
+      Math.max(committed.get(partition) ?? start, start) < end;
+    if ((await endsOf(TOPICS.parkedLinks)).some(isWaiting))
+      await delay(PARKED_LOOKED_AT_WITHIN_MS, undefined, { signal });
+  };
+
   const linksStored = async (signal: AbortSignal) => {
+    await awaitParked(signal);
     // A link that waits for another erasure goes back to the end of the topic before it is committed: the first wait ends
     // when it stands there, the second when it has been looked at again.
     for (let time = 0; time < 2; time++) await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
