@@ -124,12 +124,13 @@ class Work {
     return log.placesOf('link').every((place) => place < this.#state.sent || log.atOf(place) > this.#cutoff());
   }
 
-  /** The person of the batch's subjects, by its latest T. Here all erasures overlap, and are about one person. */
+  /**
+   * The person of the batch's subjects, by its latest T: by decisions, and by what is stored of erasures that overlap, its
+   * own among them if another eraser has begun. Here all erasures overlap, and are about one person.
+   */
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
     const { rows, graph, erasures } = this.#state;
-    const stored = this.#batch().flatMap(({ closure }) => closure ?? []);
-    if (stored.length === this.#eraser.batch.length) return stored.reduce(merge);
     const decisions = rows.filter((place) => log.isLink(place) && log.atOf(place) <= this.#cutoff());
     const known = has('resolve by decisions not later than T') ? log.graphOf(decisions) : graph;
     const others = has('take over the closure of an erasure that overlaps') ? erasures : [];

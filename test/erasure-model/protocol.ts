@@ -27,6 +27,8 @@ import { scrub, takeOver, write } from './writer.ts';
  * Simpler than what it stands for: everybody knows fences at once; one environment, one partition a topic; a link that is
  * parked keeps the linker waiting until it is sent round; links are refused for no other reason than a fence; a batch is
  * about one person; a request is read, found without a receipt and held in one step; Redis loses holds and nothing else.
+ * One thing goes wrong at a time: a hold that is lost while two erasers run is not covered, since each goes on under the
+ * hold that the other has placed anew.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;
