@@ -27,6 +27,8 @@ export interface BatchParts {
   /** Generation of the link topic. */
   readonly generation: number;
   readonly wallClockMs: () => number;
+  /** Waits; by itself for as long as it is told. */
+  readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Told when a step begins. */
   readonly onStep?: (step: Step) => void;
 }
@@ -140,7 +142,7 @@ export async function finishBatch(parts: BatchParts, batch: Batch, signal: Abort
 }
 
 async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
-  const { rows, records, barrier, people, wallClockMs } = parts;
+  const { rows, records, barrier, people, wallClockMs, pause = rest } = parts;
   const { batchId, persons } = batch;
   const begin = (step: Step) => {
     signal.throwIfAborted();
@@ -154,7 +156,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   const fencedAt = wallClockMs();
 
   begin('wait for the log');
-  await delay(FENCES_KNOWN_WITHIN_MS, undefined, { signal });
+  await pause(FENCES_KNOWN_WITHIN_MS, signal);
   const logEnds = await barrier.allStored(signal);
   const storedAt = wallClockMs();
 
@@ -176,7 +178,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   await parts.putBack(batchId);
 
   begin('receipt');
-  await delay(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - forgottenMs)), undefined, { signal });
+  await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - forgottenMs)), signal);
   const verified = { ...NO_ROWS, ...(await forget.verify(persons, consents)) };
   const times = { fencedAt, visiblyErasedAt: wallClockMs(), logExpiresAt: storedAt + IDENTITY_WINDOW_MS };
   await tellFollowers(parts, batch);
@@ -208,6 +210,8 @@ async function tellFollowers({ records }: BatchParts, { persons, names }: Batch)
 
 const toText = (key: Buffer) => key.toString('latin1');
 const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
+
+const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
 /** The look that found no survivor looked into all of them. */
 const NO_ROWS: Counts = Object.fromEntries(SWEPT_TABLES.map(({ name }) => [`clickhouse.${name}`, 0]));

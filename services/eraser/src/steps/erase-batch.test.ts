@@ -1,0 +1,255 @@
+import { randomBytes } from 'node:crypto';
+import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
+import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
+import type { GraphFact, IdentityGraph, People } from '@playline/people';
+import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type BatchParts, beginBatch, finishBatch, toBatches } from './erase-batch.ts';
+
+const T = Date.UTC(2026, 5, 15);
+const ENVIRONMENT = 'env';
+const PEOPLE = 6;
+const SOURCE = { generation: 0, partition: 0 };
+
+/** Links and events are numbers of people with a time; requests name one of them. */
+interface Program {
+  readonly links: readonly { a: number; b: number; at: number }[];
+  readonly events: readonly { owner: number; device: number; at: number }[];
+  readonly consents: readonly { of: number; at: number }[];
+  readonly requests: readonly { of: number; cutoffAt: number }[];
+  /** How many calls of a store succeed before each death of the eraser. */
+  readonly deaths: readonly number[];
+}
+
+class Death extends Error {}
+
+/** Every call of the object counts; the one that uses up the lives is done and its caller dies. */
+function mortal<T extends object>(object: T, die: () => boolean): T {
+  return new Proxy(object, {
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      if (typeof value !== 'function' || name === 'readFences') return value;
+      return async (...args: unknown[]) => {
+        const answer = await value.apply(target, args);
+        if (die()) throw new Death();
+        return answer;
+      };
+    },
+  });
+}
+
+async function openWorld(program: Program) {
+  const keys = Array.from({ length: PEOPLE }, () => randomBytes(16));
+  const people: MemoryPeople = openMemoryPeople();
+  await people.rebuild.mintEpoch();
+  const [rows, records] = [openMemoryErasureRows(), openMemoryErasureRecords(() => 0)];
+  let offset = 0;
+  const apply = async ({ a, b, at }: Program['links'][number], first = offset) => {
+    const step = { link: 'alias', aKind: 'custom', bKind: 'custom', blocked: false, otherKeys: [] } as const;
+    const fact = {
+      ...{ environmentId: ENVIRONMENT, offset, receivedAt: at, eventTime: at },
+      steps: [{ ...step, aKey: keys[a]!, bKey: keys[b]! }],
+    } as unknown as GraphFact;
+    const [applied] = await people.graph.apply({ ...SOURCE, after: offset - 1, through: offset, facts: [fact] });
+    offset++;
+    return { applied: applied!, first };
+  };
+  const noteLink = ({ a, b, at }: Program['links'][number], outcome: string) =>
+    rows.add('identity_links', {
+      ...{ environment_id: ENVIRONMENT, link_generation: 0, link_partition: 0, link_offset: facts.length - 1, outcome },
+      ...{ a_key: keys[a]!, b_key: keys[b]!, person_key: Buffer.alloc(16), event_time: at, received_at: at },
+    });
+  const facts: Program['links'][number][] = [];
+  for (const link of program.links) {
+    facts.push(link);
+    const { applied } = await apply(link);
+    if (applied.kind === 'decided') noteLink(link, applied.decisions[0]!.outcome);
+  }
+  for (const [at, event] of program.events.entries())
+    rows.add('events', {
+      ...{
+        environment_id: ENVIRONMENT,
+        name: at,
+        identity_key: keys[event.owner]!,
+        anonymous_key: keys[event.device]!,
+      },
+      ...{ anonymous_id: `device ${event.device}`, from_key: Buffer.alloc(16), to_key: Buffer.alloc(16) },
+      ...{ event_time: event.at, received_at: event.at },
+    });
+  for (const [at, { of, at: receivedAt }] of program.consents.entries()) {
+    const place = { partition: 0, offset: at, loggedAtMs: receivedAt };
+    const consent = { environmentId: ENVIRONMENT, identityKey: keys[of]!, status: 'full', receivedAt, place } as const;
+    await people.consents.apply(consent);
+    rows.add('consent_log', {
+      ...{ environment_id: ENVIRONMENT, identity_key: keys[of]!, status: 'full', received_at: receivedAt },
+      ...{ kafka_partition: 0, kafka_offset: at, logged_at: receivedAt },
+    });
+  }
+  return { keys, people, rows, records, apply, facts };
+}
+
+type World = Awaited<ReturnType<typeof openWorld>>;
+
+function toParts(world: World, waiting: number[], die: () => boolean): BatchParts {
+  const { people, rows, records } = world;
+  const stored = mortal(
+    { linksStored: async () => {}, allStored: async () => ENDS, linkCommits: async () => COMMITS },
+    die,
+  );
+  return {
+    people: {
+      graph: mortal<IdentityGraph>(people.graph, die),
+      guards: mortal<People['guards']>(people.guards, die),
+      consents: mortal<People['consents']>(people.consents, die),
+    },
+    rows: mortal(rows, die),
+    records: mortal(records, die),
+    barrier: stored,
+    putBack: async (batchId) => {
+      for (const { offset } of await rows.findLaterLinks(batchId)) waiting.push(offset);
+      if (die()) throw new Death();
+    },
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+  };
+}
+const ENDS = { byName: { 'audience.messages.v1/0': 7 }, consents: new Map([[0, 1_000]]) };
+const COMMITS = new Map([[0, 1_000]]);
+
+async function erase(world: World, program: Program): Promise<void> {
+  const requests = program.requests.map(({ of, cutoffAt }): ErasureRequest => {
+    const common = { environmentId: ENVIRONMENT, memberKeys: [], requestedAt: cutoffAt - 2_000, traceId: '' };
+    return { erasureId: randomBytes(16), subjectKeys: [world.keys[of]!], cutoffAt, ...common };
+  });
+  for (const request of requests) {
+    const { erasureId, subjectKeys, cutoffAt } = request;
+    const hold = { environmentId: ENVIRONMENT, erasureId, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: null };
+    await world.people.guards.place(hold);
+  }
+  await world.records.putRequests(requests);
+  const waiting: number[] = [];
+  const deaths = [...program.deaths];
+  for (;;) {
+    let lives = deaths.shift() ?? Number.POSITIVE_INFINITY;
+    const parts = toParts(world, waiting, () => lives-- === 0);
+    const { signal } = new AbortController();
+    try {
+      const progress = await parts.records.readProgress();
+      const unfinished = await parts.records.readUnfinished();
+      const batches = toBatches(progress, unfinished);
+      if (batches.length === 0 && unfinished.length > 0) batches.push(await beginBatch(parts, unfinished, signal));
+      for (const batch of batches) await finishBatch(parts, batch, signal);
+      break;
+    } catch (fault) {
+      if (!(fault instanceof Death)) throw fault;
+    }
+  }
+  // What was put back comes when nobody holds it any more.
+  for (const at of [...new Set(waiting)].sort((one, other) => one - other)) await world.apply(world.facts[at]!);
+}
+
+interface Erased {
+  readonly who: Set<number>;
+  cutoffAt: number;
+}
+
+const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
+  persons
+    .flatMap((one, at) => persons.slice(at + 1).map((other) => [one, other]))
+    .find(([one, other]) => [...one!.who].some((each) => other!.who.has(each))) ?? [];
+
+/** Whom each request is about, as the rules say: linked up to the cut-off, the latest of all that overlap. */
+function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
+  let persons = requests.map(({ of, cutoffAt }): Erased => ({ who: new Set([of]), cutoffAt }));
+  for (let grown = true; grown; ) {
+    grown = false;
+    for (const person of persons)
+      for (const [at, link] of links.entries()) {
+        const isTheirs = person.who.has(link.a) !== person.who.has(link.b) && link.at <= person.cutoffAt;
+        if (!isTheirs || !applied[at]) continue;
+        person.who.add(link.a).add(link.b);
+        grown = true;
+      }
+    const [one, other] = findOverlap(persons);
+    if (one === undefined || other === undefined) continue;
+    one.cutoffAt = Math.max(one.cutoffAt, other.cutoffAt);
+    for (const each of other.who) one.who.add(each);
+    persons = persons.filter((person) => person !== other);
+    grown = true;
+  }
+  return (who: number) => persons.find((person) => person.who.has(who));
+}
+
+const who = fc.nat({ max: PEOPLE - 1 });
+const moment = fc.integer({ min: T - 3, max: T + 3 });
+const program: fc.Arbitrary<Program> = fc.record({
+  links: fc.array(fc.record({ a: who, b: who, at: moment }), { maxLength: 8 }),
+  events: fc.array(fc.record({ owner: who, device: who, at: moment }), { maxLength: 8 }),
+  consents: fc.array(fc.record({ of: who, at: moment }), { maxLength: 5 }),
+  requests: fc.array(fc.record({ of: who, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+  deaths: fc.array(fc.nat({ max: 70 }), { maxLength: 3 }),
+});
+
+describe('a batch of erasures', () => {
+  it('erases everybody it is about up to the cut-off and nobody else, wherever the eraser dies and is started again', async () => {
+    const property = fc.asyncProperty(program, async (run) => {
+      const world = await openWorld(run);
+      const { keys, people, rows, records } = world;
+      const numberOf = (key: unknown) => keys.findIndex((each) => each.equals(key as Buffer));
+      const applied = run.links.map((_, at) =>
+        rows.rowsOf('identity_links').some((row) => row.link_offset === at && row.outcome !== 'refused'),
+      );
+      const personOf = expectErased(run, applied);
+      const cutoffOf = (of: number) => personOf(of)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
+      await erase(world, run);
+
+      const left = rows.rowsOf('events').map((row) => [row.name, row.anonymous_id]);
+      const kept = run.events.flatMap(({ owner, device, at }, name) => {
+        if (at <= cutoffOf(owner)) return [];
+        return [[name, at <= cutoffOf(device) ? '' : `device ${device}`]];
+      });
+      expect(left).toEqual(kept);
+      const isErased = ({ a, b, at }: Program['links'][number]) => at <= Math.max(cutoffOf(a), cutoffOf(b));
+      const isOfTwo = ({ a, b, at }: Program['links'][number]) =>
+        at <= Math.min(cutoffOf(a), cutoffOf(b)) && personOf(a) !== personOf(b);
+      const linksLeft = rows
+        .rowsOf('identity_links')
+        .map(({ a_key, b_key, received_at }) => [a_key, b_key, received_at]);
+      for (const [a, b, at] of linksLeft)
+        expect(Number(at)).toBeGreaterThan(Math.max(cutoffOf(numberOf(a)), cutoffOf(numberOf(b))));
+
+      // The graph joins those whom links join that are later than the erasure of both sides.
+      for (const [at, link] of run.links.entries()) {
+        if (!applied[at] || link.at <= Math.max(cutoffOf(link.a), cutoffOf(link.b)) || link.a === link.b) continue;
+        const members = await people.graph.membersOf(ENVIRONMENT, keys[link.a]!);
+        expect(members.map(({ key }) => numberOf(key))).toContain(link.b);
+      }
+      for (const [of, key] of keys.entries()) {
+        const changes = run.consents.filter((consent) => consent.of === of);
+        const stored = await people.consents.read(ENVIRONMENT, key);
+        const isKept = changes.some(({ at }) => at > cutoffOf(of));
+        expect([of, stored !== null]).toEqual([of, isKept]);
+      }
+
+      expect(await records.readUnfinished()).toEqual([]);
+      expect(await records.readProgress()).toEqual([]);
+      expect(await rows.readBatches()).toEqual([]);
+      expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
+      const receipts: ErasureReceipt[] = await records.readOpenReceipts();
+      expect(receipts).toHaveLength(run.requests.length);
+      // Receipts of one person tell the same rows; a row that two persons have in common is told to both.
+      const byPerson = new Map(receipts.map((receipt) => [receipt.closureHash.toString('hex'), receipt]));
+      const sumOf = (place: string) =>
+        [...byPerson.values()].reduce((sum, { deleted }) => sum + (deleted[place] ?? 0), 0);
+      expect(sumOf('clickhouse.events')).toBe(run.events.length - left.length);
+      const links = run.links.filter(isErased).length + run.links.filter(isOfTwo).length;
+      expect(sumOf('clickhouse.identity_links')).toBe(links);
+    });
+    await fc.assert(property, { numRuns: 1_500 });
+  });
+});

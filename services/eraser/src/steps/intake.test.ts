@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto';
+import { type ErasureRequestRecord, erasureRequestCodec, frameRecord } from '@playline/contracts';
+import type { ErasureReceipt } from '@playline/erasure';
+import { openMemoryErasureRecords } from '@playline/erasure/memory';
+import { openMemoryPeople } from '@playline/people/memory';
+import { createLogger } from '@playline/runtime';
+import { type BatchPosition, type OutgoingRecord, RetryableFault, type StreamRecord } from '@playline/stream';
+import { describe, expect, it } from 'vitest';
+import { createIntake } from './intake.ts';
+
+const T = Date.UTC(2026, 5, 15);
+const SCHEMA_ID = 7;
+const POSITION = {} as BatchPosition;
+
+const createRequest = (over: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord => ({
+  ...{
+    erasureId: randomBytes(16),
+    environmentId: 'env',
+    subjectKeys: [randomBytes(16)],
+    memberKeys: [randomBytes(16)],
+  },
+  ...{ cutoffAt: T, requestedAt: T - 2_000, traceId: 'a'.repeat(32) },
+  ...over,
+});
+
+const toRecord = (value: Buffer | null, offset = 0): StreamRecord => ({
+  ...{ topic: 'erasures', partition: 0, offset, timestampMs: T, key: Buffer.from('env'), value, headers: {} },
+});
+const frame = (request: ErasureRequestRecord) => frameRecord(SCHEMA_ID, erasureRequestCodec.encode(request));
+
+function openBench() {
+  const [people, records] = [openMemoryPeople(), openMemoryErasureRecords(() => T)];
+  const letters: OutgoingRecord[] = [];
+  let woken = 0;
+  const producer = {
+    send: (sent: readonly OutgoingRecord[], done: (fault: Error | null) => void) => {
+      letters.push(...sent);
+      done(null);
+    },
+  };
+  const onBatch = createIntake({
+    ...{ people, records, schemaOf: async (id: number) => (id === SCHEMA_ID ? erasureRequestCodec.schema : null) },
+    ...{ logger: createLogger({ service: 'test', level: 'silent' }), onRequests: () => woken++ },
+    producer: producer as never,
+  });
+  const take = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);
+  return { people, records, letters, take, woken: () => woken };
+}
+
+describe('a request that is taken from its topic', () => {
+  it('is held with everybody whom it names, stands in the store, and wakes the eraser', async () => {
+    const { people, records, take, woken } = openBench();
+    const request = createRequest();
+    await take(frame(request));
+    for (const key of [...request.subjectKeys, ...request.memberKeys]) expect(people.holdOf('env', key)).toBe(T);
+    expect(await records.readUnfinished()).toEqual([request]);
+    expect(await people.guards.list('env')).toMatchObject([{ lapsesAtMs: null }]);
+    expect(woken()).toBe(1);
+  });
+
+  it('keeps what its erasure holds by now, and whom it was found to be about, when it comes again', async () => {
+    const { people, records, take } = openBench();
+    const request = createRequest();
+    const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
+    await take(frame(request));
+    const found = randomBytes(16);
+    await people.guards.extend({ environmentId, erasureId, keys: [found], cutoffMs, lapsesAtMs: null });
+    await records.putRequests([{ ...request, memberKeys: [found] }]);
+    await take(frame(request));
+    expect(people.holdOf('env', found)).toBe(T);
+    expect(await records.readUnfinished()).toMatchObject([{ memberKeys: [found] }]);
+  });
+
+  it('holds nobody when it comes again after its receipt, however long that is ago', async () => {
+    const { people, records, take } = openBench();
+    const request = createRequest();
+    await records.putRequests([request]);
+    await records.putReceipts([
+      { ...request, physicallyErasedAt: null, logExpiredAt: null } as unknown as ErasureReceipt,
+    ]);
+    await take(frame(request));
+    expect(await people.guards.list('env')).toEqual([]);
+    expect(await records.readUnfinished()).toEqual([]);
+  });
+
+  it.each([
+    ['no record', null, 'no schema id'],
+    [
+      'no Avro',
+      Buffer.concat([Buffer.from([0, 0, 0, 0, SCHEMA_ID]), Buffer.from('rubbish')]),
+      'not a record of schema 7',
+    ],
+    ['a stranger to the registry', frameRecord(9, Buffer.alloc(3)), 'schema 9'],
+    ['of no environment', frame(createRequest({ environmentId: 'Env!' })), 'not an environment id'],
+    ['about nobody', frame(createRequest({ subjectKeys: [] })), 'not identity keys'],
+    ['about the zero key', frame(createRequest({ memberKeys: [Buffer.alloc(16)] })), 'not identity keys'],
+    ['of another age', frame(createRequest({ cutoffAt: 2 ** 50 })), 'time out of range'],
+  ])('goes to the dead letters when it is %s, and the others go on', async (_, value, reason) => {
+    const { records, letters, take } = openBench();
+    const request = createRequest();
+    await take(value, frame(request));
+    expect(letters).toHaveLength(1);
+    expect(letters[0]).toMatchObject({ topic: 'erasures.dead', value: value ?? Buffer.alloc(0) });
+    expect(String(letters[0]!.headers!.reason)).toContain(reason);
+    expect(await records.readUnfinished()).toEqual([request]);
+  });
+
+  it('waits for the stores, and is never given up', async () => {
+    const { records, take } = openBench();
+    const { putRequests } = records;
+    records.putRequests = async () => {
+      throw new Error('ClickHouse is away');
+    };
+    const request = createRequest();
+    await expect(take(frame(request))).rejects.toThrow(RetryableFault);
+    records.putRequests = putRequests;
+    await take(frame(request));
+    expect(await records.readUnfinished()).toEqual([request]);
+  });
+});

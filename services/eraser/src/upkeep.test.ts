@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import type { ErasureReceipt } from '@playline/erasure';
+import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
+import { openMemoryPeople } from '@playline/people/memory';
+import { createLogger } from '@playline/runtime';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { dayOf, openUpkeep, type UpkeepWork } from './upkeep.ts';
+
+const T = Date.UTC(2026, 5, 15, 1, 0);
+const MINUTE_MS = 60_000;
+
+beforeEach(() => void vi.useFakeTimers({ now: T }));
+afterEach(() => void vi.useRealTimers());
+
+function openBench() {
+  const [people, records, rows] = [openMemoryPeople(), openMemoryErasureRecords(Date.now), openMemoryErasureRows()];
+  const done: UpkeepWork[] = [];
+  const upkeep = openUpkeep({
+    ...{ records, rows, guards: people.guards, reader: { bounds: async () => [] }, topicPrefix: '' },
+    ...{ wallClockMs: Date.now, schedule: { scrubMinute: 150, removalMinute: 180 } },
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onSurvivors: () => {},
+    onDone: (work) => done.push(work),
+    onFault: (work) => done.push(`fault in ${work}` as UpkeepWork),
+  });
+  const countOf = (work: UpkeepWork) => done.filter((each) => each === work).length;
+  return { people, records, rows, upkeep, countOf };
+}
+
+const erasure = () => ({ environmentId: 'env', erasureId: randomBytes(16) });
+
+describe('the upkeep', () => {
+  it('scrubs and removes once when it begins to lead, after five minutes, and then once a day at their times', async () => {
+    const { upkeep, countOf } = openBench();
+    upkeep.lead();
+    await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
+    expect([countOf('scrub'), countOf('remove')]).toEqual([0, 0]);
+    await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
+    expect([countOf('scrub'), countOf('remove')]).toEqual([1, 1]);
+    // Until 02:29, and past 02:30 and 03:00.
+    await vi.advanceTimersByTimeAsync(83 * MINUTE_MS);
+    expect([countOf('scrub'), countOf('remove')]).toEqual([1, 1]);
+    await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
+    expect([countOf('scrub'), countOf('remove')]).toEqual([2, 1]);
+    await vi.advanceTimersByTimeAsync(30 * MINUTE_MS);
+    expect([countOf('scrub'), countOf('remove')]).toEqual([2, 2]);
+    await vi.advanceTimersByTimeAsync(24 * 60 * MINUTE_MS);
+    expect([countOf('scrub'), countOf('remove')]).toEqual([3, 3]);
+    await upkeep.close();
+  });
+
+  it('does nothing when another process leads, and not twice when it is told twice', async () => {
+    const { upkeep, countOf } = openBench();
+    upkeep.lead();
+    upkeep.lead();
+    await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
+    await upkeep.follow();
+    await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
+    expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
+  });
+
+  it('lets go of holds and targets that an eraser left of erasures which are done, and of no others', async () => {
+    const { people, records, rows, upkeep, countOf } = openBench();
+    const [finished, waiting] = [erasure(), erasure()];
+    const request = { subjectKeys: [randomBytes(16)], memberKeys: [], cutoffAt: T, requestedAt: T, traceId: '' };
+    await records.putRequests([finished, waiting].map((each) => ({ ...each, ...request })));
+    await records.putReceipts([{ ...finished, physicallyErasedAt: T, logExpiredAt: T } as unknown as ErasureReceipt]);
+    for (const each of [finished, waiting])
+      await people.guards.place({ ...each, keys: request.subjectKeys, cutoffMs: T, lapsesAtMs: null });
+    const [left, under] = [randomBytes(16), randomBytes(16)];
+    for (const batch of [left, under])
+      await rows.putTargets(batch, [{ environmentId: 'env', key: randomBytes(16), cutoffMs: T }]);
+    await records.putProgress([{ batchId: under, ...waiting, cutoffAt: T, closureKeys: [], deleted: {} }]);
+    upkeep.lead();
+    await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
+    expect(await people.guards.list('env')).toMatchObject([{ erasureId: waiting.erasureId }]);
+    expect(await rows.readBatches()).toEqual([under]);
+    await upkeep.close();
+  });
+});
+
+it('a day of a work begins at its minute', () => {
+  const at = (hour: number, minute: number) => Date.UTC(2026, 5, 15, hour, minute);
+  expect(dayOf(at(2, 30), 150) - dayOf(at(2, 29), 150)).toBe(1);
+  expect(dayOf(at(23, 59), 150)).toBe(dayOf(at(2, 30), 150));
+});
