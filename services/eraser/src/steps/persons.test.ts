@@ -7,7 +7,14 @@ import { findPersons } from './persons.ts';
 const T = Date.UTC(2026, 5, 15);
 const keys = Array.from({ length: 8 }, () => randomBytes(16));
 const keyOf = (at: number) => keys[at]!;
-const request = (subjects: number[], cutoffAt = T, members: number[] = [], environmentId = 'env'): ErasureRequest => ({
+const request = (
+  subjects: number[],
+  {
+    cutoffAt = T,
+    members = [],
+    environmentId = 'env',
+  }: { cutoffAt?: number; members?: number[]; environmentId?: string } = {},
+): ErasureRequest => ({
   erasureId: randomBytes(16),
   environmentId,
   subjectKeys: subjects.map(keyOf),
@@ -16,8 +23,8 @@ const request = (subjects: number[], cutoffAt = T, members: number[] = [], envir
   requestedAt: cutoffAt - 2_000,
   traceId: '',
 });
-const link = (a: number, b: number, receivedAtMs = T, environmentId = 'env'): StoredLink => ({
-  environmentId,
+const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
+  environmentId: 'env',
   a: keyOf(a),
   b: keyOf(b),
   receivedAtMs,
@@ -36,13 +43,13 @@ describe('who is erased', () => {
   });
 
   it('is whom the gateway knew as linked too, with everybody of theirs', () => {
-    const persons = findPersons([request([0], T, [3])], [link(3, 4)]);
+    const persons = findPersons([request([0], { members: [3] })], [link(3, 4)]);
     expect(show(persons)).toEqual([{ places: [0, 3, 4], requests: 1, cutoffAt: T }]);
   });
 
   it('is one person for requests that have somebody in common, up to the latest cut-off, with whom that one adds', () => {
     const links = [link(0, 1), link(1, 2, T + 5), link(2, 3, T + 6), link(6, 3, T + 5)];
-    const persons = findPersons([request([0]), request([1], T + 5), request([7])], links);
+    const persons = findPersons([request([0]), request([1], { cutoffAt: T + 5 }), request([7])], links);
     expect(show(persons)).toEqual([
       { places: [0, 1, 2], requests: 2, cutoffAt: T + 5 },
       { places: [7], requests: 1, cutoffAt: T },
@@ -50,7 +57,10 @@ describe('who is erased', () => {
   });
 
   it('is another person in another environment, with the same keys', () => {
-    const persons = findPersons([request([0]), request([0], T, [], 'other')], [link(0, 1, T, 'other')]);
+    const persons = findPersons(
+      [request([0]), request([0], { environmentId: 'other' })],
+      [{ ...link(0, 1), environmentId: 'other' }],
+    );
     expect(show(persons).map(({ places }) => places)).toEqual([[0], [0, 1]]);
   });
 
@@ -65,7 +75,7 @@ describe('who is erased', () => {
     const property = fc.property(requests, links, (asked, linked) => {
       const found = show(
         findPersons(
-          asked.map(([subjects, cutoffAt]) => request(subjects, cutoffAt)),
+          asked.map(([subjects, cutoffAt]) => request(subjects, { cutoffAt })),
           linked.map(([a, b, receivedAtMs]) => link(a, b, receivedAtMs)),
         ),
       );
