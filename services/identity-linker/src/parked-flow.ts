@@ -7,6 +7,8 @@ import { createDecodeBatch, type Found, tellDeadLetters } from './steps/decode-b
 import { createParkedPlace, type ParkedPlace, type PlacedFact } from './steps/parked-place.ts';
 import { createPublish } from './steps/publish.ts';
 
+const STORY_END_MS = 60_000;
+
 /** The handler of the parked place, and how many facts wait there in the partitions that are ours. */
 export interface ParkedFlow {
   readonly handler: BatchHandler;
@@ -40,18 +42,15 @@ function openPlaces(parts: LinkerParts): ByAssignment<ParkedPlace> {
   const { people, producer, linkTopic, placePace } = parts;
   const publish = createPublish(producer);
   return createByAssignment(({ signal, workEnded, topic, partition }: BatchPosition) => {
-    let isTold = false;
+    let failedAt = Number.NEGATIVE_INFINITY;
     return createParkedPlace({
       ...{ guards: people.guards, publish, linkTopic, signal, pace: placePace },
-      onLeft: () => {
-        isTold = false;
-        workEnded();
-      },
-      // Looked again every second: the same story is told once.
+      onLeft: workEnded,
+      // Looked again every second: what fails again within a minute is the same story.
       onFault: (error) => {
-        if (!isTold)
-          parts.logger.warn({ error, topic, partition }, 'facts that wait for erasures are not looked after');
-        isTold = true;
+        const isNew = performance.now() - failedAt > STORY_END_MS;
+        failedAt = performance.now();
+        if (isNew) parts.logger.warn({ error, topic, partition }, 'facts that wait for erasures are not looked after');
       },
     });
   });

@@ -187,6 +187,16 @@ describe('the parked place', () => {
     expect([taken, place.firstWaiting()]).toEqual([8, 5]);
   });
 
+  it('keeps what it has brought behind the others when that comes back before it was acknowledged', async () => {
+    const { place, add, held, written, onPublish } = createBench({ ...PLACE_PACE, waitingBytesMax: 2_000 });
+    held.set('a', 5);
+    void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
+    onPublish.run = () => void add({ person: 'a', offset: 3, first: 1, text: KB });
+    await vi.advanceTimersByTimeAsync(30_500);
+    expect(written()).toEqual(['parked a1 a2']);
+    expect([place.count(), place.firstWaiting()]).toEqual([1, 3]);
+  });
+
   it('goes on looking after a fault of the store', async () => {
     const { add, written, broken, faults } = createBench();
     broken.guards = true;
