@@ -62,6 +62,7 @@ const COMMANDS = {
   verify: { does: 'compares what is stored with the log' },
   offsets: { does: 'shows where consumers stand, and decides for a log that lost its end' },
   'dead-letters': { does: 'lists, shows, replays and drops what could not be processed' },
+  erasures: { does: 'lists, shows and verifies erasures; looks for what is left of them' },
   bench: { does: 'takes the figures' },
   fuzz: { does: 'posts generated batches and judges every answer' },
   faults: { does: 'tries the faults that the pipeline must survive' },

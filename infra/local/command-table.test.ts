@@ -12,7 +12,17 @@ const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf
 /** The commands that `npm run` knows, by what they hand to the bootstrap; a tool of the developers is none. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
 /** They have words of their own: their mains judge them. */
-const passedOn = new Set(['simulate', 'keys', 'identity', 'consent', 'rebuild', 'verify', 'offsets', 'dead-letters']);
+const passedOn = new Set([
+  'simulate',
+  'keys',
+  'identity',
+  'consent',
+  'rebuild',
+  'verify',
+  'offsets',
+  'dead-letters',
+  'erasures',
+]);
 const measures = new Set(['bench', 'fuzz', 'faults']);
 const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));
 

@@ -29,6 +29,7 @@ const COMMANDS: Record<string, Command> = {
   verify,
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
+  erasures: operate('erasures'),
   bench: measure('bench'),
   fuzz: measure('fuzz'),
   faults: measure('faults'),

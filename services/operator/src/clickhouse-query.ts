@@ -1,4 +1,4 @@
-import type { StoreFetch, StoreRequest } from '@playline/runtime';
+import type { StoreFetch, StoreRequest, TlsOptions } from '@playline/runtime';
 
 /** An account of ClickHouse and the database that its questions are about. */
 export interface ClickHouseAccount {
@@ -8,6 +8,8 @@ export interface ClickHouseAccount {
   readonly database: string;
   /** How it is asked: by itself without an authority of its own. */
   readonly fetch?: StoreFetch;
+  /** For clients that connect by themselves. */
+  readonly tls?: TlsOptions;
   readonly onFault?: (fault: unknown) => void;
 }
 

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
+import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openRedisPeople } from '@playline/people/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
@@ -8,7 +9,8 @@ import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
-import { createIdentityCommands } from './commands/identity-commands.ts';
+import { createErasuresCommand } from './commands/erasures.ts';
+import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
@@ -55,6 +57,13 @@ async function main(): Promise<number> {
       headerPrefix: config.HTTP_HEADER_PREFIX,
       folder,
       clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
+      stop: stop.signal,
+    }),
+    createErasuresCommand({
+      openRows: () => openErasureRows(addresses.clickhouse()),
+      openRecords: () => openErasureRecords(addresses.clickhouse()),
+      openPeople: createOpenPeople({ openRedisPeople }, addresses, config.TOPIC_PREFIX),
+      wallClockMs: Date.now,
       stop: stop.signal,
     }),
     ...createLogCommands(log, { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),

@@ -21,6 +21,17 @@ export interface IdentityCommandsContext {
   readonly keys: Command;
 }
 
+/** Opens the store of people of a deployment, whose keys bear the names of its topics. */
+export function createOpenPeople(
+  { openRedisPeople }: RedisAdapters,
+  { redis }: Pick<Addresses, 'redis'>,
+  topicPrefix: string,
+): () => Promise<People> {
+  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
+  const consentTopic = topicPrefix + TOPICS.consents.name;
+  return async () => openRedisPeople({ ...redis(), linkTopic, consentTopic });
+}
+
 const HELP = `usage: operator rebuild [options]          (npm run rebuild)
 
 For a Redis that was emptied: keys rebuild, then identity rebuild, which takes the consents along. Killed half-way it is
@@ -32,14 +43,10 @@ export function createIdentityCommands(
   { addresses, config, keys }: IdentityCommandsContext,
 ): Command[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
-  const topics = {
-    linkTopic: topicPrefix + TOPICS.identityLinks.name,
-    consentTopic: topicPrefix + TOPICS.consents.name,
-  };
   const context = {
     ...createLogSources(adapters, addresses),
     clickhouse: addresses.clickhouse,
-    openPeople: async () => adapters.openRedisPeople({ ...addresses.redis(), ...topics }),
+    openPeople: createOpenPeople(adapters, addresses, topicPrefix),
     openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),
     pepper: addresses.pepper,
     ...{ topicPrefix, generation },

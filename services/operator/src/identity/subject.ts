@@ -47,7 +47,8 @@ export function otherOf(values: Values, subject: Subject, openKeyer: () => Ident
   return { environmentId, ...other };
 }
 
-function environmentOf(values: Values): string {
+/** The environment that `--environment`, with `--project`, names. @throws UsageError */
+export function environmentOf(values: Values): string {
   const given = textOf(values, 'environment') ?? '';
   if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(values), given);
   if (ENVIRONMENT_ID.test(given)) return given;

@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import { TOPICS } from '@playline/contracts';
+import { hashClosure } from '@playline/erasure';
+import { openErasureRecords } from '@playline/erasure/clickhouse';
+import { createGraphFact, createIdentityKeyer, createIsBlocked, type People } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
+import { openOwnStores, openRedisDatabase } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runMain } from '../test/run-main.ts';
+import { toErasureIdText } from './stores.ts';
+
+const T = Date.UTC(2026, 5, 15);
+const ENVIRONMENT = 'erasures-development';
+const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
+const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
+
+let own: Awaited<ReturnType<typeof openOwnStores>>;
+let database: Awaited<ReturnType<typeof openRedisDatabase>>;
+let people: People;
+let records: ReturnType<typeof openErasureRecords>;
+let operate: (...args: string[]) => ReturnType<typeof runMain>;
+
+beforeAll(async () => {
+  own = await openOwnStores();
+  database = await openRedisDatabase();
+  const { prefix } = own;
+  const topics = { linkTopic: prefix + TOPICS.identityLinks.name, consentTopic: prefix + TOPICS.consents.name };
+  people = await openRedisPeople({ url: database.url, ...topics });
+  await people.rebuild.mintEpoch();
+  // A store that was started anew answers nothing about consents before it was brought up to date.
+  const { run } = await people.consents.standing();
+  await people.consents.markCurrent(run, new Map());
+  const environment = own.environment;
+  records = openErasureRecords({
+    url: environment.CLICKHOUSE_URL!,
+    user: environment.CLICKHOUSE_USER!,
+    password: environment.CLICKHOUSE_PASSWORD!,
+    database: environment.CLICKHOUSE_DATABASE!,
+  });
+  operate = (...args) => runMain({ ...environment, REDIS_URL: database.url }, ['erasures', ...args]);
+});
+afterAll(async () => {
+  await records.close();
+  await people.close();
+  await database.close();
+  await own.close();
+});
+
+/** A device that became a user, erased up to T. */
+async function erase() {
+  const names = [randomBytes(4).toString('hex'), randomBytes(4).toString('hex')] as const;
+  const keys = [keyOf(ENVIRONMENT, 'anonymous', names[0]), keyOf(ENVIRONMENT, 'steam', names[1])];
+  const shared = { erasureId: randomBytes(16), environmentId: ENVIRONMENT, cutoffAt: T, traceId: 'd'.repeat(32) };
+  await records.putRequests([{ ...shared, subjectKeys: keys, memberKeys: [], requestedAt: T - 2_000 }]);
+  await records.putFences(keys.map((key) => ({ ...shared, key, cutoffMs: T })));
+  await records.putReceipts([
+    {
+      ...{ ...shared, closureHash: hashClosure(keys), closureCount: 2, acceptedAt: T - 2_000, fencedAt: T + 1 },
+      ...{ visiblyErasedAt: T + 2, physicallyErasedAt: null, logExpiresAt: T + 3, logExpiredAt: null },
+      ...{ deleted: {}, verified: {}, logEnds: {} },
+    },
+  ]);
+  return { id: toErasureIdText(shared.erasureId), keys, names };
+}
+
+async function link([anonymous, steam]: readonly [string, string], receivedAt: number): Promise<void> {
+  const source = { generation: 0, partition: 0 };
+  const offset = (await people.graph.lastApplied(source)) + 1;
+  const ids = { messageId: randomBytes(16), traceId: 'e'.repeat(32), environmentId: ENVIRONMENT };
+  const sides = { fromKind: 'anonymous', fromId: anonymous, toKind: 'steam', toId: steam } as const;
+  const fact = { ...ids, ...sides, link: 'identify', receivedAt, eventTime: receivedAt } as const;
+  await people.graph.apply({ ...source, after: offset - 1, through: offset, facts: [toGraphFact(fact, offset)] });
+}
+
+const insertEvent = (key: Buffer) =>
+  own.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key)
+    VALUES ('${ENVIRONMENT}', 'a', ${T}, ${T}, generateUUIDv4(), unhex('${key.toString('hex')}'))`);
+
+describe('erasures, on the stores of a deployment', () => {
+  it('are verified when nothing is left, also of a person who came back, and told apart by a row, a link or a consent', async () => {
+    const [gone, row, linked, chose] = [await erase(), await erase(), await erase(), await erase()];
+    await link(gone.names, T + 60_000);
+    await insertEvent(row.keys[1]!);
+    await link(linked.names, T);
+    const place = { partition: 0, offset: 1, loggedAtMs: T };
+    const consent = { environmentId: ENVIRONMENT, identityKey: chose.keys[0]!, status: 'full', receivedAt: T } as const;
+    expect(await people.consents.apply({ ...consent, place })).toBe('applied');
+    const none = {
+      ...{ 'clickhouse.events': 0, 'clickhouse.identity_links': 0, 'clickhouse.identity_overrides': 0 },
+      ...{ 'clickhouse.consent_log': 0, 'redis.i': 0, 'redis.c': 0 },
+    };
+    const cases = [
+      [gone, 0, none],
+      [row, 1, { ...none, 'clickhouse.events': 1 }],
+      [linked, 1, { ...none, 'redis.i': 2 }],
+      [chose, 1, { ...none, 'redis.c': 1 }],
+    ] as const;
+    for (const [{ id, keys }, code, left] of cases) {
+      const answer = await operate('verify', id, '--json');
+      expect({ code: answer.code, answer: JSON.parse(answer.out) }).toMatchObject({
+        code,
+        answer: { erasureId: id, left, isVerified: code === 0, hash: 'matches', identities: 2 },
+      });
+      for (const key of keys) expect(answer.out + answer.err).not.toContain(key.toString('hex'));
+    }
+    const scrubbed = await operate('scrub');
+    expect(scrubbed.code).toBe(1);
+    expect(scrubbed.out).toContain(`FOUND       1 rows in events of ${ENVIRONMENT} by identity_key`);
+    expect((await operate('scrub')).code).toBe(0);
+    expect(await operate('verify', row.id)).toMatchObject({ code: 0 });
+  });
+
+  it('are listed and shown, and an id without a receipt is explained', async () => {
+    const { id } = await erase();
+    const listed = await operate('list', '--environment', ENVIRONMENT, '--state', 'erased', '--max', '1000');
+    expect(listed.code).toBe(0);
+    expect(listed.out).toContain(`${id}  ${ENVIRONMENT}  erased`);
+    expect(await operate('show', id)).toMatchObject({ code: 0, out: expect.stringContaining(`erasure     ${id}`) });
+    const unknown = await operate('show', '0192f3a4-5b6c-7d8e-9f00-112233445566');
+    expect(unknown).toMatchObject({ code: 1, out: '', err: expect.stringContaining('is known') });
+  });
+
+  it('end with 3 where nobody has told an address, or a store does not answer', async () => {
+    const { id } = await erase();
+    const { CLICKHOUSE_URL, ...rest } = own.environment;
+    const without = await runMain({ ...rest, REDIS_URL: database.url }, ['erasures', 'list']);
+    expect(without).toMatchObject({ code: 3, err: expect.stringContaining('CLICKHOUSE_URL is not set') });
+    const away = { ...own.environment, REDIS_URL: 'redis://127.0.0.1:1' };
+    const verified = await runMain(away, ['erasures', 'verify', id]);
+    expect(verified).toMatchObject({ code: 3, err: expect.stringContaining('Redis does not answer') });
+  });
+});

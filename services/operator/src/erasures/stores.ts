@@ -1,0 +1,82 @@
+import type { ErasureRecords, ErasureRows } from '@playline/erasure';
+import type { People } from '@playline/people';
+import { awaitStore } from '../await-store.ts';
+import { type ExitCode, type parseOptions, type Terminal, UsageError } from '../command.ts';
+import { answers } from '../rebuild/with-stores.ts';
+
+/** How the stores of a deployment are opened; each throws UnreachableError when nobody has told its address. */
+export interface ErasuresContext {
+  readonly openRows: () => ErasureRows;
+  readonly openRecords: () => ErasureRecords;
+  readonly openPeople: () => Promise<People>;
+  readonly wallClockMs: () => number;
+  /** Aborted when the person asks for the end. */
+  readonly stop: AbortSignal;
+}
+
+export type Values = ReturnType<typeof parseOptions>['values'];
+
+/** What a word of the command is done with. */
+export interface ErasuresWork {
+  readonly context: ErasuresContext;
+  readonly records: ErasureRecords;
+  readonly values: Values;
+  readonly terminal: Terminal;
+}
+
+/** One that is about an erasure. */
+export interface ErasureWork extends ErasuresWork {
+  readonly erasureId: Buffer;
+}
+
+/** Opens the records, waits until they answer, and closes them again. @throws UnreachableError, or what `work` throws */
+export async function withRecords(
+  context: ErasuresContext,
+  work: (records: ErasureRecords) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const records = context.openRecords();
+  try {
+    await awaitStore('ClickHouse', () => records.ready());
+    return await work(records);
+  } finally {
+    await records.close();
+  }
+}
+
+/** Likewise the rows, in the store that the records have found to answer. */
+export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
+  const rows = openRows();
+  try {
+    return await work(rows);
+  } finally {
+    await rows.close();
+  }
+}
+
+/** Likewise the store of people. @throws UnreachableError, or what `work` throws */
+export async function withPeople<T>({ openPeople }: ErasuresContext, work: (people: People) => Promise<T>): Promise<T> {
+  const people = await openPeople();
+  try {
+    await awaitStore('Redis', () => answers(people));
+    return await work(people);
+  } finally {
+    await people.close();
+  }
+}
+
+const ERASURE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
+
+/** The 16 bytes of an id as the gateway has answered it. @throws UsageError, which does not say the word again */
+export function parseErasureId(word: string | undefined): Buffer {
+  if (word === undefined) throw new UsageError('which erasure? the gateway has answered its id as x-erasure-id');
+  // What stands in the wrong place may be the id of a person.
+  if (!ERASURE_ID.test(word))
+    throw new UsageError(
+      'expected the id of an erasure, as the gateway has answered it: 0192f3a4-5b6c-7d8e-9f00-112233445566',
+    );
+  return Buffer.from(word.replaceAll('-', ''), 'hex');
+}
+
+export function toErasureIdText(erasureId: Buffer): string {
+  return erasureId.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}

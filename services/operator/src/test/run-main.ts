@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { bareEnvironment } from '@playline/testkit';
+
+const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
+
+/** Runs the operator's program as a deployment does, in a folder without a stack. */
+export function runMain(
+  environment: Readonly<Record<string, string>>,
+  args: readonly string[],
+): Promise<{ code: number | null; out: string; err: string }> {
+  return new Promise((resolve) => {
+    const env = { ...bareEnvironment(), ...environment };
+    const child = execFile(process.execPath, [OPERATOR, ...args], { env, cwd: tmpdir() }, (_, out, err) =>
+      resolve({ code: child.exitCode, out, err }),
+    );
+  });
+}
