@@ -4,7 +4,7 @@
 -- Reply a name of the person and a cut-off a key: the earliest of those who hold any identity of the person, '' when nobody does; fewer
 --       than keys where the call has looked for as many holds as it may
 -- A call stops behind the key with which it has asked for the holds of this many identities: some two milliseconds.
-local LOOK_UPS_MAX = 8000
+local LOOK_UPS_MAX = 2000
 -- Values that one call of a function takes: Lua's stack has room for some 8,000.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
