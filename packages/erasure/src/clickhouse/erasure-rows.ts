@@ -178,7 +178,7 @@ async function removeDeleted({ connection, wait }: Engine): Promise<number> {
   return oneOf(rows).ms;
 }
 
-const KEPT_TABLES = [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'];
+const KEPT_TABLES = [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
 
 /** A part that was replaced or dropped stays on the disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
 async function countReplaced(connection: Connection, untilMs: number): Promise<number> {
