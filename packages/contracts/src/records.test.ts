@@ -6,6 +6,7 @@ import { eventContextSchema, type Message, messageSchema, parseMessage } from '.
 import {
   createMessageFieldsDecoder,
   frameRecord,
+  type IdentityDecisionRecord,
   identityDecisionCodec,
   identityLinkCodec,
   type MessageRecord,
@@ -91,10 +92,12 @@ describe('the records about identities', () => {
 
   it('give a link fact back without change', () => {
     const link = fc.constantFrom('identify' as const, 'alias' as const);
-    const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text });
+    const unlink = fc.array(fc.record({ key, kind }), { maxLength: 3 });
+    const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text, unlink });
     fc.assert(
       fc.property(facts, (fact) => {
-        expect({ ...identityLinkCodec.decode(identityLinkCodec.encode(fact)) }).toEqual(fact);
+        const decoded = identityLinkCodec.decode(identityLinkCodec.encode(fact));
+        expect({ ...decoded, unlink: decoded.unlink.map((one) => ({ ...one })) }).toEqual(fact);
       }),
     );
   });
@@ -108,13 +111,17 @@ describe('the records about identities', () => {
     };
     const sides = { aKey: key, aKind: kind, bKey: key, bKind: kind, root: key };
     const moved = fc.array(fc.record({ key, kind, linkedAt: fc.nat() }), { maxLength: 3 });
+    const unlink = fc.option(fc.record({ stayedRoot: key, stayed: moved }));
     const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
     const outcome = fc.constantFrom('linked' as const, 'unchanged' as const, 'refused' as const, 'ambiguous' as const);
-    const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text });
+    const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text, unlink });
     fc.assert(
       fc.property(decisions, (decision) => {
         const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
-        expect({ ...decoded, moved: decoded.moved.map((one) => ({ ...one })) }).toEqual(decision);
+        // Records of the codec have a class of their own.
+        const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
+        const stays = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
+        expect({ ...decoded, moved: toPlain(decoded.moved), unlink: stays }).toEqual(decision);
       }),
     );
   });

@@ -48,6 +48,7 @@ const rejection: fc.Arbitrary<RejectionRecord> = fc.record({
   receivedAt: time,
   traceId: text,
 });
+const identities = fc.array(fc.record({ key, kind, linkedAt: time }), { maxLength: 5 });
 const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   environmentId: text,
   generation: fc.integer({ min: 0, max: 255 }),
@@ -63,10 +64,11 @@ const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   outcome: fc.constantFrom('linked', 'unchanged', 'refused', 'ambiguous'),
   reason: text,
   root: key,
-  moved: fc.array(fc.record({ key, kind, linkedAt: time }), { maxLength: 5 }),
+  moved: identities,
   eventTime: time,
   receivedAt: time,
   traceId: text,
+  unlink: fc.option(fc.record({ stayedRoot: key, stayed: identities })),
 });
 
 /** The rows of one record by table, read back by the columns that the store is told. */

@@ -21,7 +21,7 @@ export interface FactBlock extends LinkSourcePartition {
 export type Applied =
   /** Decided now, or decided before and recorded: the same decisions either way. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Decided, published and trimmed before, or a fact without steps: nothing is left to do. */
+  /** Decided and published before, or a fact without steps: nothing is left to do. */
   | { readonly kind: 'done' }
   /**
    * Newer than a hold on one of its people: not applied; must come again under a later offset. `person` is the person key
@@ -33,6 +33,19 @@ export type Applied =
 export interface Override extends MovedIdentity {
   readonly environmentId: string;
   readonly root: Buffer;
+}
+
+/** On which side of an unlink an identity stood: facts not later than it do not bring the two sides together again. */
+export interface UnlinkSide {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  /** `none`: the unlink split nobody, and this is the first that it named. */
+  readonly side: 'split' | 'stayed' | 'none';
+  /** Place of the unlink in the link topic: generation and offset. */
+  readonly generation: number;
+  readonly offset: number;
+  /** Epoch milliseconds. */
+  readonly unlinkedAt: number;
 }
 
 export interface Member {
@@ -83,8 +96,8 @@ export interface IdentityGraph {
   /** Everybody of the identity's component by ascending key; empty while it is linked to nobody. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /**
-   * Erasure: takes identities out of their components; whoever stays keeps the person key. Safe to repeat. Fence them
-   * first, else a fact on its way brings them back.
+   * Erasure: takes identities out of their components, and out of the memory of unlinks; whoever stays keeps the person
+   * key. Safe to repeat. Fence them first, else a fact on its way brings them back.
    * @throws MissingEpochFault
    */
   forget(environmentId: string, keys: readonly Buffer[]): Promise<void>;

@@ -24,6 +24,13 @@ export interface GraphFact {
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
+  /** Of an unlink, which has no steps: those to be split off from the rest of their person, each once, at least one. */
+  readonly unlink?: readonly NamedIdentity[];
+}
+
+export interface NamedIdentity {
+  readonly key: Buffer;
+  readonly kind: IdentityKind;
 }
 
 export interface StepRules {
@@ -63,11 +70,12 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
   });
 
   return (fact, offset) => {
+    const { environmentId, receivedAt, eventTime, unlink } = fact;
+    if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink };
     const steps: GraphStep[] = [];
     const toKey = rules.keyOf(fact.environmentId, fact.toKind, fact.toId);
     if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact, toKey));
     if (fact.fromId !== '') steps.push(linkStep(fact, toKey));
-    const { environmentId, receivedAt, eventTime } = fact;
     return { environmentId, offset, receivedAt, eventTime, steps };
   };
 }

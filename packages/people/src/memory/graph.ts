@@ -11,6 +11,7 @@ import {
   nameOf,
   removeMember,
 } from './model.ts';
+import { decideUnlink, isBeforeUnlink } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -19,7 +20,10 @@ export function createGraph(model: Model): IdentityGraph {
     async forget(environmentId, keys) {
       if (model.epoch === null) throw new MissingEpochFault();
       const state = environmentOf(model, environmentId);
-      for (const key of keys) removeMember(state, key.toString('hex'));
+      for (const key of keys) {
+        removeMember(state, key.toString('hex'));
+        state.unlinkSides.delete(key.toString('hex'));
+      }
     },
   };
 }
@@ -39,7 +43,7 @@ function createFactCalls(
         const { outbox } = environmentOf(model, fact.environmentId);
         const field = `${nameOf(block)}/${fact.offset}`;
         if (fact.offset <= applied) return toRecorded(model, fact, outbox.get(field));
-        const result = applyFact(model, fact);
+        const result = applyFact(model, fact, block.generation);
         outbox.set(field, result);
         return result;
       });
@@ -66,11 +70,14 @@ function createFactCalls(
   };
 }
 
-function applyFact(model: Model, fact: GraphFact): Applied {
+function applyFact(model: Model, fact: GraphFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
-  if (fact.steps.length === 0) return { kind: 'done' };
+  if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
+  if (isBeforeUnlink(state, { generation, offset: fact.offset })) return { kind: 'done' };
   const person = parkedBy(state, fact);
   if (person !== null) return { kind: 'parked', person };
+  if (fact.unlink !== undefined)
+    return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };
   const { limits } = model;
   return { kind: 'decided', decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits })) };
 }
@@ -93,8 +100,11 @@ function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersO
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
-  return { kind: 'parked', person: parkedBy(state, fact) ?? personOf(state, fact.steps[0]!.aKey) };
+  return { kind: 'parked', person: parkedBy(state, fact) ?? personOf(state, namedBy(fact)[0]!) };
 }
+
+const namedBy = ({ steps, unlink }: GraphFact): Buffer[] =>
+  unlink?.map(({ key }) => key) ?? steps.flatMap(({ aKey, bKey }) => [aKey, bKey]);
 
 function personOf(state: EnvironmentState, key: Buffer): Buffer {
   const hex = key.toString('hex');
@@ -105,6 +115,6 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
   const newer = [...cutoffsOfHolds(state)].filter(([, cutoffMs]) => fact.receivedAt > cutoffMs).map(([held]) => held);
   const held = new Set(newer.map((hex) => personOf(state, Buffer.from(hex, 'hex')).toString('hex')));
-  const touched = fact.steps.flatMap(({ aKey, bKey }) => [personOf(state, aKey), personOf(state, bKey)]);
+  const touched = namedBy(fact).map((key) => personOf(state, key));
   return touched.find((person) => held.has(person.toString('hex'))) ?? null;
 }

@@ -1,7 +1,8 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../consents.ts';
-import type { Applied, GraphLimits, LinkSourcePartition } from '../graph.ts';
+import type { Applied, GraphLimits, LinkSourcePartition, UnlinkSide } from '../graph.ts';
 import type { ErasureHold } from '../guards.ts';
+import type { GraphFact } from '../identities/steps.ts';
 
 export interface MemberState {
   kind: IdentityKind;
@@ -14,6 +15,10 @@ export interface EnvironmentState {
   members: Map<string, Map<string, MemberState>>;
   /** Cut-off by key. */
   fences: Map<string, number>;
+  /** Sides of unlinks by key. */
+  unlinkSides: Map<string, UnlinkSide[]>;
+  /** Place of the latest unlink; null where there was none. */
+  lastUnlink: Pick<UnlinkSide, 'generation' | 'offset'> | null;
   /** Holds by erasure id. */
   holds: Map<string, ErasureHold>;
   consents: Map<string, StoredConsent>;
@@ -38,7 +43,8 @@ export function environmentOf({ environments }: Model, id: string): EnvironmentS
   const known = environments.get(id);
   if (known !== undefined) return known;
   const maps = { roots: new Map(), members: new Map(), fences: new Map() };
-  const state = { ...maps, holds: new Map(), consents: new Map(), outbox: new Map() };
+  const unlinks = { unlinkSides: new Map(), lastUnlink: null };
+  const state = { ...maps, ...unlinks, holds: new Map(), consents: new Map(), outbox: new Map() };
   environments.set(id, state);
   return state;
 }
@@ -56,6 +62,12 @@ export function cutoffsOfHolds({ holds }: Pick<EnvironmentState, 'holds'>): Map<
   const cutoffs = new Map<string, number>();
   for (const { keys, cutoffMs } of holds.values()) for (const key of keys) raise(cutoffs, key, cutoffMs);
   return cutoffs;
+}
+
+/** Whether the fact is not later than the erasure of this identity. */
+export function isFenced({ fences }: EnvironmentState, key: string, fact: GraphFact): boolean {
+  const cutoffMs = fences.get(key);
+  return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
 /** Sets a cut-off unless a later one stands. */

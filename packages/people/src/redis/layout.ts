@@ -12,6 +12,11 @@ const FAMILIES = {
   component: 'm',
   /** HASH identity key -> cut-off in ms as text, a bucket each; without a bucket a STRING, a bit a bucket that has any. */
   fences: 'f',
+  /**
+   * HASH identity key -> sides of unlinks on which it stood, 14 bytes each: generation, offset in six bytes, time in six
+   * bytes, letter; 'last' -> latest generation and offset, and latest time, of all.
+   */
+  unlinks: 'u',
   /** HASH identity key -> latest cut-off in ms as text, of the erasures that hold it. */
   holds: 'h',
   /** HASH erasure id -> cut-off, time from which it lapses or 0, keys. */
@@ -87,6 +92,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     indexOf: bucketIn('index'),
     fencesOf: bucketIn('fences'),
     consentsOf: bucketIn('consents'),
+    unlinksOf: (environmentId: string) => nameOf('unlinks', environmentId),
     indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),

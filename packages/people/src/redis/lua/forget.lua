@@ -5,6 +5,7 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 local indexes = name_of(ARGV[1], FAMILY.index, ARGV[2]) .. ':'
 local components = name_of(ARGV[1], FAMILY.component, ARGV[2]) .. ':'
+local unlinks = name_of(ARGV[1], FAMILY.unlinks, ARGV[2])
 -- All is read before anything is written: a script that failed half-way would look done when it is run again.
 local forgotten, buckets, parts = {}, {}, {}
 for at = 3, #ARGV do
@@ -35,4 +36,6 @@ for root, value in pairs(parts) do
   end
 end
 for key, index in pairs(buckets) do redis.call('HDEL', index, key) end
+-- Facts that these would refuse are kept away by the fences: no unlink of this person is later than the cut-off.
+for at = 3, #ARGV do redis.call('HDEL', unlinks, ARGV[at]) end
 return 0

@@ -76,7 +76,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     offset++;
     const receivedAt = 1_790_000_000_000 + offset;
     const ids = { messageId: Buffer.alloc(16, offset), traceId: 'e'.repeat(32) };
-    const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt };
+    const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt, unlink: [] };
     const facts = [toGraphFact(fact, offset)];
     const [applied] = await people.graph.apply({
       generation: 0,
