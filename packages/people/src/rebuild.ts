@@ -73,11 +73,11 @@ export function toOverrides(
 
 /** The sides of an unlink; nothing of any other decision. */
 export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
-  const { environmentId, generation, offset, receivedAt, aKey, moved, unlink } = decision;
+  const { environmentId, generation, offset, receivedAt, aKey, outcome, moved, unlink } = decision;
   if (unlink === null) return [];
   const toSides = (identities: readonly { key: Buffer }[], side: UnlinkSide['side']) =>
     identities.map(({ key }) => ({ environmentId, key, side, generation, offset, unlinkedAt: receivedAt }));
-  if (moved.length === 0) return toSides([{ key: aKey }], 'none');
+  if (outcome !== 'linked') return toSides([{ key: aKey }], 'none');
   return [...toSides(moved, 'split'), ...toSides(unlink.stayed, 'stayed')];
 }
 

@@ -71,11 +71,15 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
 
   return (fact, offset) => {
     const { environmentId, receivedAt, eventTime, unlink } = fact;
-    if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink };
+    if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: onlyOnce(unlink) };
     const steps: GraphStep[] = [];
     const toKey = rules.keyOf(fact.environmentId, fact.toKind, fact.toId);
     if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact, toKey));
     if (fact.fromId !== '') steps.push(linkStep(fact, toKey));
     return { environmentId, offset, receivedAt, eventTime, steps };
   };
+}
+
+function onlyOnce(named: readonly NamedIdentity[]): NamedIdentity[] {
+  return [...new Map(named.map((one) => [one.key.toString('hex'), one])).values()];
 }

@@ -119,10 +119,11 @@ async function rebuild(context: IdentityContext, values: Values, terminal: Termi
 }
 
 function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
-  const { fences, fromTable, fromLog, erased, decisions, partitions } = graph;
+  const { fences, fromTable, fromLog, erased, unlinkSides, decisions, partitions } = graph;
   return [
     `fences      ${fences} set`,
     `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased left out`,
+    `unlinks     ${unlinkSides} sides on which identities stood`,
     `links       ${partitions} partitions go on behind what their linkers committed`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} of them erased`,
     `holds       ${holds} erasures in progress`,

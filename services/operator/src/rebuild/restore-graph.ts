@@ -6,11 +6,13 @@ import {
   type RebuiltGraph,
   rebuildGraph,
   toOverrides,
+  toUnlinkSides,
+  type UnlinkSide,
   type VersionedOverride,
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
-import { readFences, readOverrides } from './tables.ts';
+import { readFences, readOverrides, readUnlinkSides } from './tables.ts';
 
 export interface LinkerProgress {
   /** Consumer group of the linkers: the decisions of every fact that it has committed are in the log. */
@@ -54,6 +56,7 @@ export async function restoreGraph(
       ...{ fences, applied },
       later: toRows(sources, tail),
       stored: readOverrides(sources.query),
+      unlinks: readUnlinkSides(sources.query),
     });
     const growth = countOffsets(await findGrowth(sources, tail));
     if (growth === 0)
@@ -64,8 +67,10 @@ export async function restoreGraph(
 }
 
 /**
- * Facts before a group's commit are decided and published. Those from it on are decided again: where their decision is
- * in the graph already they come to `unchanged`, or are refused as before, since components only grow.
+ * Facts before a group's commit are decided and published. Those from it on come again. Up to the latest unlink of their
+ * environment they are passed over: it is published, so all that stands before it is too, and what it has parted must not
+ * be joined anew. Behind it components only grow: where the decision of a fact is in the graph already it comes to
+ * `unchanged`, or is refused as before.
  */
 async function readApplied(
   sources: RebuildSources,
@@ -93,6 +98,9 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
 async function* toRows(
   sources: RebuildSources,
   tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride> {
-  for await (const { value } of readTail(sources, tail)) yield* toOverrides(value, toOverrideVersion(value));
+): AsyncGenerator<VersionedOverride | UnlinkSide> {
+  for await (const { value } of readTail(sources, tail)) {
+    yield* toOverrides(value, toOverrideVersion(value));
+    yield* toUnlinkSides(value);
+  }
 }

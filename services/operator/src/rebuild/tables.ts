@@ -1,5 +1,5 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
-import type { ChosenStatus, Cutoff, PlacedConsent, VersionedOverride } from '@playline/people';
+import type { ChosenStatus, Cutoff, PlacedConsent, UnlinkSide, VersionedOverride } from '@playline/people';
 import { type QueryRows, readRows } from '../clickhouse-query.ts';
 
 /** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */
@@ -59,6 +59,25 @@ export async function* readOverrides(query: QueryRows): AsyncGenerator<Versioned
       kind: wordOf(IDENTITY_KINDS, kind),
       linkedAt: Number(linkedAt),
       version: BigInt(String(version)),
+    };
+  }
+}
+
+const SIDES: readonly UnlinkSide['side'][] = ['split', 'stayed', 'none'];
+
+/** Who stood on which side of every unlink. */
+export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkSide> {
+  const rows = readPages(query, {
+    table: 'identity_unlinks',
+    key: 'environment_id, identity_key, link_generation, link_offset',
+    columns: `${IDENTITY}, link_generation, toString(link_offset), side, toUnixTimestamp64Milli(unlinked_at)`,
+    toPlace: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
+  });
+  for await (const row of rows) {
+    const [, , generation, offset, side, unlinkedAt] = row;
+    yield {
+      ...{ ...toIdentity(row), side: wordOf(SIDES, side) },
+      ...{ generation: Number(generation), offset: Number(offset), unlinkedAt: Number(unlinkedAt) },
     };
   }
 }
