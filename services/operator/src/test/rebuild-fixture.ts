@@ -52,7 +52,8 @@ export async function openRebuildFixture() {
     ...{ database, people, linkerGroup, keyOf },
     restore: createRestore(fixture, { url, fate }),
     fate,
-    startLinker: () => fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') }),
+    startLinker: (settings: Record<string, string> = {}) =>
+      fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex'), ...settings }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
     decided: () =>
       until('the linkers have all facts', () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup), WAIT_MS),
