@@ -21,11 +21,11 @@ export interface FactBlock extends LinkSourcePartition {
 export type Applied =
   /** Decided now, or decided before and recorded: the same decisions either way. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Decided and published before, or a fact without steps: nothing is left to do. */
+  /** Decided and published before, trimmed or part of what was rebuilt, or a fact without steps: nothing is left to do. */
   | { readonly kind: 'done' }
   /**
-   * Newer than a hold on one of its people: not applied; must come again under a later offset. `person` is the person key
-   * of whom the hold is on, for whoever paces what waits; it may be another one the next time.
+   * Newer than a hold on one of its people, or it was before a rebuild: not applied; must come again under a later offset.
+   * `person` is the person key of whom the hold is on, for whoever paces what waits; it may be another one the next time.
    */
   | { readonly kind: 'parked'; readonly person: Buffer };
 
@@ -46,6 +46,12 @@ export interface UnlinkSide {
   readonly offset: number;
   /** Epoch milliseconds. */
   readonly unlinkedAt: number;
+}
+
+/** Where a fact stands that was decided. */
+export interface DecidedPlace extends LinkSourcePartition {
+  readonly environmentId: string;
+  readonly offset: number;
 }
 
 export interface Member {

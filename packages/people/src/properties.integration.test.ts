@@ -175,6 +175,7 @@ function toSources(log: readonly IdentityDecisionRecord[], fences: readonly Cuto
     fences,
     stored: stored.values(),
     unlinks: sides.slice(0, half + 3).flat(),
+    decided: [],
     later: [...toRows([...log.slice(half), ...log.slice(0, 5)]), ...sides.slice(half).flat()],
     applied: [],
   };

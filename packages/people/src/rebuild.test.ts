@@ -8,7 +8,7 @@ const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}):
   ...{ environmentId: 'test', kind: 'anonymous', linkedAt: 1_000, version: 1n },
   ...{ key: keyOf(key), root: keyOf(root), ...parts },
 });
-const none = { fences: [], later: [], stored: [], unlinks: [], applied: [] };
+const none = { fences: [], later: [], stored: [], unlinks: [], decided: [], applied: [] };
 
 it('puts each identity under its latest root, whichever source knows it and in whatever order', async () => {
   const people = openMemoryPeople();

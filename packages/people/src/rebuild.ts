@@ -1,6 +1,6 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
 import type { ApplyOutcome, PlacedConsent } from './consents.ts';
-import type { LinkSourcePartition, Override, UnlinkSide } from './graph.ts';
+import type { DecidedPlace, LinkSourcePartition, Override, UnlinkSide } from './graph.ts';
 import type { Cutoff } from './guards.ts';
 import type { People } from './people.ts';
 
@@ -12,6 +12,8 @@ export interface PeopleRebuild {
   loadOverrides(overrides: readonly Override[]): Promise<void>;
   /** Puts back who stood on which side of an unlink; the same again changes nothing. @throws EpochPresentFault */
   loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
+  /** Notes facts that were decided: they come to nothing when they come again. @throws EpochPresentFault */
+  loadDecided(places: readonly DecidedPlace[]): Promise<void>;
   /** Raises what counts as applied. @throws EpochPresentFault */
   loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
   /** As `apply` of the consents for each change, and with or without an epoch. */
@@ -35,11 +37,13 @@ export interface GraphSources {
   /** Erasures whose fences stand. */
   readonly fences: readonly Cutoff[];
   /** Rows of decisions that the table may lack, in any order, copies among them. Read first, and kept in memory. */
-  readonly later: Rows<VersionedOverride | UnlinkSide>;
+  readonly later: Rows<VersionedOverride | UnlinkSide | DecidedPlace>;
   /** Rows of the table, one an identity. Streamed. */
   readonly stored: Rows<VersionedOverride>;
   /** Sides of unlinks that the table has. Streamed. */
   readonly unlinks: Rows<UnlinkSide>;
+  /** Places of facts behind `applied` that the table has a decision of. Streamed. */
+  readonly decided: Rows<DecidedPlace>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
 }
@@ -81,6 +85,12 @@ export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
   return [...toSides(moved, 'split'), ...toSides(unlink.stayed, 'stayed')];
 }
 
+/** Where the fact of a decision stands. */
+export function toDecidedPlace(decision: DecidedPlace): DecidedPlace {
+  const { environmentId, generation, partition, offset } = decision;
+  return { environmentId, generation, partition, offset };
+}
+
 /** A side as a line of a digest. */
 export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: UnlinkSide): string {
   return `${key.toString('hex')} ${side} ${generation} ${offset} ${unlinkedAt}\n`;
@@ -93,7 +103,8 @@ export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: 
  */
 export async function rebuildGraph(people: Target, sources: GraphSources): Promise<RebuiltGraph> {
   await people.guards.fence(sources.fences);
-  const { later, sides } = await collectLater(sources.later);
+  const isApplied = createIsApplied(sources.applied);
+  const { later, sides, places } = await collectLater(sources.later, isApplied);
   const isErased = createIsErased(sources.fences);
   const rebuilt = { fromTable: 0, fromLog: 0, erased: 0, unlinkSides: 0 };
   const loader = createLoader((rows: readonly Override[]) => people.rebuild.loadOverrides(rows));
@@ -119,6 +130,10 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
       await sideLoader.add(side);
     }
   await sideLoader.flush();
+  const placeLoader = createLoader((rows: readonly DecidedPlace[]) => people.rebuild.loadDecided(rows));
+  for (const rows of [sources.decided, places])
+    for await (const place of rows) if (!isApplied(place)) await placeLoader.add(place);
+  await placeLoader.flush();
   for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset);
   return rebuilt;
 }
@@ -129,18 +144,27 @@ function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>)
 }
 
 /** The log may hold a decision twice, and an earlier one again behind a later one: only versions count. */
-async function collectLater(rows: GraphSources['later']) {
+async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedPlace) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
+  const places: DecidedPlace[] = [];
   for await (const row of rows) {
     if ('side' in row) sides.push(row);
-    else {
+    else if (!('key' in row)) {
+      if (!isApplied(row)) places.push(row);
+    } else {
       const name = toName(row);
       const known = later.get(name);
       if (known === undefined || known.version < row.version) later.set(name, row);
     }
   }
-  return { later, sides };
+  return { later, sides, places };
+}
+
+/** Facts that are not delivered again. */
+function createIsApplied(applied: GraphSources['applied']): (place: DecidedPlace) => boolean {
+  const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
+  return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }
 
 /** What came to be after an erasure is nobody's leftover: the cut-off parts the two. */

@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS, type IdentityGraph } from './graph.ts';
 import type { StepDecision } from './identities/decisions.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
-import { rebuildGraph, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
 import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
@@ -212,7 +212,7 @@ describe.each([
       // Later than the unlink by its clock, and before it in the log.
       { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW + 90 },
       { link: 'unlink', to: 'passport:1', receivedAt: NOW + 10 },
-      // Named alone it splits nobody; what is linked behind it must stay.
+      // It splits nobody; what is linked behind it must stay.
       { link: 'unlink', to: 'passport:1', receivedAt: NOW + 11 },
       { link: 'alias', from: 'steam:4', to: 'passport:1', receivedAt: NOW + 12 },
     ];
@@ -226,13 +226,17 @@ describe.each([
     const rebuilt = await open();
     await rebuildGraph(rebuilt, {
       ...{ fences: [], applied: [] },
-      later: [...log.flatMap((one) => toOverrides(one, BigInt(one.offset))), ...log.flatMap(toUnlinkSides)],
-      ...{ stored: [], unlinks: [] },
+      later: log.flatMap((one) => [
+        ...toOverrides(one, BigInt(one.offset)),
+        ...toUnlinkSides(one),
+        toDecidedPlace(one),
+      ]),
+      ...{ stored: [], unlinks: [], decided: [] },
     });
     await rebuilt.rebuild.mintEpoch();
     expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);
     const again = await rebuilt.graph.apply(block);
-    expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'done', 'done', 'done', 'decided']);
+    expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'done', 'done', 'done', 'done']);
     expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);
     await rebuilt.close();
   });

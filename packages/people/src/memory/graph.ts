@@ -4,14 +4,16 @@ import type { GraphFact } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
 import {
   appliedOf,
+  comparePlaces,
   cutoffsOfHolds,
   type EnvironmentState,
   environmentOf,
   type Model,
   nameOf,
+  type Place,
   removeMember,
 } from './model.ts';
-import { decideUnlink, isBeforeUnlink } from './unlink.ts';
+import { decideUnlink } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -70,11 +72,18 @@ function createFactCalls(
   };
 }
 
+/** What was decided before a rebuild is part of what was rebuilt; what was not, among these, had been parked. */
+function standingOf({ decided, lastDecided }: EnvironmentState, place: Place): 'new' | 'decided' | 'parked' {
+  if (lastDecided === null || comparePlaces(place, lastDecided) > 0) return 'new';
+  return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
+}
+
 function applyFact(model: Model, fact: GraphFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
   if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
-  if (isBeforeUnlink(state, { generation, offset: fact.offset })) return { kind: 'done' };
-  const person = parkedBy(state, fact);
+  const standing = standingOf(state, { generation, offset: fact.offset });
+  if (standing === 'decided') return { kind: 'done' };
+  const person = parkedBy(state, fact) ?? (standing === 'parked' ? personOf(state, namedBy(fact)[0]!) : null);
   if (person !== null) return { kind: 'parked', person };
   if (fact.unlink !== undefined)
     return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };

@@ -9,6 +9,10 @@ export interface MemberState {
   linkedAt: number;
 }
 
+/** Where a fact stands in the log of its environment. */
+export type Place = Pick<UnlinkSide, 'generation' | 'offset'>;
+export const comparePlaces = (a: Place, b: Place): number => a.generation - b.generation || a.offset - b.offset;
+
 /** One environment of the model; identity keys are hexadecimal, so that their text sorts as their bytes do. */
 export interface EnvironmentState {
   roots: Map<string, string>;
@@ -17,8 +21,9 @@ export interface EnvironmentState {
   fences: Map<string, number>;
   /** Sides of unlinks by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
-  /** Place of the latest unlink; null where there was none. */
-  lastUnlink: Pick<UnlinkSide, 'generation' | 'offset'> | null;
+  /** What a rebuild knew to be decided, by place, and the last of it; null where it knew of nothing. */
+  decided: Set<string>;
+  lastDecided: Place | null;
   /** Holds by erasure id. */
   holds: Map<string, ErasureHold>;
   consents: Map<string, StoredConsent>;
@@ -43,7 +48,7 @@ export function environmentOf({ environments }: Model, id: string): EnvironmentS
   const known = environments.get(id);
   if (known !== undefined) return known;
   const maps = { roots: new Map(), members: new Map(), fences: new Map() };
-  const unlinks = { unlinkSides: new Map(), lastUnlink: null };
+  const unlinks = { unlinkSides: new Map(), decided: new Set<string>(), lastDecided: null };
   const state = { ...maps, ...unlinks, holds: new Map(), consents: new Map(), outbox: new Map() };
   environments.set(id, state);
   return state;

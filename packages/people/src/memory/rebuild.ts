@@ -2,7 +2,15 @@ import { createHash } from 'node:crypto';
 import { EpochPresentFault } from '../faults.ts';
 import type { Override } from '../graph.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
-import { appliedOf, type EnvironmentState, environmentOf, type Model, nameOf, removeMember } from './model.ts';
+import {
+  appliedOf,
+  comparePlaces,
+  type EnvironmentState,
+  environmentOf,
+  type Model,
+  nameOf,
+  removeMember,
+} from './model.ts';
 import { addUnlinkSide } from './unlink.ts';
 
 /** The rebuild but for the consents. */
@@ -22,6 +30,14 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
     async loadUnlinkSides(sides) {
       needNoEpoch();
       for (const side of sides) addUnlinkSide(environmentOf(model, side.environmentId), side);
+    },
+    async loadDecided(places) {
+      needNoEpoch();
+      for (const { environmentId, ...place } of places) {
+        const state = environmentOf(model, environmentId);
+        state.decided.add(`${place.generation}/${place.offset}`);
+        if (state.lastDecided === null || comparePlaces(place, state.lastDecided) > 0) state.lastDecided = place;
+      }
     },
     async loadApplied(source, offset) {
       needNoEpoch();

@@ -2,41 +2,26 @@ import { ZERO_KEY } from '@playline/contracts';
 import type { UnlinkSide } from '../graph.ts';
 import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import type { GraphFact, NamedIdentity } from '../identities/steps.ts';
-import { type EnvironmentState, isFenced, type MemberState } from './model.ts';
+import { comparePlaces, type EnvironmentState, isFenced, type MemberState } from './model.ts';
 
 type Side = ReadonlyMap<string, MemberState>;
 
 /** A fact of an unlink, and in which generation of the topic it stands. */
 export type UnlinkFact = GraphFact & { unlink: readonly NamedIdentity[]; generation: number };
 
-type Place = Pick<UnlinkSide, 'generation' | 'offset'>;
-const comparePlaces = (a: Place, b: Place): number => a.generation - b.generation || a.offset - b.offset;
-
-/** Whether a place is at or before the latest unlink: what stands there is decided, and part of what was rebuilt. */
-export function isBeforeUnlink({ lastUnlink }: EnvironmentState, place: Place): boolean {
-  return lastUnlink !== null && comparePlaces(place, lastUnlink) <= 0;
-}
-
 /** The same side again changes nothing. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
-  noteUnlink(state, side);
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
   if (known.some((one) => comparePlaces(one, side) === 0)) return;
   state.unlinkSides.set(hex, [...known, side]);
 }
 
-function noteUnlink(state: EnvironmentState, { generation, offset }: Place): void {
-  if (!isBeforeUnlink(state, { generation, offset })) state.lastUnlink = { generation, offset };
-}
-
 /** Whether an unlink that the fact is not later than has parted anybody of the one side from anybody of the other. */
 export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
   const timeMs = Math.min(fact.receivedAt, fact.eventTime);
   const sidesOf = (members: Side) =>
-    [...members.keys()]
-      .flatMap((key) => state.unlinkSides.get(key) ?? [])
-      .filter((one) => one.side !== 'none' && timeMs <= one.unlinkedAt);
+    [...members.keys()].flatMap((key) => state.unlinkSides.get(key) ?? []).filter((one) => timeMs <= one.unlinkedAt);
   const ofB = sidesOf(b);
   return sidesOf(a).some((one) => ofB.some((two) => comparePlaces(one, two) === 0 && one.side !== two.side));
 }
@@ -44,9 +29,8 @@ export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { 
 /** Decides an unlink and, when there is something to split, splits the component. */
 export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const decision = hindranceOf(state, fact);
-  noteUnlink(state, fact);
   if (decision === null) return split(state, fact);
-  // Decided anew after a rebuild it would split what was linked since.
+  // Its copy would split what was linked since.
   noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }

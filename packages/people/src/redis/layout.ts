@@ -14,9 +14,14 @@ const FAMILIES = {
   fences: 'f',
   /**
    * HASH identity key -> sides of unlinks on which it stood, 14 bytes each: generation, offset in six bytes, time in six
-   * bytes, letter; 'last' -> latest generation and offset, and latest time, of all.
+   * bytes, letter; 'latest' -> latest time of all, as text.
    */
   unlinks: 'u',
+  /**
+   * HASH of what a rebuild knew to be decided: generation and number of a block of 1,024 offsets -> a bit an offset; 'last'
+   * -> greatest generation and offset of them.
+   */
+  decided: 'd',
   /** HASH identity key -> latest cut-off in ms as text, of the erasures that hold it. */
   holds: 'h',
   /** HASH erasure id -> cut-off, time from which it lapses or 0, keys. */

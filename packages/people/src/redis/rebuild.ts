@@ -5,13 +5,14 @@ import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createScript } from './scripts.ts';
-import { fromSides, toOverrideBlob, toUnlinkSideBlob } from './wire.ts';
+import { fromSides, toDecidedBlob, toOverrideBlob, toUnlinkSideBlob } from './wire.ts';
 
 /** The rebuild but for the consents. */
 export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   const { redis, layout } = parts;
   const loadOverrides = createScript(redis, 'loadOverrides');
   const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
+  const loadDecided = createScript(redis, 'loadDecided');
   return {
     async mintEpoch() {
       const minted: string = randomUUID();
@@ -22,6 +23,9 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
     },
     async loadUnlinkSides(sides) {
       await loadUnlinkSides([layout.epoch], [layout.namespace, ...sides.map(toUnlinkSideBlob)]);
+    },
+    async loadDecided(places) {
+      await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
     },
     async loadApplied(source, offset) {
       if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();

@@ -1,5 +1,5 @@
 import type { IdentityKind } from '@playline/contracts';
-import type { Applied, Member, Override, UnlinkSide } from '../graph.ts';
+import type { Applied, DecidedPlace, Member, Override, UnlinkSide } from '../graph.ts';
 import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
 import type { GraphFact, GraphStep, NamedIdentity } from '../identities/steps.ts';
@@ -161,6 +161,11 @@ function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buff
 /** Blob of a row of a rebuild: environment, identity key, side. */
 export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
   return Buffer.concat([toShortText(row.environmentId), row.key, toSideBytes(row)]);
+}
+
+/** Blob of a row of a rebuild: environment, generation and offset of a fact that was decided. */
+export function toDecidedBlob({ environmentId, generation, offset }: DecidedPlace): Buffer {
+  return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
 }
 
 /** Bytes of a side. */

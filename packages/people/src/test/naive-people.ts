@@ -32,6 +32,7 @@ export class NaivePeople {
   readonly #rules: NaiveRules;
   #persons: Person[] = [];
   readonly #fences = new Map<Name, number>();
+  readonly #holds = new Map<Name, number>();
   readonly #splits: Split[] = [];
   /** Unlinks that split nobody, by the first that they named. */
   #vain: { first: Name; atMs: number }[] = [];
@@ -63,8 +64,25 @@ export class NaivePeople {
     return erased;
   }
 
+  /** An erasure holds a name from now on, or does not any more. */
+  hold(name: Name, cutoffMs: number): void {
+    this.#holds.set(name, cutoffMs);
+  }
+  release(name: Name): void {
+    this.#holds.delete(name);
+  }
+
+  #isHeld(fact: FactOptions): boolean {
+    const { link, from, to, and = [] } = fact;
+    const twin: Name[] = link === 'identify' ? [`untyped:${idOf(to)}`] : [];
+    const named = link === 'unlink' ? [to, ...and] : [to, ...twin, ...(from === undefined ? [] : [from])];
+    const touched = named.flatMap((name) => [...(this.personOf(name)?.members.keys() ?? [name])]);
+    return touched.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
+  }
+
   /** What each step of a fact comes to, in the words of `toWords`. */
   decide(fact: FactOptions): string[] {
+    if (this.#isHeld(fact)) return ['parked'];
     if (fact.link === 'unlink') {
       const outcome = this.#unlink(fact);
       const isVain = outcome !== 'unlinked' && !this.#isFenced(fact.to, fact);

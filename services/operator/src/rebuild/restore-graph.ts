@@ -1,10 +1,11 @@
 import { type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
 import { toOverrideVersion } from '@playline/events';
 import {
-  type GraphSources,
+  type DecidedPlace,
   type People,
   type RebuiltGraph,
   rebuildGraph,
+  toDecidedPlace,
   toOverrides,
   toUnlinkSides,
   type UnlinkSide,
@@ -12,7 +13,7 @@ import {
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
-import { readFences, readOverrides, readUnlinkSides } from './tables.ts';
+import { type ComesAgain, readDecidedPlaces, readFences, readOverrides, readUnlinkSides } from './tables.ts';
 
 export interface LinkerProgress {
   /** Consumer group of the linkers: the decisions of every fact that it has committed are in the log. */
@@ -57,6 +58,7 @@ export async function restoreGraph(
       later: toRows(sources, tail),
       stored: readOverrides(sources.query),
       unlinks: readUnlinkSides(sources.query),
+      decided: readDecidedPlaces(sources.query, applied),
     });
     const growth = countOffsets(await findGrowth(sources, tail));
     if (growth === 0)
@@ -67,23 +69,21 @@ export async function restoreGraph(
 }
 
 /**
- * Facts before a group's commit are decided and published. Those from it on come again. Up to the latest unlink of their
- * environment they are passed over: it is published, so all that stands before it is too, and what it has parted must not
- * be joined anew. Behind it components only grow: where the decision of a fact is in the graph already it comes to
- * `unchanged`, or is refused as before.
+ * Facts before a group's commit are decided and published. Those from it on come again, and the graph is told which of them
+ * are decided: those come to nothing. Decided anew, a fact could join what an unlink has parted since.
  */
 async function readApplied(
   sources: RebuildSources,
   { linkerGroup, generation }: LinkerProgress,
-): Promise<GraphSources['applied']> {
+): Promise<(ComesAgain & { offset: number })[]> {
   const topic = sources.topicPrefix + TOPICS.identityLinks.name;
   const committed = await sources.log.committed(linkerGroup, topic);
   const bounds = await boundsOf(sources, topic);
   // A commit behind the end is one of a topic that stood there before.
-  return bounds.map(({ partition, end }) => ({
-    ...{ generation, partition },
-    offset: Math.min(committed.get(partition) ?? 0, end) - 1,
-  }));
+  return bounds.map(({ partition, start, end }) => {
+    const next = Math.min(committed.get(partition) ?? 0, end);
+    return { generation, partition, offset: next - 1, from: Math.max(next, start) };
+  });
 }
 
 /** @throws Error when somebody has decided facts, and it was not this group */
@@ -98,9 +98,10 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
 async function* toRows(
   sources: RebuildSources,
   tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride | UnlinkSide> {
+): AsyncGenerator<VersionedOverride | UnlinkSide | DecidedPlace> {
   for await (const { value } of readTail(sources, tail)) {
     yield* toOverrides(value, toOverrideVersion(value));
     yield* toUnlinkSides(value);
+    yield toDecidedPlace(value);
   }
 }

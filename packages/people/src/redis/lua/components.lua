@@ -10,6 +10,7 @@
 -- them, and facts.lua decides.
 -- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
 local namespace, source = ARGV[1], ARGV[2]
+local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
 local unique_kinds = ARGV[5]
 local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -52,8 +53,10 @@ local function open_environment(id)
     fences = fences .. ':',
     outbox = name_of(namespace, FAMILY.outbox, id),
     unlinks = unlinks,
-    -- What is known of all unlinks; false where there was none.
-    unlinked = last_unlink(unlinks),
+    latest_unlink = latest_unlink(unlinks),
+    -- What a rebuild knows to be decided; its name, and the last of it where there is any.
+    rebuilt = name_of(namespace, FAMILY.decided, id),
+    last_rebuilt = call('HGET', name_of(namespace, FAMILY.decided, id), LAST_DECIDED),
     fenced = call('GET', fences),
     holds = call('EXISTS', holds) == 1 and holds,
     -- By identity key: cut-off of its hold, or NEVER; of the keys that facts name.

@@ -199,6 +199,18 @@ local function read_facts()
   return list
 end
 
+-- A rebuild begins at the linkers' commit, and what they had decided behind it comes again. What is decided is part of what was
+-- rebuilt: nothing is left to do, and decided anew it could come out otherwise, now that persons can be split. A fact among
+-- these that is not decided had been parked: it goes to the end of the line once more, since what was decided behind it is
+-- of a later version.
+local function standing_of(env, fact)
+  if not env.last_rebuilt then return 'new' end
+  local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
+  if generation > last_generation or generation == last_generation and fact.offset > last_offset then return 'new' end
+  local field, byte_at, value = bit_of(generation, fact.offset)
+  return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
+end
+
 -- What is told of a parked fact and not recorded: who it waits for may be another one when it comes again.
 local function person_of(env, fact)
   local first = named_by(fact)[1]
@@ -217,8 +229,10 @@ for at, fact in ipairs(list) do
   elseif lacks_others(env, fact) or at > 1 and look_ups > LOOK_UPS_MAX then
     through = last
     break
-  elseif (fact.unlink or #fact.steps > 0) and not is_before_unlink(env, fact) then
-    entry = parked_by(env, fact) and PARKED or apply(env, fact)
+  elseif fact.unlink or #fact.steps > 0 then
+    local standing = standing_of(env, fact)
+    local is_parked = standing == 'parked' or standing == 'new' and parked_by(env, fact)
+    entry = is_parked and PARKED or standing == 'new' and apply(env, fact) or ''
   end
   if fact.offset > applied then record(env, fact.offset, pack_bytes('>I6I4', fact.offset, #entry) .. entry) end
   if entry == PARKED then entry = PARKED .. person_of(env, fact) end

@@ -4,9 +4,6 @@
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
 for at = 2, #ARGV do
   local environment, key, side = struct.unpack('>Bc0c16c14', ARGV[at])
-  local name = name_of(ARGV[1], FAMILY.unlinks, environment)
-  local generation, offset, time = struct.unpack('>I1I6I6', side)
-  add_side(name, key, side)
-  raise_last(name, generation, offset, time)
+  add_side(name_of(ARGV[1], FAMILY.unlinks, environment), key, side)
 end
 return #ARGV - 1

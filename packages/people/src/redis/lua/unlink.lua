@@ -1,21 +1,11 @@
 -- The part of the script that splits persons, behind components.lua, and that remembers who was parted from whom.
-local generation = tonumber(string.match(source, '^%d+'))
-
--- At or before the latest unlink of its environment: after a rebuild such a fact comes again, whose decision is part of what was
--- rebuilt, since decisions of an environment are logged in order. Decided anew it could join what the unlink has parted.
-local function is_before_unlink(env, fact)
-  local last = env.unlinked
-  if not last then return false end
-  return generation < last.generation or generation == last.generation and fact.offset <= last.offset
-end
-
 -- Sides, by place, on which members of a component stood in unlinks that are not earlier than the fact: a bit each.
 local function sides_of(env, component, time)
   local sides, is_empty = {}, true
-  look_up(env.unlinked.name, keys_of(component), function(_, text)
+  look_up(env.unlinks, keys_of(component), function(_, text)
     for at = 1, text and #text or 0, SIDE_BYTES do
       local place, unlinked_at, side = unpack_bytes('>c7I6c1', text, at)
-      if time <= unlinked_at and side ~= NONE then
+      if time <= unlinked_at then
         sides[place] = bit.bor(sides[place] or 0, side == SPLIT and 1 or 2)
         is_empty = false
       end
@@ -27,7 +17,7 @@ end
 -- Whether an unlink that the fact is not later than has parted anybody of the one from anybody of the other.
 local function are_parted(env, fact, a, b)
   local time = min(fact.received_at, fact.event_time)
-  if not env.unlinked or time > env.unlinked.time then return false end
+  if time > env.latest_unlink then return false end
   local of_a, is_empty = sides_of(env, a, time)
   if is_empty then return false end
   local of_b = sides_of(env, b, time)
@@ -73,6 +63,7 @@ end
 local function note_side(env, fact, key, letter)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, letter))
+  env.latest_unlink = math.max(env.latest_unlink, fact.received_at)
 end
 
 local function settle_side(env, fact, side, letter)
@@ -126,13 +117,11 @@ local function hindrance_of(env, fact, component)
   return nil, nil, nil, seen
 end
 
--- Also one that splits nobody is remembered: decided anew after a rebuild it would split what was linked since.
+-- Also one that splits nobody is remembered: its copy would split what was linked since.
 local function unlink(env, fact)
   local first, nobody = fact.unlink[1], pack_bytes('>I2', 0)
   local component = component_of(env, first)
   local outcome, cause, root, is_named = hindrance_of(env, fact, component)
-  raise_last(env.unlinks, generation, fact.offset, fact.received_at)
-  env.unlinked = last_unlink(env.unlinks)
   if outcome then
     note_side(env, fact, first, NONE)
     local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
