@@ -178,8 +178,8 @@ describe.each([
   it('splits a person of hundreds in the call that made it, and in one of its own, as it splits a small one', async () => {
     const model = openMemoryPeople();
     await model.rebuild.mintEpoch();
-    const names = Array.from({ length: 240 }, (_, at): Name => `custom:${at}`);
-    const links = names.slice(1).map((from): FactOptions => ({ link: 'alias', from, to: 'custom:0', receivedAt: NOW }));
+    const names = Array.from({ length: 240 }, (_, at): Name => `custom:n${at}`);
+    const links = names.slice(1).map((from): FactOptions => ({ link: 'alias', from, to: names[0]!, receivedAt: NOW }));
     const split = (from: number, to: number): FactOptions => ({
       ...{ link: 'unlink', to: names[from]!, and: names.slice(from + 1, to), receivedAt: NOW + 1 },
     });
@@ -198,10 +198,9 @@ describe.each([
     }
     const digestOf = ({ rebuild }: People) => rebuild.digest(scenario.environmentId);
     expect(await digestOf(people)).toBe(await digestOf(model));
-    for (const at of [0, 5, 89, 90, 100, 239])
-      expect((await graph.membersOf(scenario.environmentId, scenario.keyOf(names[at]!))).length).toBe(
-        (await model.graph.membersOf(scenario.environmentId, scenario.keyOf(names[at]!))).length,
-      );
+    const sizes = [0, 3, 5, 89, 90, 100, 159, 160].map(async (at) => (await membersOf(names[at]!)).length);
+    // email:x went along with the first three, since it was linked to one of each.
+    expect(await Promise.all(sizes)).toEqual([89, 92, 89, 89, 92, 60, 60, 92]);
   });
 
   it('is known after a rebuild, however far back the facts are delivered again: nothing that it has parted is joined', async () => {

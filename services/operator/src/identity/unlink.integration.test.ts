@@ -8,6 +8,8 @@ import { type LinkParts, openRebuildFixture, type RebuildFixture } from '../test
 vi.setConfig({ testTimeout: 240_000 });
 
 const ENVIRONMENT = 'unlink-development';
+/** Of the linkers after the loss. */
+const LATER_GROUP = `later-${randomBytes(4).toString('hex')}`;
 const YESTERDAY_MS = Date.now() - 24 * 60 * 60 * 1000;
 
 let fixture: RebuildFixture;
@@ -71,6 +73,27 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => fixture.close());
 
+/** Redis is lost, and the linkers have committed nothing that they decided: after the rebuild all of the log comes again. */
+async function loseRedis(): Promise<void> {
+  await fixture.stop(linker.child, 'SIGTERM');
+  const held = await fixture.dump();
+  expect(Object.keys(held).some((name) => name.startsWith('u:'))).toBe(true);
+  await fixture.wipe();
+  const groups = ['--linker-group', LATER_GROUP, '--writer-group', fixture.group, '--decide-again'];
+  expect((await fixture.restore('identity', 'rebuild', ...groups)).code).toBe(0);
+  expect(await fixture.dump()).toEqual(held);
+  linker = await fixture.startLinker({ CONSUMER_GROUP: LATER_GROUP });
+  await decidedAgain();
+  const graphOf = (dump: Record<string, string[]>) => Object.entries(dump).filter(([name]) => /^[imu]:/.test(name));
+  expect(graphOf(await fixture.dump())).toEqual(graphOf(held));
+}
+
+async function decidedAgain(): Promise<void> {
+  const isCaughtUp = () => fixture.isCaughtUp(TOPICS.identityLinks.name, LATER_GROUP);
+  await until('the linkers have all facts', isCaughtUp, 60_000);
+  await fixture.written(TOPICS.identityDecisions.name);
+}
+
 it('splits a wrong merge in graph, tables and views; what was said before does not undo it, sent again or after a rebuild', async () => {
   const before = await personsOfEvents();
   expect(before.map(([name]) => name)).toEqual(['email-bob', 'email-eve', 'steam-bob', 'steam-eve']);
@@ -102,25 +125,11 @@ it('splits a wrong merge in graph, tables and views; what was said before does n
     ['alias', 'refused', 'unlinked'],
   ]);
 
-  // Redis is lost, and the linkers have committed nothing that they decided: all of the log comes again.
-  await fixture.stop(linker.child, 'SIGTERM');
-  const held = await fixture.dump();
-  expect(Object.keys(held).some((name) => name.startsWith('u:'))).toBe(true);
-  await fixture.wipe();
-  const group = `${fixture.prefix}nobody`;
-  const groups = ['--linker-group', group, '--writer-group', fixture.group, '--decide-again'];
-  expect((await fixture.restore('identity', 'rebuild', ...groups)).code).toBe(0);
-  expect(await fixture.dump()).toEqual(held);
-  linker = await fixture.startLinker({ CONSUMER_GROUP: group });
-  await until('all facts came again', () => fixture.isCaughtUp(TOPICS.identityLinks.name, group), 60_000);
-  await settled();
+  await loseRedis();
   expect(await personsOfEvents()).toEqual(apart);
-  const graphOf = (dump: Record<string, string[]>) => Object.entries(dump).filter(([name]) => /^[imu]:/.test(name));
-  expect(graphOf(await fixture.dump())).toEqual(graphOf(held));
 
   // What comes now is a new word about them.
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
-  await until('all facts are decided', () => fixture.isCaughtUp(TOPICS.identityLinks.name, group), 60_000);
-  await fixture.written(TOPICS.identityDecisions.name);
+  await decidedAgain();
   expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);
 });

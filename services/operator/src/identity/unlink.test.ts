@@ -140,8 +140,8 @@ describe('identity unlink', () => {
     expect(parted.text).toContain('They are two persons.');
     // Together again by somebody else: the link from before the split is no part of the chain.
     const later = Date.now() + 60_000;
-    await bench.alias('epic', 'kim', ['steam', 'bob'], later);
-    await bench.alias('epic', 'kim', ['email', BOB], later);
+    await bench.alias('epic', 'kim', ['steam', 'bob', later]);
+    await bench.alias('epic', 'kim', ['email', BOB, later]);
     const chain = await bench.run('why', ...of('steam', 'bob'), ...other, '--json');
     expect(chain.results.map((line) => JSON.parse(line).a.key)).toEqual([hexOf('epic', 'kim'), hexOf('epic', 'kim')]);
   });

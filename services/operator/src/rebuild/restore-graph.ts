@@ -20,7 +20,7 @@ export interface LinkerProgress {
   readonly linkerGroup: string;
   /** LINK_TOPIC_GENERATION of the linkers. */
   readonly generation: number;
-  /** Go on although the group has committed nothing: facts are decided again from the beginning of the log. */
+  /** Go on although the group has committed nothing: all facts of the log come again. */
   readonly decideAgain: boolean;
 }
 

@@ -147,7 +147,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     /** An anonymous id becomes a user. */
     identify: (fromId: string, toKind: Link['toKind'], toId: string) =>
       apply({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId }),
-    alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId]: [Link['toKind'], string], at?: number) =>
+    alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId, at]: [Link['toKind'], string, number?]) =>
       apply({ link: 'alias', fromKind, fromId, toKind, toId }, at),
   };
 }
