@@ -56,7 +56,7 @@ const COMMANDS = {
   },
   simulate: { does: 'posts the traffic of a game and reconciles what was stored with what was accepted' },
   keys: { does: 'lists, creates, refreshes and revokes access keys' },
-  identity: { does: 'says who is one person, and why; a new deployment’s identity graph, or an emptied one put back' },
+  identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },
   rebuild: { does: 'puts back all that an emptied Redis held' },
   verify: { does: 'compares what is stored with the log' },

@@ -56,7 +56,7 @@ function encodeLink(environmentId: string, { link, from, to }: Pair): Buffer {
     link === 'identify'
       ? ({ fromKind: 'anonymous', toKind: 'steam' } as const)
       : ({ fromKind: 'custom', toKind: 'custom' } as const);
-  const times = { eventTime: now, receivedAt: now, traceId: '0'.repeat(32) };
+  const times = { eventTime: now, receivedAt: now, traceId: '0'.repeat(32), unlink: [] };
   const origin = { environmentId, messageId: randomBytes(16) };
   return identityLinkCodec.encode({ ...origin, link, ...kinds, fromId: from, toId: to, ...times });
 }

@@ -1,11 +1,14 @@
 import { validMessages } from '@playline/testkit';
+import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IDENTITY_KINDS } from './enumerations.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
 import {
   createMessageFieldsDecoder,
+  decisionWords,
   frameRecord,
+  type IdentityDecisionRecord,
   identityDecisionCodec,
   identityLinkCodec,
   type MessageRecord,
@@ -91,10 +94,12 @@ describe('the records about identities', () => {
 
   it('give a link fact back without change', () => {
     const link = fc.constantFrom('identify' as const, 'alias' as const);
-    const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text });
+    const unlink = fc.array(fc.record({ key, kind }), { maxLength: 3 });
+    const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text, unlink });
     fc.assert(
       fc.property(facts, (fact) => {
-        expect({ ...identityLinkCodec.decode(identityLinkCodec.encode(fact)) }).toEqual(fact);
+        const decoded = identityLinkCodec.decode(identityLinkCodec.encode(fact));
+        expect({ ...decoded, unlink: decoded.unlink.map((one) => ({ ...one })) }).toEqual(fact);
       }),
     );
   });
@@ -108,15 +113,63 @@ describe('the records about identities', () => {
     };
     const sides = { aKey: key, aKind: kind, bKey: key, bKind: kind, root: key };
     const moved = fc.array(fc.record({ key, kind, linkedAt: fc.nat() }), { maxLength: 3 });
+    const unlink = fc.option(fc.record({ stayedRoot: key, stayed: moved }));
     const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
     const outcome = fc.constantFrom('linked' as const, 'unchanged' as const, 'refused' as const, 'ambiguous' as const);
-    const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text });
+    const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text, unlink });
     fc.assert(
       fc.property(decisions, (decision) => {
         const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
-        expect({ ...decoded, moved: decoded.moved.map((one) => ({ ...one })) }).toEqual(decision);
+        // Records of the codec have a class of their own.
+        const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
+        const stays = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
+        expect({ ...decoded, moved: toPlain(decoded.moved), unlink: stays }).toEqual(decision);
       }),
     );
+  });
+});
+
+describe('an unlink beside a release that knows none', () => {
+  /** The schema as it was before. */
+  const formerOf = ({ schema }: { schema: string }) => {
+    const record = JSON.parse(schema) as { fields: { name: string }[] };
+    return JSON.stringify({ ...record, fields: record.fields.filter(({ name }) => name !== 'unlink') });
+  };
+  const readFormer = (codec: { schema: string }, bytes: Buffer) => {
+    const former = avro.Type.forSchema(JSON.parse(formerOf(codec)), { wrapUnions: 'never' });
+    const resolver = former.createResolver(avro.Type.forSchema(JSON.parse(codec.schema), { wrapUnions: 'never' }));
+    return former.fromBuffer(bytes, resolver) as Record<string, unknown>;
+  };
+  const some = { environmentId: 'demo', messageId: Buffer.alloc(16, 1), eventTime: 1, receivedAt: 2, traceId: '' };
+  const ids = { fromKind: 'custom', fromId: 'x', toKind: 'custom', toId: 'x' } as const;
+  const place = { generation: 0, partition: 0, offset: 1, step: 0, reason: '', root: Buffer.alloc(16, 3) };
+  const sides = { aKey: Buffer.alloc(16, 3), aKind: 'steam', bKey: Buffer.alloc(16, 4), bKind: 'epic' } as const;
+  const moved = [{ key: Buffer.alloc(16, 3), kind: 'steam' as const, linkedAt: 5 }];
+
+  it('is read by it as a link that was there already, and what it wrote is read as a link', () => {
+    const fact = {
+      ...some,
+      ...ids,
+      link: 'alias' as const,
+      unlink: [{ key: Buffer.alloc(16, 2), kind: 'steam' as const }],
+    };
+    const { unlink: _, ...former } = fact;
+    expect({ ...readFormer(identityLinkCodec, identityLinkCodec.encode(fact)) }).toEqual(former);
+    const bytes = avro.Type.forSchema(JSON.parse(formerOf(identityLinkCodec))).toBuffer(former);
+    expect({ ...identityLinkCodec.decoderOf(formerOf(identityLinkCodec))(bytes) }).toEqual({ ...former, unlink: [] });
+  });
+
+  it('has its decision read by it under words that it knows, and reads the decisions that it took as links', () => {
+    const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: moved };
+    const decision = { ...some, ...place, ...sides, link: 'alias' as const, outcome: 'linked' as const, moved, unlink };
+    expect(decisionWords(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
+    expect(decisionWords({ ...decision, outcome: 'refused' })).toEqual({ link: 'unlink', outcome: 'refused' });
+    expect(decisionWords({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
+    const { unlink: _, ...former } = decision;
+    const read = readFormer(identityDecisionCodec, identityDecisionCodec.encode(decision));
+    expect(read).toMatchObject({ link: 'alias', outcome: 'linked' });
+    const bytes = avro.Type.forSchema(JSON.parse(formerOf(identityDecisionCodec))).toBuffer(former);
+    expect(identityDecisionCodec.decoderOf(formerOf(identityDecisionCodec))(bytes).unlink).toBeNull();
   });
 });
 

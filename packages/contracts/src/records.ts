@@ -62,6 +62,8 @@ export interface IdentityLinkRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
+  /** Not empty: these are split off from the rest of their person, and both ids are one text that belongs to nobody. */
+  unlink: { key: Buffer; kind: IdentityKind }[];
 }
 
 /** Value of `audience.identity-decisions.v1`: the outcome of one step of one link fact. */
@@ -80,11 +82,28 @@ export interface IdentityDecisionRecord {
   outcome: 'linked' | 'unchanged' | 'refused' | 'ambiguous';
   reason: string;
   root: Buffer;
-  /** `linkedAt`: epoch milliseconds of the identity's first link; a later move keeps it. */
-  moved: { key: Buffer; kind: IdentityKind; linkedAt: number }[];
+  moved: DecidedIdentity[];
   eventTime: number;
   receivedAt: number;
   traceId: string;
+  /** Of an unlink: who stays, under which person key, when those who moved are split off; nobody where nothing was split. */
+  unlink: { stayedRoot: Buffer; stayed: DecidedIdentity[] } | null;
+}
+
+/** An identity of a decision. `linkedAt`: epoch milliseconds of its first link; a later move keeps it. */
+export interface DecidedIdentity {
+  key: Buffer;
+  kind: IdentityKind;
+  linkedAt: number;
+}
+
+/**
+ * What a decision is called outside of the log. Symbols of an enumeration never change (a release that does not know one
+ * could not read the record), so an unlink is logged under the words of a link, with `unlink` beside them.
+ */
+export function decisionWords({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
+  if (unlink === null) return { link, outcome };
+  return { link: 'unlink', outcome: outcome === 'linked' ? 'unlinked' : outcome } as const;
 }
 
 /** Value of `audience.consents.v1`. */

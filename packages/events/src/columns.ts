@@ -52,6 +52,14 @@ export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = 
     linked_at: TIME,
     version: 'UInt64',
   }),
+  identity_unlinks: toColumns({
+    environment_id: 'String',
+    identity_key: KEY,
+    link_generation: 'UInt8',
+    link_offset: 'UInt64',
+    side: 'String',
+    unlinked_at: TIME,
+  }),
   consent_log: [
     ...toColumns({
       environment_id: 'String',

@@ -48,6 +48,7 @@ const rejection: fc.Arbitrary<RejectionRecord> = fc.record({
   receivedAt: time,
   traceId: text,
 });
+const identities = fc.array(fc.record({ key, kind, linkedAt: time }), { maxLength: 5 });
 const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   environmentId: text,
   generation: fc.integer({ min: 0, max: 255 }),
@@ -63,10 +64,11 @@ const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   outcome: fc.constantFrom('linked', 'unchanged', 'refused', 'ambiguous'),
   reason: text,
   root: key,
-  moved: fc.array(fc.record({ key, kind, linkedAt: time }), { maxLength: 5 }),
+  moved: identities,
   eventTime: time,
   receivedAt: time,
   traceId: text,
+  unlink: fc.option(fc.record({ stayedRoot: key, stayed: identities })),
 });
 
 /** The rows of one record by table, read back by the columns that the store is told. */
@@ -125,7 +127,7 @@ describe('the rows of a record', () => {
     fc.assert(
       fc.property(decision, place, (record, at) => {
         const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
-        const [links, overrides] = rowsOf(decisionRows, decoded, at);
+        const [links, overrides, unlinks] = rowsOf(decisionRows, decoded, at);
         expect(links).toMatchObject([
           {
             environment_id: record.environmentId,
@@ -140,9 +142,30 @@ describe('the rows of a record', () => {
             kafka_offset: at.offset,
           },
         ]);
-        expect(overrides?.map((row) => [row.identity_key, row.person_key, row.kind, row.linked_at])).toEqual(
-          record.moved.map((one) => [one.key.toString('hex'), record.root.toString('hex'), one.kind, one.linkedAt]),
-        );
+        const under = (identities: IdentityDecisionRecord['moved'], person: Buffer) =>
+          identities.map((one) => [one.key.toString('hex'), person.toString('hex'), one.kind, one.linkedAt]);
+        const { moved, root, unlink, outcome, aKey } = record;
+        const stayed = unlink === null ? [] : under(unlink.stayed, unlink.stayedRoot);
+        expect(overrides?.map((row) => [row.identity_key, row.person_key, row.kind, row.linked_at])).toEqual([
+          ...under(moved, root),
+          ...stayed,
+        ]);
+        expect([links![0]!.link === 'unlink', links![0]!.outcome === 'unlinked']).toEqual([
+          unlink !== null,
+          unlink !== null && outcome === 'linked',
+        ]);
+        const sides = [
+          ...(outcome === 'linked' ? [] : [[aKey.toString('hex'), 'none']]),
+          ...under(moved, root).map(([key]) => [key, 'split']),
+          ...stayed.map(([key]) => [key, 'stayed']),
+        ];
+        expect(unlinks?.map((row) => [row.identity_key, row.side])).toEqual(unlink === null ? [] : sides);
+        for (const row of unlinks!)
+          expect([row.link_generation, row.link_offset, row.unlinked_at]).toEqual([
+            record.generation,
+            record.offset,
+            record.receivedAt,
+          ]);
       }),
     );
   });
@@ -158,6 +181,8 @@ describe('the rows of a record', () => {
     expect([out.rows, out.length]).toEqual([0, 0]);
   });
 });
+
+const sidesIn = ({ moved, unlink }: IdentityDecisionRecord) => moved.length + (unlink?.stayed.length ?? 0);
 
 describe('what may be stored of a record', () => {
   const never = () => {
@@ -177,7 +202,7 @@ describe('what may be stored of a record', () => {
   });
 
   it('is no link of a fenced identity, and every move of those who are not', () => {
-    const [links, overrides] = decisionRows.tables;
+    const [links, overrides, unlinks] = decisionRows.tables;
     fc.assert(
       fc.property(decision, fc.nat(), (record, at) => {
         const known = (key: Buffer) => (question: FenceQuestion) => question.key.equals(key);
@@ -187,12 +212,35 @@ describe('what may be stored of a record', () => {
         const without = links!.withoutFenced(record, known(record.root));
         if (![record.aKey, record.bKey].some((key) => key.equals(record.root)))
           expect(without).toEqual({ ...record, root: Buffer.alloc(16) });
-        expect(overrides!.withoutFenced(record, () => false)).toBe(record.moved.length === 0 ? null : record);
+        const stayed = record.unlink?.stayed ?? [];
+        const everybody = [...record.moved, ...stayed];
+        expect(overrides!.withoutFenced(record, () => false)).toBe(everybody.length === 0 ? null : record);
         expect(overrides!.withoutFenced(record, () => true)).toBeNull();
-        const erased = record.moved[at % Math.max(1, record.moved.length)];
-        const others = record.moved.filter(({ key }) => erased === undefined || !key.equals(erased.key));
-        if (erased !== undefined && others.length > 0)
-          expect(overrides!.withoutFenced(record, known(erased.key))).toEqual({ ...record, moved: others });
+        const erased = everybody[at % Math.max(1, everybody.length)];
+        if (erased === undefined) return;
+        const others = (all: typeof everybody) => all.filter(({ key }) => !key.equals(erased.key));
+        const unlink = record.unlink && { ...record.unlink, stayed: others(stayed) };
+        const left = others(everybody).length === 0 ? null : { ...record, moved: others(record.moved), unlink };
+        expect(overrides!.withoutFenced(record, known(erased.key))).toEqual(left);
+        if (record.unlink !== null && record.outcome === 'linked')
+          expect(unlinks!.withoutFenced(record, known(erased.key))).toEqual(left);
+      }),
+    );
+  });
+
+  it('is no side of an unlink that is not later than the fence of an identity, by the time of the unlink', () => {
+    const [, , unlinks] = decisionRows.tables;
+    fc.assert(
+      fc.property(decision, (record) => {
+        const isOnTime = ({ eventTimeMs, receivedAtMs }: FenceQuestion) =>
+          eventTimeMs === record.receivedAt && receivedAtMs === record.receivedAt;
+        expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
+        const isOfNobody = record.unlink === null || (record.outcome === 'linked' && sidesIn(record) === 0);
+        expect(unlinks!.withoutFenced(record, () => false)).toBe(isOfNobody ? null : record);
+        const isVain = record.unlink !== null && record.outcome !== 'linked';
+        if (isVain) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
+        // Links are many, and nobody of them is asked about.
+        if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
       }),
     );
   });

@@ -3,16 +3,25 @@ export const EVENT_TABLES = [
   'events',
   'identity_links',
   'identity_overrides',
+  'identity_unlinks',
   'consent_log',
   'message_rejections',
 ] as const;
 export type EventTable = (typeof EVENT_TABLES)[number];
 
 /**
- * Tables whose rows name their place in the log. `identity_overrides` does not: the place of the decision is its version,
- * so a row written twice is one row at once.
+ * Tables whose rows do not name their place in the log: the place of the decision is part of what they say, so a row
+ * written twice is one row at once.
  */
-export type OffsetTable = Exclude<EventTable, 'identity_overrides'>;
+export const FOLDING_TABLES = ['identity_overrides', 'identity_unlinks'] as const satisfies readonly EventTable[];
+export type FoldingTable = (typeof FOLDING_TABLES)[number];
+
+/** Tables whose rows name their place in the log. */
+export type OffsetTable = Exclude<EventTable, FoldingTable>;
+
+export function isFolding(table: EventTable): table is FoldingTable {
+  return FOLDING_TABLES.some((name) => name === table);
+}
 
 /** Rows of one block for one table. */
 export interface BlockInsert {

@@ -22,11 +22,11 @@ export interface FactBlock extends LinkSourcePartition {
 export type Applied =
   /** Decided now, or decided before and recorded: the same decisions either way. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Decided, published and trimmed before, or a fact without steps: nothing is left to do. */
+  /** Decided and published before, trimmed or part of what was rebuilt, or a fact without steps: nothing is left to do. */
   | { readonly kind: 'done' }
   /**
-   * Newer than a hold on one of its people: not applied; must come again under a later offset. `person` is the person key
-   * of whom the hold is on, for whoever paces what waits; it may be another one the next time.
+   * Newer than a hold on one of its people, or it was before a rebuild: not applied; must come again under a later offset.
+   * `person` is the person key of whom the hold is on, for whoever paces what waits; it may be another one the next time.
    */
   | { readonly kind: 'parked'; readonly person: Buffer };
 
@@ -34,6 +34,25 @@ export type Applied =
 export interface Override extends MovedIdentity {
   readonly environmentId: string;
   readonly root: Buffer;
+}
+
+/** On which side of an unlink an identity stood: facts not later than it do not bring the two sides together again. */
+export interface UnlinkSide {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  /** `none`: the unlink split nobody, and this is the first that it named. */
+  readonly side: 'split' | 'stayed' | 'none';
+  /** Place of the unlink in the link topic: generation and offset. */
+  readonly generation: number;
+  readonly offset: number;
+  /** Epoch milliseconds. */
+  readonly unlinkedAt: number;
+}
+
+/** Where a fact stands that was decided. */
+export interface DecidedPlace extends LinkSourcePartition {
+  readonly environmentId: string;
+  readonly offset: number;
 }
 
 export interface Member {
@@ -84,9 +103,9 @@ export interface IdentityGraph {
   /** Everybody of the identity's component by ascending key; empty while it is linked to nobody. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /**
-   * Erasure: takes identities out of their components; whoever stays keeps the person key. Safe to repeat. Fence them
-   * first, else a fact on its way brings them back, and hold every one of them: only while this erasure's hold stands
-   * is nothing newer in the graph, which an eraser that comes late would take out too.
+   * Erasure: takes identities out of their components, and out of the memory of unlinks; whoever stays keeps the person
+   * key. Safe to repeat. Fence them first, else a fact on its way brings them back, and hold every one of them: only
+   * while this erasure's hold stands is nothing newer in the graph, which an eraser that comes late would take out too.
    * @returns how many of them stood in a component
    * @throws MissingEpochFault, MissingHoldFault
    */

@@ -8,7 +8,7 @@ const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}):
   ...{ environmentId: 'test', kind: 'anonymous', linkedAt: 1_000, version: 1n },
   ...{ key: keyOf(key), root: keyOf(root), ...parts },
 });
-const none = { fences: [], later: [], stored: [], applied: [] };
+const none = { fences: [], later: [], stored: [], unlinks: [], decided: [], applied: [] };
 
 it('puts each identity under its latest root, whichever source knows it and in whatever order', async () => {
   const people = openMemoryPeople();
@@ -16,7 +16,7 @@ it('puts each identity under its latest root, whichever source knows it and in w
   const later = [row('c', 'a', { version: 5n }), row('b', 'a', { version: 5n }), row('a', 'a', { version: 5n })];
   const copies = [row('b', 'b', { version: 3n }), row('d', 'c', { version: 2n })];
   const rebuilt = await rebuildGraph(people, { ...none, stored, later: [...later, ...copies] });
-  expect(rebuilt).toEqual({ fromTable: 1, fromLog: 3, erased: 0 });
+  expect(rebuilt).toEqual({ fromTable: 1, fromLog: 3, erased: 0, unlinkSides: 0 });
   const members = await people.graph.membersOf('test', keyOf('d'));
   expect(members.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd'].map(keyOf));
 });
@@ -30,6 +30,7 @@ it('leaves out what an erasure had cut off, and keeps what was linked since', as
     fromTable: 1,
     fromLog: 1,
     erased: 1,
+    unlinkSides: 0,
   });
   expect(await people.graph.rootOf('test', keyOf('a'))).toBeNull();
   expect(await people.graph.rootOf('test', keyOf('b'))).toEqual(keyOf('b'));

@@ -1,6 +1,6 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
 import type { ApplyOutcome, PlacedConsent } from './consents.ts';
-import type { LinkSourcePartition, Override } from './graph.ts';
+import type { DecidedPlace, LinkSourcePartition, Override, UnlinkSide } from './graph.ts';
 import type { Cutoff } from './guards.ts';
 import type { People } from './people.ts';
 
@@ -10,11 +10,15 @@ export interface PeopleRebuild {
   mintEpoch(): Promise<string>;
   /** Puts identities under their roots, later rows over earlier ones. @throws EpochPresentFault */
   loadOverrides(overrides: readonly Override[]): Promise<void>;
+  /** Puts back who stood on which side of an unlink; the same again changes nothing. @throws EpochPresentFault */
+  loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
+  /** Notes facts that were decided: they come to nothing when they come again. @throws EpochPresentFault */
+  loadDecided(places: readonly DecidedPlace[]): Promise<void>;
   /** Raises what counts as applied. @throws EpochPresentFault */
   loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
   /** As `apply` of the consents for each change, and with or without an epoch. */
   loadConsents(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
-  /** SHA-256 (hex) over every identity, root, kind and link time of an environment. */
+  /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
   digest(environmentId: string): Promise<string>;
 }
 
@@ -26,16 +30,20 @@ export interface VersionedOverride extends Override {
   readonly version: bigint;
 }
 
-type Rows = AsyncIterable<VersionedOverride> | Iterable<VersionedOverride>;
+type Rows<R> = AsyncIterable<R> | Iterable<R>;
 
 /** What a graph is rebuilt from. */
 export interface GraphSources {
   /** Erasures whose fences stand. */
   readonly fences: readonly Cutoff[];
   /** Rows of decisions that the table may lack, in any order, copies among them. Read first, and kept in memory. */
-  readonly later: Rows;
+  readonly later: Rows<VersionedOverride | UnlinkSide | DecidedPlace>;
   /** Rows of the table, one an identity. Streamed. */
-  readonly stored: Rows;
+  readonly stored: Rows<VersionedOverride>;
+  /** Sides of unlinks that the table has. Streamed. */
+  readonly unlinks: Rows<UnlinkSide>;
+  /** Places of facts behind `applied` that the table has a decision of. Streamed. */
+  readonly decided: Rows<DecidedPlace>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
 }
@@ -48,19 +56,44 @@ export interface RebuiltGraph {
   readonly fromLog: number;
   /** Erased ones that a source still had; left out. */
   readonly erased: number;
+  /** Sides of unlinks that were put back, copies of a row among them. */
+  readonly unlinkSides: number;
 }
 
 /** Rows loaded in one call: about 100 KB, well within the time that a call may take. */
 const LOAD_ROWS_MAX = 1_000;
 
-/** Overrides that a decision makes: one a moved identity. */
+/** Overrides that a decision makes: one a moved identity, and of an unlink one for each who stays. */
 export function toOverrides(
-  decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved'>,
+  decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved' | 'unlink'>,
   version: bigint,
 ): VersionedOverride[] {
-  const { environmentId, outcome, root, moved } = decision;
+  const { environmentId, outcome, root, moved, unlink } = decision;
   if (outcome !== 'linked') return [];
-  return moved.map(({ key, kind, linkedAt }) => ({ environmentId, key, kind, root, linkedAt, version }));
+  const toRows = (identities: IdentityDecisionRecord['moved'], to: Buffer) =>
+    identities.map(({ key, kind, linkedAt }) => ({ environmentId, key, kind, root: to, linkedAt, version }));
+  return unlink === null ? toRows(moved, root) : [...toRows(moved, root), ...toRows(unlink.stayed, unlink.stayedRoot)];
+}
+
+/** The sides of an unlink; nothing of any other decision. */
+export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
+  const { environmentId, generation, offset, receivedAt, aKey, outcome, moved, unlink } = decision;
+  if (unlink === null) return [];
+  const toSides = (identities: readonly { key: Buffer }[], side: UnlinkSide['side']) =>
+    identities.map(({ key }) => ({ environmentId, key, side, generation, offset, unlinkedAt: receivedAt }));
+  if (outcome !== 'linked') return toSides([{ key: aKey }], 'none');
+  return [...toSides(moved, 'split'), ...toSides(unlink.stayed, 'stayed')];
+}
+
+/** Where the fact of a decision stands. */
+export function toDecidedPlace(decision: DecidedPlace): DecidedPlace {
+  const { environmentId, generation, partition, offset } = decision;
+  return { environmentId, generation, partition, offset };
+}
+
+/** A side as a line of a digest. */
+export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: UnlinkSide): string {
+  return `${key.toString('hex')} ${side} ${generation} ${offset} ${unlinkedAt}\n`;
 }
 
 /**
@@ -70,13 +103,15 @@ export function toOverrides(
  */
 export async function rebuildGraph(people: Target, sources: GraphSources): Promise<RebuiltGraph> {
   await people.guards.fence(sources.fences);
-  const later = await collectLatest(sources.later);
+  const isApplied = createIsApplied(sources.applied);
+  const { later, sides, places } = await collectLater(sources.later, isApplied);
   const isErased = createIsErased(sources.fences);
-  const rebuilt = { fromTable: 0, fromLog: 0, erased: 0 };
-  const loader = createLoader(people.rebuild);
+  const rebuilt = { fromTable: 0, fromLog: 0, erased: 0, unlinkSides: 0 };
+  const loader = createLoader((rows: readonly Override[]) => people.rebuild.loadOverrides(rows));
   const put = async (row: VersionedOverride, source: 'fromTable' | 'fromLog') => {
-    rebuilt[isErased(row) ? 'erased' : source]++;
-    if (!isErased(row)) await loader.add(row);
+    const erased = isErased(row, row.linkedAt);
+    rebuilt[erased ? 'erased' : source]++;
+    if (!erased) await loader.add(row);
   };
   for await (const row of sources.stored) {
     const name = toName(row);
@@ -87,6 +122,18 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
   }
   for (const row of later.values()) await put(row, 'fromLog');
   await loader.flush();
+  const sideLoader = createLoader((rows: readonly UnlinkSide[]) => people.rebuild.loadUnlinkSides(rows));
+  for (const rows of [sources.unlinks, sides])
+    for await (const side of rows) {
+      if (isErased(side, side.unlinkedAt)) continue;
+      rebuilt.unlinkSides++;
+      await sideLoader.add(side);
+    }
+  await sideLoader.flush();
+  const placeLoader = createLoader((rows: readonly DecidedPlace[]) => people.rebuild.loadDecided(rows));
+  for (const rows of [sources.decided, places])
+    for await (const place of rows) if (!isApplied(place)) await placeLoader.add(place);
+  await placeLoader.flush();
   for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset);
   return rebuilt;
 }
@@ -97,36 +144,50 @@ function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>)
 }
 
 /** The log may hold a decision twice, and an earlier one again behind a later one: only versions count. */
-async function collectLatest(rows: Rows): Promise<Map<string, VersionedOverride>> {
-  const latest = new Map<string, VersionedOverride>();
+async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedPlace) => boolean) {
+  const later = new Map<string, VersionedOverride>();
+  const sides: UnlinkSide[] = [];
+  const places: DecidedPlace[] = [];
   for await (const row of rows) {
-    const name = toName(row);
-    const known = latest.get(name);
-    if (known === undefined || known.version < row.version) latest.set(name, row);
+    if ('side' in row) sides.push(row);
+    else if (!('key' in row)) {
+      if (!isApplied(row)) places.push(row);
+    } else {
+      const name = toName(row);
+      const known = later.get(name);
+      if (known === undefined || known.version < row.version) later.set(name, row);
+    }
   }
-  return latest;
+  return { later, sides, places };
 }
 
-/** An identity linked anew after its erasure is nobody's leftover: the cut-off parts the two. */
-function createIsErased(fences: readonly Cutoff[]): (row: Override) => boolean {
+/** Facts that are not delivered again. */
+function createIsApplied(applied: GraphSources['applied']): (place: DecidedPlace) => boolean {
+  const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
+  return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
+}
+
+/** What came to be after an erasure is nobody's leftover: the cut-off parts the two. */
+function createIsErased(fences: readonly Cutoff[]) {
   const cutoffs = new Map<string, number>();
   for (const fence of fences) {
     const name = toName(fence);
     cutoffs.set(name, Math.max(fence.cutoffMs, cutoffs.get(name) ?? fence.cutoffMs));
   }
-  return (row) => row.linkedAt <= (cutoffs.get(toName(row)) ?? Number.NEGATIVE_INFINITY);
+  return (row: Pick<Override, 'environmentId' | 'key'>, sinceMs: number): boolean =>
+    sinceMs <= (cutoffs.get(toName(row)) ?? Number.NEGATIVE_INFINITY);
 }
 
-function createLoader(rebuild: PeopleRebuild) {
-  let rows: Override[] = [];
+function createLoader<R>(load: (rows: readonly R[]) => Promise<void>) {
+  let rows: R[] = [];
   const flush = async () => {
     const full = rows;
     rows = [];
-    await rebuild.loadOverrides(full);
+    await load(full);
   };
   return {
     flush,
-    async add(row: Override) {
+    async add(row: R) {
       if (rows.push(row) >= LOAD_ROWS_MAX) await flush();
     },
   };

@@ -39,6 +39,7 @@ const decisionOf = (a: Buffer, b: Buffer): IdentityDecisionRecord => ({
   eventTime: NOW_MS,
   receivedAt: NOW_MS,
   traceId: 'trace',
+  unlink: null,
 });
 
 describe('the event writer as a process', () => {

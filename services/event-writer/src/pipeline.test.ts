@@ -67,6 +67,7 @@ const decision: IdentityDecisionRecord = {
   eventTime: 1_000,
   receivedAt: 2_000,
   traceId: '',
+  unlink: null,
 };
 const decisionValue = (over: Partial<IdentityDecisionRecord> = {}) =>
   frameRecord(DECISIONS_ID, identityDecisionCodec.encode({ ...decision, ...over }));

@@ -1,5 +1,5 @@
 import type { IdentityLinkRecord } from '@playline/contracts';
-import { createGraphFact } from '@playline/people';
+import { createGraphFact, namedBy } from '@playline/people';
 import type { BatchHandler, BatchPosition } from '@playline/stream';
 import { type ByAssignment, createByAssignment } from './by-assignment.ts';
 import type { LinkerParts } from './pipeline.ts';
@@ -59,7 +59,7 @@ function openPlaces(parts: LinkerParts): ByAssignment<ParkedPlace> {
 function createToPlaced({ rules }: LinkerParts): (found: Found) => PlacedFact {
   const toGraphFact = createGraphFact(rules);
   const toKeys = (fact: IdentityLinkRecord, offset: number) =>
-    toGraphFact(fact, offset).steps.flatMap(({ aKey, bKey }) => [aKey.toString('hex'), bKey.toString('hex')]);
+    namedBy(toGraphFact(fact, offset)).map((key) => key.toString('hex'));
   return ({ fact, offset, record }) => ({
     ...{ record, environmentId: fact.environmentId, receivedAt: fact.receivedAt },
     ...{ messageId: fact.messageId.toString('hex'), keys: [...new Set(toKeys(fact, offset))] },

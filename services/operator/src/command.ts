@@ -33,7 +33,8 @@ export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-type Values = Readonly<Record<string, string | boolean | undefined>>;
+/** Of an option that may be given several times a list. */
+type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 /**
  * Reads options and at most `wordsMax` other words.

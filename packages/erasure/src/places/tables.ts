@@ -55,6 +55,12 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
     },
   },
   {
+    name: 'identity_unlinks',
+    // Facts that such a row would refuse are fenced themselves.
+    clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['unlinked_at'] },
+    columns: { environment_id: ENVIRONMENT },
+  },
+  {
     name: 'consent_log',
     clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['received_at'] },
     columns: { environment_id: ENVIRONMENT, trace_id: TRACE },

@@ -1,4 +1,4 @@
-import { type IdentityDecisionRecord, ZERO_KEY } from '@playline/contracts';
+import { decisionWords, type IdentityDecisionRecord, ZERO_KEY } from '@playline/contracts';
 import type { IsFenced, RecordRows } from '../record-rows.ts';
 import type { RowBuffer } from '../row/row-buffer.ts';
 import { rowBytesMax, turnUuid, writeByte, writeInt64, writeKey, writeString, writeUInt16 } from '../row/row-bytes.ts';
@@ -28,7 +28,8 @@ export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'genera
 export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
   toOverrideVersion(decision);
   if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
-  const { environmentId, link, aKind, bKind, outcome, reason, traceId } = decision;
+  const { environmentId, aKind, bKind, reason, traceId } = decision;
+  const { link, outcome } = decisionWords(decision);
   out.reserve(rowBytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
   const target = out.bytes;
   let at = writeString(target, out.length, environmentId);
@@ -55,21 +56,52 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
 }
 
 /**
- * Adds a row of `identity_overrides` for every identity whose person the decision changed.
+ * Adds a row of `identity_overrides` for every identity whose person the decision changed, and of an unlink for everybody.
  * @throws RangeError when a number does not fit its column; rows added before it stay
  */
 export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
   const version = toOverrideVersion(decision);
-  for (const { key, kind, linkedAt } of decision.moved) {
-    out.reserve(rowBytesMax(decision.environmentId, kind));
-    const target = out.bytes;
-    let at = writeString(target, out.length, decision.environmentId);
-    at = writeKey(target, at, key);
-    at = writeKey(target, at, decision.root);
-    at = writeString(target, at, kind);
-    at = writeInt64(target, at, linkedAt);
-    out.endRow(target.writeBigUInt64LE(version, at));
-  }
+  const { environmentId, root, moved, unlink } = decision;
+  const add = (identities: IdentityDecisionRecord['moved'], person: Buffer) => {
+    for (const { key, kind, linkedAt } of identities) {
+      out.reserve(rowBytesMax(environmentId, kind));
+      const target = out.bytes;
+      let at = writeString(target, out.length, environmentId);
+      at = writeKey(target, at, key);
+      at = writeKey(target, at, person);
+      at = writeString(target, at, kind);
+      at = writeInt64(target, at, linkedAt);
+      out.endRow(target.writeBigUInt64LE(version, at));
+    }
+  };
+  add(moved, root);
+  if (unlink !== null) add(unlink.stayed, unlink.stayedRoot);
+}
+
+/**
+ * Adds a row of `identity_unlinks` for everybody of a person that was split: the side on which it stood; for an unlink that
+ * split nobody one row of the first that it named. Any other decision has none.
+ * @throws RangeError when a number does not fit its column; rows added before it stay
+ */
+export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
+  const { environmentId, generation, offset, receivedAt, outcome, aKey, moved, unlink } = decision;
+  if (unlink === null) return;
+  toOverrideVersion(decision);
+  const add = (identities: readonly { key: Buffer }[], side: string) => {
+    for (const { key } of identities) {
+      out.reserve(rowBytesMax(environmentId, side));
+      const target = out.bytes;
+      let at = writeString(target, out.length, environmentId);
+      at = writeKey(target, at, key);
+      at = writeByte(target, at, generation);
+      at = writeInt64(target, at, offset);
+      at = writeString(target, at, side);
+      out.endRow(writeInt64(target, at, receivedAt));
+    }
+  };
+  if (outcome !== 'linked') add([{ key: aKey }], 'none');
+  add(moved, 'split');
+  add(unlink.stayed, 'stayed');
 }
 
 /** A decision is about its two sides; others may still have the key of somebody erased for that of their person. */
@@ -83,16 +115,39 @@ function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced
 /** Whom a decision moved has a row of their own, as old as their first link. */
 function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId } = decision;
-  const moved = decision.moved.filter(
+  return keepIdentities(
+    decision,
     ({ key, linkedAt }) => !isFenced({ environmentId, key, eventTimeMs: linkedAt, receivedAtMs: linkedAt }),
   );
-  if (moved.length === 0) return null;
-  return moved.length === decision.moved.length ? decision : { ...decision, moved };
+}
+
+/** A side says what happened to an identity at the time of the unlink; other decisions have no sides. */
+function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
+  const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
+  if (unlink === null) return null;
+  const isKept = ({ key }: { key: Buffer }) =>
+    !isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt });
+  if (outcome !== 'linked') return isKept({ key: aKey }) ? decision : null;
+  return keepIdentities(decision, isKept);
+}
+
+/** The decision as it is about those who are kept; null when nobody is. */
+function keepIdentities(
+  decision: IdentityDecisionRecord,
+  isKept: (identity: IdentityDecisionRecord['moved'][number]) => boolean,
+): IdentityDecisionRecord | null {
+  const { unlink } = decision;
+  const [moved, stayed] = [decision.moved.filter(isKept), (unlink?.stayed ?? []).filter(isKept)];
+  const kept = moved.length + stayed.length;
+  if (kept === 0) return null;
+  if (kept === decision.moved.length + (unlink?.stayed.length ?? 0)) return decision;
+  return { ...decision, moved, unlink: unlink && { ...unlink, stayed } };
 }
 
 export const decisionRows: RecordRows<IdentityDecisionRecord> = {
   tables: [
     { table: 'identity_links', withoutFenced: withoutFencedSides, addRows: addLinkRow },
     { table: 'identity_overrides', withoutFenced: withoutFencedMoves, addRows: addOverrideRows },
+    { table: 'identity_unlinks', withoutFenced: withoutFencedUnlinks, addRows: addUnlinkRows },
   ],
 };

@@ -1,4 +1,4 @@
-import type { IdentityDecisionRecord, IdentityKind, IdentityLinkRecord } from '@playline/contracts';
+import { type IdentityDecisionRecord, type IdentityKind, type IdentityLinkRecord, ZERO_KEY } from '@playline/contracts';
 import type { GraphStep } from './steps.ts';
 
 /** Why a link was refused. */
@@ -15,6 +15,10 @@ export const REFUSAL_REASONS = [
   'too_many_identities',
   /** The joined component would hold too many anonymous ids linked within the window. */
   'too_many_anonymous_ids',
+  /** The fact is not later than an unlink that has parted the two sides. */
+  'unlinked',
+  /** An unlink: those to be split off are not of one person. */
+  'not_one_person',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
@@ -26,14 +30,23 @@ export interface MovedIdentity {
   readonly linkedAt: number;
 }
 
-/** What a step came to. */
-export interface StepDecision extends Pick<GraphStep, 'link' | 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
-  readonly outcome: IdentityDecisionRecord['outcome'];
-  readonly reason: RefusalReason | '';
-  /** Person key of the joined component; zero when refused or ambiguous. */
+/** One side of a person that was split: its person key and everybody of it, in ascending order of key. */
+export interface SplitSide {
   readonly root: Buffer;
-  /** In ascending order of key. */
+  readonly members: readonly MovedIdentity[];
+}
+
+/** What a step came to. An unlink is one step: `a` is the first to be split off, `b` one of those who stay. */
+export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
+  readonly link: GraphStep['link'] | 'unlink';
+  readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';
+  readonly reason: RefusalReason | '';
+  /** Person key of the joined component, or of those who were split off; zero when refused or ambiguous. */
+  readonly root: Buffer;
+  /** In ascending order of key; of an unlink all who were split off, also those who keep their person key. */
   readonly moved: readonly MovedIdentity[];
+  /** Of an unlink that split: those who stay, also those who keep their person key. */
+  readonly stayed: SplitSide | null;
 }
 
 /** Where a link fact stands: the topic's generation, its partition and the offset in it. */
@@ -52,24 +65,29 @@ export function toDecisionRecords(
   const { environmentId, messageId, eventTime, receivedAt, traceId } = fact;
   const { generation, partition, offset } = position;
   // Named one by one: spreading two objects into a third costs more than encoding it.
-  return decisions.map(({ link, aKey, aKind, bKey, bKind, outcome, reason, root, moved }, step) => ({
+  return decisions.map(({ link, aKey, aKind, bKey, bKind, outcome, reason, root, moved, stayed }, step) => ({
     environmentId,
     generation,
     partition,
     offset,
     step,
     messageId,
-    link,
+    link: link === 'unlink' ? 'alias' : link,
     aKey,
     aKind,
     bKey,
     bKind,
-    outcome,
+    outcome: outcome === 'unlinked' ? 'linked' : outcome,
     reason,
     root,
     moved: moved as MovedIdentity[],
     eventTime,
     receivedAt,
     traceId,
+    unlink: link === 'unlink' ? toUnlink(stayed) : null,
   }));
+}
+
+function toUnlink(stayed: SplitSide | null): IdentityDecisionRecord['unlink'] {
+  return { stayedRoot: stayed?.root ?? ZERO_KEY, stayed: (stayed?.members ?? []) as MovedIdentity[] };
 }

@@ -6,6 +6,8 @@ export type LinkSource = Pick<
   'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
 > & { type: string; identityType: string; fromType: string; toType: string };
 
+const NOBODY: IdentityLinkRecord['unlink'] = [];
+
 /** Kind of an id that came with this type; '' when it came without one. */
 export function toIdentityKind(type: string): IdentityKind {
   return type === '' ? 'untyped' : (type as IdentityType);
@@ -18,7 +20,7 @@ export function toIdentityKind(type: string): IdentityKind {
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
-  const origin = { environmentId, messageId, eventTime, receivedAt, traceId };
+  const origin = { environmentId, messageId, eventTime, receivedAt, traceId, unlink: NOBODY };
   if (message.type === 'alias')
     return {
       ...origin,
@@ -40,4 +42,17 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
     toKind: toIdentityKind(message.identityType),
     toId,
   };
+}
+
+/** What a fact of an unlink tells. Times are epoch milliseconds: facts that happened or were received up to then do not undo it. */
+export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
+
+/**
+ * The fact that splits identities off from the rest of their person. To a release that knows no unlinks it links an id of
+ * its own with itself, which changes nothing.
+ */
+export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
+  const nobody = `unlink ${messageId.toString('hex')}`;
+  const sides = { fromKind: 'custom', fromId: nobody, toKind: 'custom', toId: nobody } as const;
+  return { ...parts, messageId, link: 'alias', ...sides, eventTime: parts.receivedAt };
 }

@@ -24,6 +24,17 @@ export interface GraphFact {
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
+  /** Of an unlink, which has no steps: those to be split off from the rest of their person, each once, at least one. */
+  readonly unlink?: readonly NamedIdentity[];
+}
+
+/** Keys of every identity that the fact is about; one may come twice. */
+export const namedBy = ({ steps, unlink }: GraphFact): Buffer[] =>
+  unlink?.map(({ key }) => key) ?? steps.flatMap(({ aKey, bKey }) => [aKey, bKey]);
+
+export interface NamedIdentity {
+  readonly key: Buffer;
+  readonly kind: IdentityKind;
 }
 
 export interface StepRules {
@@ -63,11 +74,16 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
   });
 
   return (fact, offset) => {
+    const { environmentId, receivedAt, eventTime, unlink } = fact;
+    if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: onlyOnce(unlink) };
     const steps: GraphStep[] = [];
     const toKey = rules.keyOf(fact.environmentId, fact.toKind, fact.toId);
     if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact, toKey));
     if (fact.fromId !== '') steps.push(linkStep(fact, toKey));
-    const { environmentId, receivedAt, eventTime } = fact;
     return { environmentId, offset, receivedAt, eventTime, steps };
   };
+}
+
+function onlyOnce(named: readonly NamedIdentity[]): NamedIdentity[] {
+  return [...new Map(named.map((one) => [one.key.toString('hex'), one])).values()];
 }

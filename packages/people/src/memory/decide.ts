@@ -2,7 +2,8 @@ import { ZERO_KEY } from '@playline/contracts';
 import type { GraphLimits } from '../graph.ts';
 import type { RefusalReason, StepDecision } from '../identities/decisions.ts';
 import type { GraphFact, GraphStep } from '../identities/steps.ts';
-import type { EnvironmentState, MemberState } from './model.ts';
+import { type EnvironmentState, isFenced, type MemberState } from './model.ts';
+import { areParted } from './unlink.ts';
 
 interface Question {
   fact: GraphFact;
@@ -16,7 +17,7 @@ type Verdict = Pick<StepDecision, 'outcome' | 'reason' | 'root' | 'moved'>;
 /** Decides one step and, when it links, joins the two components. */
 export function decideStep(state: EnvironmentState, question: Question): StepDecision {
   const { link, aKey, aKind, bKey, bKind } = question.step;
-  return { link, aKey, aKind, bKey, bKind, ...judge(state, question) };
+  return { link, aKey, aKind, bKey, bKind, ...judge(state, question), stayed: null };
 }
 
 function judge(state: EnvironmentState, question: Question): Verdict {
@@ -34,7 +35,9 @@ function judge(state: EnvironmentState, question: Question): Verdict {
 
   const sideA = state.members.get(rootA ?? '') ?? new Map([[a, { kind: step.aKind, linkedAt: fact.receivedAt }]]);
   const sideB = state.members.get(rootB ?? '') ?? new Map([[b, { kind: step.bKind, linkedAt: fact.receivedAt }]]);
-  const reason = refusalOf(sideA, sideB, question);
+  const reason = areParted(state, question.fact, { a: sideA, b: sideB })
+    ? 'unlinked'
+    : refusalOf(sideA, sideB, question);
   if (reason !== null) return refuse(reason);
   return join(state, { root: rootA ?? a, side: sideA }, { root: rootB ?? b, side: sideB });
 }
@@ -52,11 +55,6 @@ function rejoin(state: EnvironmentState, key: string, member: MemberState): void
 
 function refuse(reason: RefusalReason): Verdict {
   return { outcome: 'refused', reason, root: ZERO_KEY, moved: [] };
-}
-
-function isFenced(state: EnvironmentState, key: string, fact: GraphFact): boolean {
-  const cutoffMs = state.fences.get(key);
-  return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
 function refusalOf(sideA: Side, sideB: Side, { fact, step, limits }: Question): RefusalReason | null {

@@ -1,17 +1,20 @@
 import { MissingEpochFault, MissingHoldFault } from '../faults.ts';
 import { type Applied, type FactBlock, GraphBehindFault, type IdentityGraph } from '../graph.ts';
-import type { GraphFact } from '../identities/steps.ts';
+import { type GraphFact, namedBy } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
 import {
   appliedOf,
+  comparePlaces,
   cutoffsOfHolds,
   type EnvironmentState,
   environmentOf,
   heldFromOf,
   type Model,
   nameOf,
+  type Place,
   removeMember,
 } from './model.ts';
+import { decideUnlink } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -21,6 +24,7 @@ export function createGraph(model: Model): IdentityGraph {
       if (model.epoch === null) throw new MissingEpochFault();
       const state = environmentOf(model, environmentId);
       if (!state.holds.has(erasureId.toString('hex'))) throw new MissingHoldFault();
+      for (const key of keys) state.unlinkSides.delete(key.toString('hex'));
       return keys.filter((key) => removeMember(state, key.toString('hex')) !== undefined).length;
     },
   };
@@ -41,7 +45,7 @@ function createFactCalls(
         const { outbox } = environmentOf(model, fact.environmentId);
         const field = `${nameOf(block)}/${fact.offset}`;
         if (fact.offset <= applied) return toRecorded(model, fact, outbox.get(field));
-        const result = applyFact(model, fact);
+        const result = applyFact(model, fact, block.generation);
         outbox.set(field, result);
         return result;
       });
@@ -68,11 +72,21 @@ function createFactCalls(
   };
 }
 
-function applyFact(model: Model, fact: GraphFact): Applied {
+/** What was decided before a rebuild is part of what was rebuilt; what was not, among these, had been parked. */
+function standingOf({ decided, lastDecided }: EnvironmentState, place: Place): 'new' | 'decided' | 'parked' {
+  if (lastDecided === null || comparePlaces(place, lastDecided) > 0) return 'new';
+  return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
+}
+
+function applyFact(model: Model, fact: GraphFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
-  if (fact.steps.length === 0) return { kind: 'done' };
-  const person = parkedBy(state, fact);
+  if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
+  const standing = standingOf(state, { generation, offset: fact.offset });
+  if (standing === 'decided') return { kind: 'done' };
+  const person = parkedBy(state, fact) ?? (standing === 'parked' ? personOf(state, namedBy(fact)[0]!) : null);
   if (person !== null) return { kind: 'parked', person };
+  if (fact.unlink !== undefined)
+    return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };
   const { limits } = model;
   return { kind: 'decided', decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits })) };
 }
@@ -95,7 +109,7 @@ function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersO
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
-  return { kind: 'parked', person: parkedBy(state, fact) ?? personOf(state, fact.steps[0]!.aKey) };
+  return { kind: 'parked', person: parkedBy(state, fact) ?? personOf(state, namedBy(fact)[0]!) };
 }
 
 function personOf(state: EnvironmentState, key: Buffer): Buffer {
@@ -107,6 +121,6 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
   const cutoffs = cutoffsOfHolds(state);
   const isHeld = (key: Buffer) => fact.receivedAt > (heldFromOf(state, key, cutoffs) ?? Number.POSITIVE_INFINITY);
-  const held = fact.steps.flatMap(({ aKey, bKey }) => [aKey, bKey]).find(isHeld);
+  const held = namedBy(fact).find(isHeld);
   return held === undefined ? null : personOf(state, held);
 }

@@ -1,12 +1,17 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../consents.ts';
-import type { Applied, GraphLimits, LinkSourcePartition } from '../graph.ts';
+import type { Applied, GraphLimits, LinkSourcePartition, UnlinkSide } from '../graph.ts';
 import type { ErasureHold } from '../guards.ts';
+import type { GraphFact } from '../identities/steps.ts';
 
 export interface MemberState {
   kind: IdentityKind;
   linkedAt: number;
 }
+
+/** Where a fact stands in the log of its environment. */
+export type Place = Pick<UnlinkSide, 'generation' | 'offset'>;
+export const comparePlaces = (a: Place, b: Place): number => a.generation - b.generation || a.offset - b.offset;
 
 /** One environment of the model; identity keys are hexadecimal, so that their text sorts as their bytes do. */
 export interface EnvironmentState {
@@ -14,6 +19,11 @@ export interface EnvironmentState {
   members: Map<string, Map<string, MemberState>>;
   /** Cut-off by key. */
   fences: Map<string, number>;
+  /** Sides of unlinks by key. */
+  unlinkSides: Map<string, UnlinkSide[]>;
+  /** What a rebuild knew to be decided, by place, and the last of it; null where it knew of nothing. */
+  decided: Set<string>;
+  lastDecided: Place | null;
   /** Holds by erasure id. */
   holds: Map<string, ErasureHold>;
   consents: Map<string, StoredConsent>;
@@ -38,7 +48,8 @@ export function environmentOf({ environments }: Model, id: string): EnvironmentS
   const known = environments.get(id);
   if (known !== undefined) return known;
   const maps = { roots: new Map(), members: new Map(), fences: new Map() };
-  const state = { ...maps, holds: new Map(), consents: new Map(), outbox: new Map() };
+  const unlinks = { unlinkSides: new Map(), decided: new Set<string>(), lastDecided: null };
+  const state = { ...maps, ...unlinks, holds: new Map(), consents: new Map(), outbox: new Map() };
   environments.set(id, state);
   return state;
 }
@@ -64,6 +75,12 @@ export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutof
   const members = state.members.get(state.roots.get(hex) ?? '')?.keys() ?? [hex];
   const held = [...members].flatMap((member) => cutoffs.get(member) ?? []);
   return held.length === 0 ? null : Math.min(...held);
+}
+
+/** Whether the fact is not later than the erasure of this identity. */
+export function isFenced({ fences }: EnvironmentState, key: string, fact: GraphFact): boolean {
+  const cutoffMs = fences.get(key);
+  return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
 /** Sets a cut-off unless a later one stands. */

@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto';
 import { EpochPresentFault } from '../faults.ts';
 import type { Override } from '../graph.ts';
-import type { PeopleRebuild } from '../rebuild.ts';
-import { appliedOf, type EnvironmentState, environmentOf, type Model, nameOf, removeMember } from './model.ts';
+import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
+import {
+  appliedOf,
+  comparePlaces,
+  type EnvironmentState,
+  environmentOf,
+  type Model,
+  nameOf,
+  removeMember,
+} from './model.ts';
+import { addUnlinkSide } from './unlink.ts';
 
 /** The rebuild but for the consents. */
 export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
@@ -18,16 +27,29 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
       needNoEpoch();
       for (const row of overrides) loadOverride(environmentOf(model, row.environmentId), row);
     },
+    async loadUnlinkSides(sides) {
+      needNoEpoch();
+      for (const side of sides) addUnlinkSide(environmentOf(model, side.environmentId), side);
+    },
+    async loadDecided(places) {
+      needNoEpoch();
+      for (const { environmentId, ...place } of places) {
+        const state = environmentOf(model, environmentId);
+        state.decided.add(`${place.generation}/${place.offset}`);
+        if (state.lastDecided === null || comparePlaces(place, state.lastDecided) > 0) state.lastDecided = place;
+      }
+    },
     async loadApplied(source, offset) {
       needNoEpoch();
       model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
     },
     async digest(environmentId) {
-      const { roots, members } = environmentOf(model, environmentId);
+      const { roots, members, unlinkSides } = environmentOf(model, environmentId);
       const lines = [...roots].map(([key, root]) => {
         const member = members.get(root)!.get(key)!;
         return `${key} ${root} ${member.kind} ${member.linkedAt}\n`;
       });
+      lines.push(...[...unlinkSides.values()].flat().map(toUnlinkSideLine));
       return createHash('sha256').update(lines.sort().join('')).digest('hex');
     },
   };

@@ -12,6 +12,16 @@ const FAMILIES = {
   component: 'm',
   /** HASH identity key -> cut-off in ms as text, a bucket each; without a bucket a STRING, a bit a bucket that has any. */
   fences: 'f',
+  /**
+   * HASH identity key -> sides of unlinks on which it stood, 14 bytes each: generation, offset in six bytes, time in six
+   * bytes, letter; 'latest' -> latest time of all, as text.
+   */
+  unlinks: 'u',
+  /**
+   * HASH of what a rebuild knew to be decided: generation and number of a block of 1,024 offsets -> a bit an offset; 'last'
+   * -> greatest generation and offset of them.
+   */
+  decided: 'd',
   /** HASH identity key -> latest cut-off in ms as text, of the erasures that hold it. */
   holds: 'h',
   /** HASH erasure id -> cut-off, time from which it lapses or 0, keys. */
@@ -88,6 +98,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     fencesOf: bucketIn('fences'),
     consentsOf: bucketIn('consents'),
     leasesOf: (environmentId: string) => nameOf('leases', environmentId),
+    unlinksOf: (environmentId: string) => nameOf('unlinks', environmentId),
     indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),

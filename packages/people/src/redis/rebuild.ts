@@ -1,14 +1,18 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { EpochPresentFault } from '../faults.ts';
-import type { PeopleRebuild } from '../rebuild.ts';
+import type { UnlinkSide } from '../graph.ts';
+import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
+import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createScript } from './scripts.ts';
-import { toOverrideBlob } from './wire.ts';
+import { fromSides, toDecidedBlob, toOverrideBlob, toUnlinkSideBlob } from './wire.ts';
 
 /** The rebuild but for the consents. */
 export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   const { redis, layout } = parts;
   const loadOverrides = createScript(redis, 'loadOverrides');
+  const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
+  const loadDecided = createScript(redis, 'loadDecided');
   return {
     async mintEpoch() {
       const minted: string = randomUUID();
@@ -16,6 +20,12 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
     },
     async loadOverrides(overrides) {
       await loadOverrides([layout.epoch], [layout.namespace, ...overrides.map(toOverrideBlob)]);
+    },
+    async loadUnlinkSides(sides) {
+      await loadUnlinkSides([layout.epoch], [layout.namespace, ...sides.map(toUnlinkSideBlob)]);
+    },
+    async loadDecided(places) {
+      await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
     },
     async loadApplied(source, offset) {
       if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
@@ -44,5 +54,14 @@ async function readDigest(parts: GraphParts, environmentId: string): Promise<str
       lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
     }
   }
+  for (const side of await readUnlinkSides(parts, environmentId)) lines.push(toUnlinkSideLine(side));
   return createHash('sha256').update(lines.sort().join('')).digest('hex');
+}
+
+async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: string): Promise<UnlinkSide[]> {
+  const flat = (await redis.callBuffer('HGETALL', layout.unlinksOf(environmentId))) as Buffer[];
+  const sides: UnlinkSide[] = [];
+  for (let at = 0; at < flat.length; at += 2)
+    if (flat[at]!.length === IDENTITY_KEY_BYTES) sides.push(...fromSides(environmentId, flat[at]!, flat[at + 1]!));
+  return sides;
 }

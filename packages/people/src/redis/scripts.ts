@@ -11,11 +11,13 @@ import { LUA_LAYOUT } from './layout.ts';
  * script as a whole when memory is out, and runs half of none.
  */
 const SCRIPTS = {
-  applyFacts: { files: ['components', 'facts'], flag: '' },
+  applyFacts: { files: ['unlink-sides', 'decided', 'components', 'unlink', 'facts'], flag: '' },
   // It gives memory back.
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
   forgetIdentities: { files: ['forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
+  loadUnlinkSides: { files: ['unlink-sides', 'load-unlink-sides'], flag: '' },
+  loadDecided: { files: ['decided', 'load-decided'], flag: '' },
   placeHold: { files: ['holds', 'place-hold'], flag: '' },
   confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },
   heldFrom: { files: ['held-from'], flag: 'no-writes' },

@@ -1,17 +1,23 @@
 import type { IdentityKind } from '@playline/contracts';
-import type { Applied, Member, Override } from '../graph.ts';
-import type { RefusalReason, StepDecision } from '../identities/decisions.ts';
+import type { Applied, DecidedPlace, Member, Override, UnlinkSide } from '../graph.ts';
+import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
-import type { GraphFact, GraphStep } from '../identities/steps.ts';
+import type { GraphFact, GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES } from './layout.ts';
 
 // Letters that stand in Redis: they stay what they are when a list is reordered.
-const LINK_LETTERS: Readonly<Record<GraphStep['link'], string>> = { identify: 'i', alias: 'a', same_id: 's' };
+const LINK_LETTERS: Readonly<Record<StepDecision['link'], string>> = {
+  identify: 'i',
+  alias: 'a',
+  same_id: 's',
+  unlink: 'x',
+};
 const OUTCOME_LETTERS: Readonly<Record<StepDecision['outcome'], string>> = {
   linked: 'l',
   unchanged: 'n',
   refused: 'r',
   ambiguous: 'm',
+  unlinked: 'x',
 };
 const REASON_LETTERS: Readonly<Record<RefusalReason | '', string>> = {
   '': '-',
@@ -21,7 +27,10 @@ const REASON_LETTERS: Readonly<Record<RefusalReason | '', string>> = {
   two_known_users: 'u',
   too_many_identities: 'i',
   too_many_anonymous_ids: 'a',
+  unlinked: 'x',
+  not_one_person: 'o',
 };
+const SIDE_LETTERS: Readonly<Record<UnlinkSide['side'], string>> = { split: 's', stayed: 't', none: 'n' };
 
 function invert<T extends string>(letters: Readonly<Record<T, string>>): (letter: number) => T {
   const words = new Map((Object.keys(letters) as T[]).map((word) => [letters[word].charCodeAt(0), word]));
@@ -35,6 +44,7 @@ const toKind = invert(KIND_LETTERS);
 const toLink = invert(LINK_LETTERS);
 const toOutcome = invert(OUTCOME_LETTERS);
 const toReason = invert(REASON_LETTERS);
+const toSide = invert(SIDE_LETTERS);
 
 const codeOf = (letter: string): number => letter.charCodeAt(0);
 
@@ -63,7 +73,12 @@ const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 /** In the place of the number of other keys: they are left out. */
 const OTHERS_LEFT_OUT = 255;
 
-function factBytes({ steps }: GraphFact, withOthers: boolean): number {
+/** In the place of the number of steps: an unlink. Behind it the number of identities, in two bytes, then each. */
+const IS_UNLINK = 255;
+const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
+
+function factBytes({ steps, unlink }: GraphFact, withOthers: boolean): number {
+  if (unlink !== undefined) return FACT_BYTES + 2 + unlink.length * NAMED_BYTES;
   let bytes = FACT_BYTES + steps.length * STEP_HEAD_BYTES;
   if (withOthers) for (const step of steps) bytes += step.otherKeys.length * IDENTITY_KEY_BYTES;
   return bytes;
@@ -88,9 +103,19 @@ function writeStep(target: Buffer, start: number, { step, withOthers }: { step: 
   return at;
 }
 
+function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentity[]): number {
+  target[start] = IS_UNLINK;
+  let at = target.writeUInt16BE(named.length, start + 1);
+  for (const { key, kind } of named) {
+    target[at] = codeOf(KIND_LETTERS[kind]);
+    at = writeKey(target, at + 1, key);
+  }
+  return at;
+}
+
 /**
  * Facts of one call, one behind the other: offset, received at, event time, place of its environment in the list that
- * goes with them, number of steps, then the steps.
+ * goes with them, number of steps, then the steps, or who is split off.
  * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely asked for
  */
 export function toFactsBlob(
@@ -100,7 +125,7 @@ export function toFactsBlob(
   const places = new Map<string, number>();
   const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), 0));
   let at = 0;
-  for (const { environmentId, offset, receivedAt, eventTime, steps } of facts) {
+  for (const { environmentId, offset, receivedAt, eventTime, steps, unlink } of facts) {
     const place = places.get(environmentId) ?? places.size;
     places.set(environmentId, place);
     for (const value of [offset, receivedAt, eventTime]) {
@@ -108,6 +133,10 @@ export function toFactsBlob(
       at += NUMBER_BYTES;
     }
     blob[at++] = place;
+    if (unlink !== undefined) {
+      at = writeUnlink(blob, at, unlink);
+      continue;
+    }
     blob[at++] = steps.length;
     for (const step of steps) at = writeStep(blob, at, { step, withOthers });
   }
@@ -118,6 +147,40 @@ export function toFactsBlob(
 export function toOverrideBlob(row: Override): Buffer {
   const kind = Buffer.from(KIND_LETTERS[row.kind]);
   return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
+}
+
+/** A side of an unlink as it stands beside the identity's key. */
+function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buffer {
+  return Buffer.concat([
+    Buffer.of(generation),
+    ...[offset, unlinkedAt].map(toNumberBytes),
+    Buffer.from(SIDE_LETTERS[side]),
+  ]);
+}
+
+/** Blob of a row of a rebuild: environment, identity key, side. */
+export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
+  return Buffer.concat([toShortText(row.environmentId), row.key, toSideBytes(row)]);
+}
+
+/** Blob of a row of a rebuild: environment, generation and offset of a fact that was decided. */
+export function toDecidedBlob({ environmentId, generation, offset }: DecidedPlace): Buffer {
+  return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
+}
+
+/** Bytes of a side. */
+const SIDE_BYTES = 1 + 2 * NUMBER_BYTES + 1;
+
+/** Reads the sides that stand beside an identity's key. */
+export function fromSides(environmentId: string, key: Buffer, bytes: Buffer): UnlinkSide[] {
+  const sides: UnlinkSide[] = [];
+  for (let at = 0; at < bytes.length; at += SIDE_BYTES)
+    sides.push({
+      ...{ environmentId, key, generation: bytes[at]!, offset: bytes.readUIntBE(at + 1, NUMBER_BYTES) },
+      unlinkedAt: bytes.readUIntBE(at + 1 + NUMBER_BYTES, NUMBER_BYTES),
+      side: toSide(bytes[at + SIDE_BYTES - 1]!),
+    });
+  return sides;
 }
 
 /** Reads a member out of the bytes of a component or of those who moved. */
@@ -139,7 +202,7 @@ export function fromComponent(component: Buffer): Member[] {
   return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
 }
 
-/** An entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities. */
+/** An entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities, these. */
 const STEP_LETTERS = 5;
 const STEP_BYTES = STEP_LETTERS + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
@@ -168,10 +231,17 @@ function fromEntry(reply: Buffer, start: number, end: number): Applied {
   while (at < end) {
     const movedAt = at + STEP_BYTES;
     const next = movedAt + reply.readUInt16BE(movedAt - 2) * MEMBER_BYTES;
-    decisions.push(fromStep(reply, at, next));
-    at = next;
+    const decision = fromStep(reply, at, next);
+    decisions.push(decision.link === 'unlink' ? { ...decision, stayed: fromStayed(reply, next, end) } : decision);
+    at = decision.link === 'unlink' ? end : next;
   }
   return { kind: 'decided', decisions };
+}
+
+/** Behind the entry of an unlink, which is the only one of its fact: root, number and members of those who stay. */
+function fromStayed(reply: Buffer, at: number, end: number): SplitSide | null {
+  const members = toMembers(reply, at + IDENTITY_KEY_BYTES + 2, end);
+  return members.length === 0 ? null : { root: reply.subarray(at, at + IDENTITY_KEY_BYTES), members };
 }
 
 function fromStep(reply: Buffer, at: number, end: number): StepDecision {
@@ -189,5 +259,6 @@ function fromStep(reply: Buffer, at: number, end: number): StepDecision {
     bKey: keyAt(1),
     root: keyAt(2),
     moved: toMembers(reply, at + STEP_BYTES, end),
+    stayed: null,
   };
 }

@@ -3,6 +3,7 @@ import type { IdentityDecisionRecord, IdentityKind, IdentityLinkRecord } from '@
 import type { Applied, IdentityGraph } from '../graph.ts';
 import { createIsBlocked } from '../identities/blocked.ts';
 import { type StepDecision, toDecisionRecords } from '../identities/decisions.ts';
+import { toUnlinkFact } from '../identities/facts.ts';
 import { createIdentityKeyer } from '../identities/keyer.ts';
 import { createGraphFact, type GraphFact } from '../identities/steps.ts';
 
@@ -18,9 +19,11 @@ function split(name: Name): [IdentityKind, string] {
 }
 
 export interface FactOptions {
-  link: 'identify' | 'alias';
+  link: 'identify' | 'alias' | 'unlink';
   from?: Name;
   to: Name;
+  /** Of an unlink, besides `to`. */
+  and?: readonly Name[];
   receivedAt?: number;
   eventTime?: number;
 }
@@ -30,13 +33,17 @@ export function createScenario() {
   const environmentId = `test-${randomUUID()}`;
   let next = 0;
 
-  const toFact = ({ link, from, to, receivedAt = 1_000_000, eventTime = receivedAt }: FactOptions) => {
+  const toFact = ({ link, from, to, and = [], receivedAt = 1_000_000, eventTime = receivedAt }: FactOptions) => {
+    const origin = { environmentId, messageId: Buffer.alloc(16), traceId: '0'.repeat(32) };
+    if (link === 'unlink') {
+      const unlink = [to, ...and].map((name) => ({ key: keyOf(name), kind: split(name)[0] }));
+      return { ...toUnlinkFact({ ...origin, receivedAt, unlink }), eventTime };
+    }
     const [fromKind, fromId] = from === undefined ? (['anonymous', ''] as const) : split(from);
     const [toKind, toId] = split(to);
     const ids = { fromKind, fromId, toKind, toId };
     const fact: IdentityLinkRecord = {
-      ...{ environmentId, link, ...ids, eventTime, receivedAt },
-      ...{ messageId: Buffer.alloc(16), traceId: '0'.repeat(32) },
+      ...{ ...origin, link, ...ids, eventTime, receivedAt, unlink: [] },
     };
     return fact;
   };

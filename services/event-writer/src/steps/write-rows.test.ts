@@ -22,7 +22,7 @@ const moved = (count: number): IdentityDecisionRecord['moved'] =>
 const decisionOf = (count: number): IdentityDecisionRecord => ({
   ...{ environmentId: 'demo', generation: 0, partition: 0, offset: 5, step: 0, messageId: KEY, link: 'alias' },
   ...{ aKey: KEY, aKind: 'epic', bKey: KEY, bKind: 'epic', outcome: 'linked', reason: '', root: KEY },
-  ...{ moved: moved(count), eventTime: 1, receivedAt: 1, traceId: '' },
+  ...{ moved: moved(count), eventTime: 1, receivedAt: 1, traceId: '', unlink: null },
 });
 
 /** One row a consent, at these offsets. */

@@ -2,6 +2,7 @@ import {
   createPartReader,
   type EventStore,
   type EventTable,
+  isFolding,
   type OffsetTable,
   type RowBuffer,
   type StoredQuestion,
@@ -59,7 +60,7 @@ export function createWriteRows(options: { store: EventStore; metrics: WriterMet
         await store.insert({ table, rows: rows.pick(asked), token, signal });
         stop(asked.length);
       });
-    if (table === 'identity_overrides') return await storeOverrides(given, insert);
+    if (isFolding(table)) return await storeFolded(given, insert);
     const ask: Ask = (question) => told(table, () => store.storedOffsets(table, question));
     await storePlaced({ ...given, table }, { insert, ask });
   };
@@ -94,8 +95,8 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
   });
 }
 
-/** Their version is the place of the decision: a row written twice is one row at once, and only the latest is true. */
-async function storeOverrides(given: BlockRows, insert: Insert) {
+/** The place of the decision is part of what such a row says: written twice it is one row at once. */
+async function storeFolded(given: BlockRows, insert: Insert) {
   const { rows, block, notes } = given;
   const token = tokenOf(given, block.start, block.end);
   await storeFolding({ count: rows.rows, token, triedBefore: block.triedBefore ?? false, notes, insert });

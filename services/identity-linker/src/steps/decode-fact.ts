@@ -15,6 +15,8 @@ export type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
 const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
+/** More than the largest person has; the graph takes them as a number of two bytes. */
+const UNLINK_MAX = 10_000;
 /** The graph keeps times in six bytes: up to the year 10,889. */
 const TIME_END_MS = 2 ** 48;
 
@@ -41,6 +43,8 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!ENVIRONMENT_ID.test(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
+  if (!fact.unlink.every(({ kind }) => isKind(kind))) return { kind: 'deadLetter', reason: 'unknown identity kind' };
+  if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to split off' };
   const isFromMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
   if (fact.toId.trim() === '' || isFromMissing) return { kind: 'deadLetter', reason: 'blank id' };
   if (!isTime(fact.receivedAt) || !isTime(fact.eventTime)) return { kind: 'deadLetter', reason: 'time out of range' };

@@ -85,6 +85,7 @@ export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {
   return {
     ...{ environmentId: 'test', messageId: Buffer.alloc(16, 3), link: 'identify', traceId: 'e'.repeat(32) },
     ...{ fromKind: 'anonymous', fromId: 'a', toKind: 'untyped', toId: 'u', eventTime: 1_000, receivedAt: 1_000 },
+    unlink: [],
     ...parts,
   };
 }

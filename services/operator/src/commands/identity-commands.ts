@@ -1,10 +1,12 @@
 import { TOPICS } from '@playline/contracts';
 import type { People } from '@playline/people';
-import type { Addresses, RedisAddress } from '../addresses.ts';
+import type { Producer } from '@playline/stream';
+import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
 import { createQueryRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createIdentityTables } from '../identity/tables.ts';
+import { openUnlinkLog } from '../identity/unlink-log.ts';
 import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, REBUILD_OPTIONS } from './identity.ts';
 import { createLogSources, type LogAdapters } from './log-commands.ts';
@@ -12,6 +14,11 @@ import { createLogSources, type LogAdapters } from './log-commands.ts';
 /** Opens what Redis holds of people; the `./redis` adapter has it. */
 export interface RedisAdapters {
   readonly openRedisPeople: (options: RedisAddress & { linkTopic: string; consentTopic: string }) => Promise<People>;
+}
+
+/** Opens what publishes; `@playline/stream/kafka` has it. */
+export interface ProducerAdapters {
+  readonly openProducer: (options: KafkaAddress & { clientId: string; topics: readonly string[] }) => Promise<Producer>;
 }
 
 export interface IdentityCommandsContext {
@@ -39,12 +46,23 @@ simply run again. Options are those of identity rebuild.`;
 
 /** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
 export function createIdentityCommands(
-  adapters: RedisAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
+  adapters: RedisAdapters & ProducerAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
   { addresses, config, keys }: IdentityCommandsContext,
 ): Command[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
+  const topics = {
+    linkTopic: topicPrefix + TOPICS.identityLinks.name,
+    consentTopic: topicPrefix + TOPICS.consents.name,
+  };
+  const sources = createLogSources(adapters, addresses);
   const context = {
-    ...createLogSources(adapters, addresses),
+    ...sources,
+    openUnlinkLog: async () => {
+      // Asked for before anything is opened.
+      const [kafka] = [addresses.kafka(), addresses.registry()];
+      const producer = await adapters.openProducer({ ...kafka, clientId: 'operator', topics: [topics.linkTopic] });
+      return openUnlinkLog({ producer, log: sources.openLog(), schemas: sources.schemas, topicPrefix });
+    },
     clickhouse: addresses.clickhouse,
     openPeople: createOpenPeople(adapters, addresses, topicPrefix),
     openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),

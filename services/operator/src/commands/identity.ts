@@ -2,14 +2,14 @@ import { IDENTITY_KINDS } from '@playline/contracts';
 import { awaitStore } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { members } from '../identity/members.ts';
-import type { QuestionContext } from '../identity/question.ts';
 import { resolve } from '../identity/resolve.ts';
+import { type UnlinkContext, unlink } from '../identity/unlink.ts';
 import { why } from '../identity/why.ts';
 import { assertNew } from '../rebuild/assert-new.ts';
 import { type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identity.ts';
 import { answers, type StoresContext, withStores } from '../rebuild/with-stores.ts';
 
-export interface IdentityContext extends StoresContext, QuestionContext {
+export interface IdentityContext extends StoresContext, UnlinkContext {
   /** LINK_TOPIC_GENERATION */
   readonly generation: number;
 }
@@ -17,6 +17,7 @@ export interface IdentityContext extends StoresContext, QuestionContext {
 const HELP = `usage: operator identity resolve --environment E (--kind K --id ID | --key HEX)
        operator identity members …as resolve… [--raw]
        operator identity why     …as resolve… [--other-kind K --other-id ID | --other-key HEX] [--limit 50]
+       operator identity unlink  …as resolve, several times… [--yes] [--wait-seconds 30]
        operator identity init
        operator identity rebuild [options]          (npm run identity -- …)
 
@@ -38,8 +39,17 @@ const HELP = `usage: operator identity resolve --environment E (--kind K --id ID
   --query-seconds 30   for why and members --raw: a question to the tables that takes longer is given up
   --json        JSON: of resolve one object, else one a line
 
-These three only read. resolve and members cost Redis two look-ups, and resolve a granule of identity_overrides. why reads
-the keys of every decision of the environment, since identity_links is in the order of the log: 33 MB and 30 ms for a
+These three only read. unlink writes:
+
+  unlink    splits identities off that were wrongly merged with the rest of their person: they become one person of their
+            own, or stand alone. Shows who leaves and who stays, asks, and waits for the linkers' decision. Messages up to now
+            do not join the two again, also after a rebuild; later ones may. Events keep their place: queries show the split
+            --kind K --id ID --kind K2 --id ID2 …, one --kind for all ids, --key HEX …
+            --yes               without asking
+            --wait-seconds 30   for the decision, 600 at most. It is decided all the same when that takes longer: while an
+                                erasure holds the person it waits
+
+resolve and members cost Redis two look-ups, and resolve a granule of identity_overrides. why reads the keys of every decision of the environment, since identity_links is in the order of the log: 33 MB and 30 ms for a
 million decisions, a second for a person of a thousand identities. members --raw looks through the keys of the events: 60
 MB and half a second for two million.
 
@@ -56,11 +66,12 @@ MB and half a second for two million.
 
 Access keys are no part of it: npm run keys -- rebuild, or npm run rebuild for everything.
 resolve, members and why need REDIS_URL, CLICKHOUSE_URL with its account (members for --raw alone), and IDENTITY_PEPPER for
---id; init needs REDIS_URL, and asks log and tables where it knows them; rebuild needs REDIS_URL, KAFKA_BROKERS,
+--id; unlink needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL, and IDENTITY_PEPPER for --id; init needs REDIS_URL, and asks log and tables where it knows them; rebuild needs REDIS_URL, KAFKA_BROKERS,
 SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION where the linkers have one; or a stack that
 runs here (.playline/stack.json).
 
-Exit code: 0 done, 1 it failed, 2 wrong words, or a setting is missing, 3 a store does not answer, or Redis is not whole.`;
+Exit code: 0 done, 1 it failed, or nothing was split, 2 wrong words, or a setting is missing, 3 a store does not answer,
+Redis is not whole, or an unlink was not decided in time.`;
 
 /** Of `rebuild`. */
 export const REBUILD_OPTIONS = {
@@ -71,17 +82,28 @@ export const REBUILD_OPTIONS = {
 } as const;
 
 type Values = ReturnType<typeof parseOptions>['values'];
-type Word = (context: IdentityContext, args: readonly string[], terminal: Terminal) => Promise<void>;
+type Word = (context: IdentityContext, args: readonly string[], terminal: Terminal) => Promise<ExitCode>;
+
+/** A word that does what it is asked, or throws. */
+const always =
+  (work: (...given: Parameters<Word>) => Promise<void>): Word =>
+  async (...given) => {
+    await work(...given);
+    return EXIT.ok;
+  };
 
 const WORDS: Readonly<Record<string, Word>> = {
-  resolve,
-  members,
-  why,
-  init: (context, args, terminal) => {
+  resolve: always(resolve),
+  members: always(members),
+  why: always(why),
+  unlink,
+  init: always((context, args, terminal) => {
     parseOptions(args, REBUILD_OPTIONS, 1);
     return init(context, terminal);
-  },
-  rebuild: (context, args, terminal) => rebuild(context, parseOptions(args, REBUILD_OPTIONS, 1).values, terminal),
+  }),
+  rebuild: always((context, args, terminal) =>
+    rebuild(context, parseOptions(args, REBUILD_OPTIONS, 1).values, terminal),
+  ),
 };
 
 export function createIdentityCommand(context: IdentityContext): Command {
@@ -90,10 +112,14 @@ export function createIdentityCommand(context: IdentityContext): Command {
     const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
     // It is not said again: it may be an id that stands in the wrong place.
     if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
-    await word(context, args, terminal);
-    return EXIT.ok;
+    return word(context, args, terminal);
   };
-  return { name: 'identity', summary: 'who is one person, and why; set up or rebuild the graph', help: HELP, run };
+  return {
+    name: 'identity',
+    summary: 'who is one person, and why; split a wrong merge; set up or rebuild the graph',
+    help: HELP,
+    run,
+  };
 }
 
 async function init(context: IdentityContext, terminal: Terminal): Promise<void> {
@@ -119,10 +145,11 @@ async function rebuild(context: IdentityContext, values: Values, terminal: Termi
 }
 
 function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
-  const { fences, fromTable, fromLog, erased, decisions, partitions } = graph;
+  const { fences, fromTable, fromLog, erased, unlinkSides, decisions, partitions } = graph;
   return [
     `fences      ${fences} set`,
     `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased left out`,
+    `unlinks     ${unlinkSides} sides on which identities stood`,
     `links       ${partitions} partitions go on behind what their linkers committed`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} of them erased`,
     `holds       ${holds} erasures in progress`,

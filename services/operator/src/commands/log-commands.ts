@@ -1,6 +1,6 @@
-import type { SchemaSource } from '@playline/contracts';
 import type { AtomicPublisher, GroupOffsets, LogReader } from '@playline/stream';
 import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
+import type { Schemas } from '../await-schema.ts';
 import type { Command } from '../command.ts';
 import { createDeadLettersCommand } from './dead-letters.ts';
 import { createOffsetsCommand } from './offsets.ts';
@@ -11,7 +11,7 @@ export interface LogAdapters {
   readonly openLogReader: (options: KafkaAddress & { clientId: string }) => LogReader;
   readonly openGroupOffsets: (options: KafkaAddress & { clientId: string }) => GroupOffsets;
   readonly openAtomicPublisher: (options: KafkaAddress & { name: string }) => Promise<AtomicPublisher>;
-  readonly createSchemaRegistry: (options: RegistryAddress) => { schemaOf: SchemaSource };
+  readonly createSchemaRegistry: (options: RegistryAddress) => Schemas;
 }
 
 export interface LogCommandsContext {
@@ -26,13 +26,19 @@ export function createLogSources(
   adapters: Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
   addresses: Addresses,
 ) {
-  let registry: ReturnType<LogAdapters['createSchemaRegistry']> | null = null;
+  let opened: Schemas | null = null;
+  const registry = () => {
+    opened ??= adapters.createSchemaRegistry(addresses.registry());
+    return opened;
+  };
+  const schemas: Schemas = {
+    idOf: (subject, schema) => registry().idOf(subject, schema),
+    schemaOf: (id) => registry().schemaOf(id),
+  };
   return {
     openLog: () => adapters.openLogReader({ ...addresses.kafka(), clientId: 'operator' }),
-    schemaOf: (id: number) => {
-      registry ??= adapters.createSchemaRegistry(addresses.registry());
-      return registry.schemaOf(id);
-    },
+    schemas,
+    schemaOf: schemas.schemaOf,
   };
 }
 

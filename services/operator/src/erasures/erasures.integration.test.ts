@@ -69,7 +69,12 @@ async function link([anonymous, steam]: readonly [string, string], receivedAt: n
   const ids = { messageId: randomBytes(16), traceId: 'e'.repeat(32), environmentId: ENVIRONMENT };
   const sides = { fromKind: 'anonymous', fromId: anonymous, toKind: 'steam', toId: steam } as const;
   const fact = { ...ids, ...sides, link: 'identify', receivedAt, eventTime: receivedAt } as const;
-  await people.graph.apply({ ...source, after: offset - 1, through: offset, facts: [toGraphFact(fact, offset)] });
+  await people.graph.apply({
+    ...source,
+    after: offset - 1,
+    through: offset,
+    facts: [toGraphFact({ ...fact, unlink: [] }, offset)],
+  });
 }
 
 const insertEvent = (key: Buffer) =>

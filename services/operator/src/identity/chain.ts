@@ -1,4 +1,4 @@
-import type { LinkRow } from './tables.ts';
+import type { LinkRow, SplitRow } from './tables.ts';
 
 /**
  * The links that lead from one identity to another of the same person: those that joined, and, where these leave a gap,
@@ -7,6 +7,23 @@ import type { LinkRow } from './tables.ts';
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
   return findWay(joined, from, to) ?? findWay(rows, from, to);
+}
+
+/** Links that no unlink behind them has undone by parting the two whom they joined. */
+export function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
+  const sidesOf = new Map<string, SplitRow[]>();
+  for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);
+  const isLater = (one: SplitRow, { place }: LinkRow) =>
+    one.generation > place.generation || (one.generation === place.generation && one.offset > place.offset);
+  const isParted = (row: LinkRow) =>
+    (sidesOf.get(row.a.key) ?? []).some(
+      (ofA) =>
+        isLater(ofA, row) &&
+        (sidesOf.get(row.b.key) ?? []).some(
+          (ofB) => ofB.generation === ofA.generation && ofB.offset === ofA.offset && ofB.side !== ofA.side,
+        ),
+    );
+  return rows.filter((row) => !isParted(row));
 }
 
 function findWay(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {

@@ -63,7 +63,7 @@ describe('every question about an identity', () => {
     const { run } = await openMemoryBench();
     const { code, progress } = await run(BOB, 'resolve');
     expect(code).toBe(EXIT.usage);
-    expect(progress).toContain('resolve, members, why, init, rebuild');
+    expect(progress).toContain('resolve, members, why, unlink, init, rebuild');
     expect(progress).not.toContain(BOB);
   });
 });

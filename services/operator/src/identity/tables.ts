@@ -39,6 +39,12 @@ export interface LinkRow {
   readonly place: FactPlace;
 }
 
+/** An identity's side of an unlink; its key hexadecimal. */
+export interface SplitRow extends Pick<FactPlace, 'generation' | 'offset'> {
+  readonly key: string;
+  readonly side: string;
+}
+
 /** Bounds of a question that reads more than a few granules. */
 export interface Bounds {
   readonly querySeconds: number;
@@ -61,8 +67,10 @@ export interface IdentityTables {
   knows(environmentId: string): Promise<boolean>;
   /** The newest rows, in the order of the log. Reads every decision of the environment. */
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
-  /** For each two of a group that a message says are one person the row that joined them, else one that found them joined. */
+  /** For each two of a group that a message says are one person the row that joined them, and one that found them joined. */
   joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
+  /** On which side of which unlinks these stood. */
+  sidesOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<SplitRow[]>;
   /** Raw ids by hexadecimal key, where events still have them. Looks through the keys of the environment's events. */
   rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
 }
@@ -93,10 +101,20 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
       const list = toList(keys);
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links
         PREWHERE environment_id = '${environmentId}' AND a_key IN (${list}) AND b_key IN (${list})
-        WHERE outcome IN ('linked', 'unchanged')
+        WHERE outcome IN ('linked', 'unchanged') AND link != 'unlink'
         ORDER BY outcome = 'linked' DESC, link_generation DESC, link_offset DESC, step DESC
-        LIMIT 1 BY a_key, b_key LIMIT ${JOINS_MAX} SETTINGS max_execution_time = ${querySeconds}`);
+        LIMIT 1 BY a_key, b_key, outcome LIMIT ${JOINS_MAX} SETTINGS max_execution_time = ${querySeconds}`);
       return (await readInTime(rows, querySeconds)).map(toLinkRow);
+    },
+    async sidesOf(environmentId, keys, querySeconds) {
+      const rows = query(`SELECT lower(hex(identity_key)), side, link_generation, toString(link_offset)
+        FROM identity_unlinks FINAL
+        WHERE environment_id = '${environmentId}' AND identity_key IN (${toList(keys)}) AND side != 'none'
+        SETTINGS max_execution_time = ${querySeconds}`);
+      return (await readInTime(rows, querySeconds)).map(([key, side, generation, offset]) => ({
+        ...{ key: String(key), side: String(side) },
+        ...{ generation: Number(generation), offset: Number(offset) },
+      }));
     },
     async rawIdsOf(environmentId, keys, querySeconds) {
       const rows = await readInTime(query(rawIdsSql(environmentId, keys, querySeconds)), querySeconds);

@@ -1,5 +1,5 @@
 import { numberOf, type Terminal } from '../command.ts';
-import { findChain } from './chain.ts';
+import { findChain, withoutUndone } from './chain.ts';
 import { toLinkJson, toLinkLines } from './link-lines.ts';
 import { type Household, keysOf, readHousehold } from './person.ts';
 import {
@@ -96,7 +96,8 @@ async function findBetween(question: BetweenQuestion): Promise<Found> {
     return { rows, sentence: `They are two persons${none}${more}.` };
   }
   const joins = await tables.joinsOf(environmentId, keysOf(household), bounds.querySeconds);
-  const chain = findChain(joins, subject.key.toString('hex'), other.key.toString('hex'));
+  const sides = await tables.sidesOf(environmentId, keysOf(household), bounds.querySeconds);
+  const chain = findChain(withoutUndone(joins, sides), subject.key.toString('hex'), other.key.toString('hex'));
   const broken =
     'but the tables do not show how: the event writer is behind (npm run status), or an erased identity was between them';
   const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;

@@ -1,6 +1,7 @@
 import { createKeyLog, type KeyLog } from '@playline/access-keys';
-import { accessKeyCodec, type SchemaSource } from '@playline/contracts';
-import { type Producer, UnregisteredSchemaFault } from '@playline/stream';
+import { accessKeyCodec } from '@playline/contracts';
+import type { Producer } from '@playline/stream';
+import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
@@ -9,8 +10,7 @@ export interface KeyLogSource {
   readonly producer: Producer;
   /** As it is called on the broker. */
   readonly topic: string;
-  /** Id of a schema by its subject and text, and the text of any. */
-  readonly schemas: { idOf(subject: string, schema: string): Promise<number>; schemaOf: SchemaSource };
+  readonly schemas: Schemas;
   /** The topic from its first record to its present end. */
   read(): Promise<readonly { key: Buffer | null; value: Buffer | null }[]>;
 }
@@ -26,18 +26,10 @@ export interface OpenKeyLog extends KeyLog {
  */
 export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
   try {
-    const idOfOurs = () => schemas.idOf(`${topic}-value`, accessKeyCodec.schema).catch(toUnreachable);
-    await Promise.all([
+    const [schemaId] = await Promise.all([
+      awaitSchemaId(schemas, topic, accessKeyCodec.schema),
       awaitStore('Kafka', () => producer.ready()),
-      // An answer, whatever it says.
-      awaitStore('the schema registry', () =>
-        idOfOurs().then(
-          () => true,
-          (fault: unknown) => fault instanceof UnreachableError,
-        ),
-      ),
     ]);
-    const schemaId = await idOfOurs();
     const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
       new Promise((resolve, reject) => {
         const outgoing = records.map((record) => ({ topic, ...record }));
@@ -51,11 +43,6 @@ export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSourc
     await producer.close();
     throw error;
   }
-}
-
-/** @throws UnreachableError in the place of a schema that is not registered; any other fault as it is */
-function toUnreachable(fault: unknown): never {
-  throw fault instanceof UnregisteredSchemaFault ? new UnreachableError(fault.message) : fault;
 }
 
 /** The records may stand in the log all the same; then the rebuild makes them good. */

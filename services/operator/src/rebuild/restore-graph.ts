@@ -1,23 +1,26 @@
 import { type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
 import { toOverrideVersion } from '@playline/events';
 import {
-  type GraphSources,
+  type DecidedPlace,
   type People,
   type RebuiltGraph,
   rebuildGraph,
+  toDecidedPlace,
   toOverrides,
+  toUnlinkSides,
+  type UnlinkSide,
   type VersionedOverride,
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
-import { readFences, readOverrides } from './tables.ts';
+import { type ComesAgain, readDecidedPlaces, readFences, readOverrides, readUnlinkSides } from './tables.ts';
 
 export interface LinkerProgress {
   /** Consumer group of the linkers: the decisions of every fact that it has committed are in the log. */
   readonly linkerGroup: string;
   /** LINK_TOPIC_GENERATION of the linkers. */
   readonly generation: number;
-  /** Go on although the group has committed nothing: facts are decided again from the beginning of the log. */
+  /** Go on although the group has committed nothing: all facts of the log come again. */
   readonly decideAgain: boolean;
 }
 
@@ -54,6 +57,8 @@ export async function restoreGraph(
       ...{ fences, applied },
       later: toRows(sources, tail),
       stored: readOverrides(sources.query),
+      unlinks: readUnlinkSides(sources.query),
+      decided: readDecidedPlaces(sources.query, applied),
     });
     const growth = countOffsets(await findGrowth(sources, tail));
     if (growth === 0)
@@ -64,21 +69,21 @@ export async function restoreGraph(
 }
 
 /**
- * Facts before a group's commit are decided and published. Those from it on are decided again: where their decision is
- * in the graph already they come to `unchanged`, or are refused as before, since components only grow.
+ * Facts before a group's commit are decided and published. Those from it on come again, and the graph is told which of them
+ * are decided: those come to nothing. Decided anew, a fact could join what an unlink has parted since.
  */
 async function readApplied(
   sources: RebuildSources,
   { linkerGroup, generation }: LinkerProgress,
-): Promise<GraphSources['applied']> {
+): Promise<(ComesAgain & { offset: number })[]> {
   const topic = sources.topicPrefix + TOPICS.identityLinks.name;
   const committed = await sources.log.committed(linkerGroup, topic);
   const bounds = await boundsOf(sources, topic);
   // A commit behind the end is one of a topic that stood there before.
-  return bounds.map(({ partition, end }) => ({
-    ...{ generation, partition },
-    offset: Math.min(committed.get(partition) ?? 0, end) - 1,
-  }));
+  return bounds.map(({ partition, start, end }) => {
+    const next = Math.min(committed.get(partition) ?? 0, end);
+    return { generation, partition, offset: next - 1, from: Math.max(next, start) };
+  });
 }
 
 /** @throws Error when somebody has decided facts, and it was not this group */
@@ -93,6 +98,10 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
 async function* toRows(
   sources: RebuildSources,
   tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride> {
-  for await (const { value } of readTail(sources, tail)) yield* toOverrides(value, toOverrideVersion(value));
+): AsyncGenerator<VersionedOverride | UnlinkSide | DecidedPlace> {
+  for await (const { value } of readTail(sources, tail)) {
+    yield* toOverrides(value, toOverrideVersion(value));
+    yield* toUnlinkSides(value);
+    yield toDecidedPlace(value);
+  }
 }

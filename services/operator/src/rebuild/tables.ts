@@ -1,5 +1,13 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
-import type { ChosenStatus, Cutoff, PlacedConsent, VersionedOverride } from '@playline/people';
+import type {
+  ChosenStatus,
+  Cutoff,
+  DecidedPlace,
+  LinkSourcePartition,
+  PlacedConsent,
+  UnlinkSide,
+  VersionedOverride,
+} from '@playline/people';
 import { type QueryRows, readRows } from '../clickhouse-query.ts';
 
 /** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */
@@ -12,17 +20,22 @@ interface Pages {
   readonly table: string;
   readonly key: string;
   readonly columns: string;
+  /** Which rows; all without. */
+  readonly where?: string;
   /** The place of a row in the table as a SQL tuple. */
   toPlace(row: Row): string;
 }
 
-async function* readPages(query: QueryRows, { table, key, columns, toPlace }: Pages): AsyncGenerator<Row> {
+async function* readPages(
+  query: QueryRows,
+  { table, key, columns, where = 'true', toPlace }: Pages,
+): AsyncGenerator<Row> {
   for (let after = ''; ; ) {
     let last: Row = [];
     let count = 0;
-    const where = after === '' ? '' : `WHERE (${key}) > ${after}`;
+    const rest = after === '' ? '' : `AND (${key}) > ${after}`;
     for await (const row of query(
-      `SELECT ${columns} FROM ${table} ${where} ORDER BY ${key} LIMIT ${ROWS_A_PAGE_MAX}`,
+      `SELECT ${columns} FROM ${table} WHERE (${where}) ${rest} ORDER BY ${key} LIMIT ${ROWS_A_PAGE_MAX}`,
     )) {
       last = row;
       count++;
@@ -61,6 +74,55 @@ export async function* readOverrides(query: QueryRows): AsyncGenerator<Versioned
       version: BigInt(String(version)),
     };
   }
+}
+
+const SIDES: readonly UnlinkSide['side'][] = ['split', 'stayed', 'none'];
+
+/** Who stood on which side of every unlink. */
+export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkSide> {
+  const rows = readPages(query, {
+    table: 'identity_unlinks',
+    key: 'environment_id, identity_key, link_generation, link_offset',
+    columns: `${IDENTITY}, link_generation, toString(link_offset), side, toUnixTimestamp64Milli(unlinked_at)`,
+    toPlace: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
+  });
+  for await (const row of rows) {
+    const [, , generation, offset, side, unlinkedAt] = row;
+    yield {
+      ...{ ...toIdentity(row), side: wordOf(SIDES, side) },
+      ...{ generation: Number(generation), offset: Number(offset), unlinkedAt: Number(unlinkedAt) },
+    };
+  }
+}
+
+/** A partition of the link topic, and the first of its facts that come again. */
+export type ComesAgain = LinkSourcePartition & { readonly from: number };
+
+/**
+ * Places of the decided facts that come again. Of a later generation than the linkers are said to have all: nothing of it
+ * would count as applied, if they have it after all.
+ */
+export async function* readDecidedPlaces(
+  query: QueryRows,
+  partitions: readonly ComesAgain[],
+): AsyncGenerator<DecidedPlace> {
+  const ranges = partitions.map(
+    ({ generation, partition, from }) =>
+      `(link_generation = ${generation} AND link_partition = ${partition} AND link_offset >= ${from})`,
+  );
+  const later = partitions.slice(0, 1).map(({ generation }) => `link_generation > ${generation}`);
+  const rows = readPages(query, {
+    table: 'identity_links',
+    key: 'environment_id, link_generation, link_partition, link_offset',
+    columns: 'environment_id, link_generation, link_partition, toString(link_offset)',
+    where: [...ranges, ...later].join(' OR ') || 'false',
+    toPlace: (row) => `('${row[0]}', ${row[1]}, ${row[2]}, ${row[3]})`,
+  });
+  for await (const [environmentId, generation, partition, offset] of rows)
+    yield {
+      ...{ environmentId: String(environmentId), generation: Number(generation) },
+      ...{ partition: Number(partition), offset: Number(offset) },
+    };
 }
 
 /** Every change of a consent, superseded ones included. */

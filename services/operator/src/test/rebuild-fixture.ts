@@ -52,7 +52,8 @@ export async function openRebuildFixture() {
     ...{ database, people, linkerGroup, keyOf },
     restore: createRestore(fixture, { url, fate }),
     fate,
-    startLinker: () => fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') }),
+    startLinker: (settings: Record<string, string> = {}) =>
+      fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex'), ...settings }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
     decided: () =>
       until('the linkers have all facts', () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup), WAIT_MS),
@@ -122,7 +123,7 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
   const receivedAt = 1_790_000_000_000 + Math.floor(Math.random() * 1_000_000);
   const record: IdentityLinkRecord = {
     ...link,
-    ...{ messageId: randomBytes(16), eventTime: receivedAt, receivedAt, traceId: 'e'.repeat(32) },
+    ...{ messageId: randomBytes(16), eventTime: receivedAt, receivedAt, traceId: 'e'.repeat(32), unlink: [] },
   };
   return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
 }
@@ -159,7 +160,7 @@ function toParts(value: Buffer): string[] {
 /** What a rebuild must bring back, byte for byte but for the order of members: graph, fences, holds, consents. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
-  for await (const names of redis.scanBufferStream({ match: '[imfhec]:{*', count: 1_000 }))
+  for await (const names of redis.scanBufferStream({ match: '[imfuhec]:{*', count: 1_000 }))
     for (const name of names as Buffer[]) {
       const isString = (await redis.type(name)) === 'string';
       const parts = isString ? toParts((await redis.getBuffer(name))!) : await readFields(redis, name);

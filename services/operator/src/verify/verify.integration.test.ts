@@ -26,6 +26,7 @@ const decision: IdentityDecisionRecord = {
   eventTime: 1_790_000_000_000,
   receivedAt: 1_790_000_000_000,
   traceId: 'trace',
+  unlink: null,
 };
 const consent = {
   environmentId: 'test-log',

@@ -6,9 +6,11 @@
 -- Reply an entry a fact behind its offset and length: 'P' and the person's root for parked, '' done before, else its recorded
 --       decisions; fewer entries than facts where the next one can only be decided with its other keys, which are rarely needed
 --       and left out, or where the call has looked for as many holds as it may
--- Facts and entries are described in wire.ts, the keys in layout.ts. This half keeps components; facts.lua, behind it, decides.
+-- Facts and entries are described in wire.ts, the keys in layout.ts. This part keeps components; unlink.lua, behind it, splits
+-- them, and facts.lua decides.
 -- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
 local namespace, source = ARGV[1], ARGV[2]
+local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
 local unique_kinds = ARGV[5]
 local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -44,11 +46,17 @@ end
 
 local function open_environment(id)
   local fences, holds = name_of(namespace, FAMILY.fences, id), name_of(namespace, FAMILY.holds, id)
+  local unlinks = name_of(namespace, FAMILY.unlinks, id)
   return {
     indexes = name_of(namespace, FAMILY.index, id) .. ':',
     members = name_of(namespace, FAMILY.component, id) .. ':',
     fences = fences .. ':',
     outbox = name_of(namespace, FAMILY.outbox, id),
+    unlinks = unlinks,
+    latest_unlink = latest_unlink(unlinks),
+    -- What a rebuild knows to be decided; its name, and the last of it where there is any.
+    rebuilt = name_of(namespace, FAMILY.decided, id),
+    last_rebuilt = call('HGET', name_of(namespace, FAMILY.decided, id), LAST_DECIDED),
     fenced = call('GET', fences),
     holds = call('EXISTS', holds) == 1 and holds,
     -- By identity key: cut-off of its hold, or NEVER; of the keys that facts name.
@@ -86,6 +94,17 @@ local function is_fenced(env, key, fact)
   return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
 end
 
+-- Fields of a hash, in one command for as many as a call takes; false where there is none.
+local look_ups = 0
+local function look_up(name, keys, tell)
+  for first = 1, #keys, FIELDS_MAX do
+    local last = min(first + FIELDS_MAX - 1, #keys)
+    local values = call('HMGET', name, unpack(keys, first, last))
+    for at = first, last do tell(keys[at], values[at - first + 1]) end
+  end
+  look_ups = look_ups + #keys
+end
+
 -- A component: root, size, kinds (a bit each), number of anonymous ids, earliest cut-off of a hold on a member, members in
 -- parts. `root` of a part is what the index of its members says in Redis.
 local function load_component(env, root)
@@ -116,6 +135,14 @@ local function new_component(env, key, kind, fact)
     root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true, into = false,
     held_from = env.cutoffs[key] or NEVER, parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
   }
+end
+
+local function keys_of(component)
+  local keys = {}
+  for _, part in ipairs(component.parts) do
+    for at = 1, #part.blob, MEMBER_BYTES do keys[#keys + 1] = sub(part.blob, at, at + 15) end
+  end
+  return keys
 end
 
 -- A rebuild leaves an erased identity out, and others may still have it for their root.
@@ -168,7 +195,7 @@ end
 local function write_component(env, component)
   local name = env.members .. component.root
   local header = pack_bytes('>I2I2', component.kinds, component.anonymous_ids)
-  local is_stored = component.parts[1].root == component.root
+  local is_stored = component.parts[1].root == component.root and not component.is_cut
   local blobs = {}
   for at, part in ipairs(component.parts) do
     blobs[at] = part.blob

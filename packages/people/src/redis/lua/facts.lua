@@ -1,19 +1,23 @@
--- The second half of the script, behind components.lua: reads facts and decides them.
+-- The last part of the script, behind components.lua and unlink.lua: reads facts and decides them.
 
 local PARKED = 'P'
 -- A call stops behind the fact with which it has asked for the holds of this many identities: some two milliseconds.
 local LOOK_UPS_MAX = 8000
 
-local environments, look_ups = {}, 0
+local environments = {}
+local IS_UNLINK = 255
 
--- Cut-offs of the holds of these keys, NEVER where nobody holds one, in one command for as many as a call takes.
+-- Cut-offs of the holds of these keys, NEVER where nobody holds one.
 local function read_cutoffs(env, keys, tell)
-  for first = 1, #keys, FIELDS_MAX do
-    local last = min(first + FIELDS_MAX - 1, #keys)
-    local cutoffs = call('HMGET', env.holds, unpack(keys, first, last))
-    for at = first, last do tell(keys[at], tonumber(cutoffs[at - first + 1] or nil) or NEVER) end
-  end
-  look_ups = look_ups + #keys
+  look_up(env.holds, keys, function(key, cutoff) tell(key, tonumber(cutoff or nil) or NEVER) end)
+end
+
+-- Identities that a fact names, in its order.
+local function named_by(fact)
+  if fact.unlink then return fact.unlink end
+  local names = {}
+  for _, step in ipairs(fact.steps) do names[#names + 1], names[#names + 2] = step.a, step.b end
+  return names
 end
 
 -- One look-up for all that the facts of a call name: most belong to nobody who is held, nor to anybody at all.
@@ -23,12 +27,10 @@ local function read_named_cutoffs(list)
     local env = fact.env
     if env.holds then
       names[env] = names[env] or {}
-      for _, step in ipairs(fact.steps) do
-        for _, key in ipairs({ step.a, step.b }) do
-          if not env.cutoffs[key] then
-            env.cutoffs[key] = NEVER
-            names[env][#names[env] + 1] = key
-          end
+      for _, key in ipairs(named_by(fact)) do
+        if not env.cutoffs[key] then
+          env.cutoffs[key] = NEVER
+          names[env][#names[env] + 1] = key
         end
       end
     end
@@ -39,11 +41,8 @@ end
 -- Earliest cut-off of those who hold any member: the members are asked for, once, not the holds, which may be many more.
 local function held_from(env, component)
   if component.held_from ~= UNKNOWN then return component.held_from end
-  local keys, earliest = {}, NEVER
-  for _, part in ipairs(component.parts) do
-    for at = 1, #part.blob, MEMBER_BYTES do keys[#keys + 1] = sub(part.blob, at, at + 15) end
-  end
-  read_cutoffs(env, keys, function(_, cutoff) earliest = min(earliest, cutoff) end)
+  local earliest = NEVER
+  read_cutoffs(env, keys_of(component), function(_, cutoff) earliest = min(earliest, cutoff) end)
   component.held_from = earliest
   return earliest
 end
@@ -51,12 +50,10 @@ end
 -- The person whose hold the fact must wait for, by its root; nil when there is none.
 local function parked_by(env, fact)
   if not env.holds then return nil end
-  for _, step in ipairs(fact.steps) do
-    for _, key in ipairs({ step.a, step.b }) do
-      local component = component_of(env, key)
-      local from = component and held_from(env, component) or env.cutoffs[key]
-      if fact.received_at > from then return component and component.root or key end
-    end
+  for _, key in ipairs(named_by(fact)) do
+    local component = component_of(env, key)
+    local from = component and held_from(env, component) or env.cutoffs[key]
+    if fact.received_at > from then return component and component.root or key end
   end
   return nil
 end
@@ -82,7 +79,8 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
-local function refusal_of(fact, link, a, b)
+local function refusal_of(env, fact, link, a, b)
+  if are_parted(env, fact, a, b) then return 'x' end
   if a.size + b.size > identities_max then return 'i' end
   if have_kind_in_common(link, a, b) then return link == 'a' and 'u' or 's' end
   if a.anonymous_ids + b.anonymous_ids > anonymous_max then
@@ -107,7 +105,7 @@ local function judge(env, fact, step)
   end
   a = a or new_component(env, step.a, step.a_kind, fact)
   b = b or new_component(env, step.b, step.b_kind, fact)
-  local reason = refusal_of(fact, step.link, a, b)
+  local reason = refusal_of(env, fact, step.link, a, b)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
   -- The larger side keeps its root: an identity moves at most ten times on its way into a person of a thousand.
@@ -132,12 +130,23 @@ local function read_step(at)
   }, others_end + 1
 end
 
+local function read_named(start)
+  local count, at = unpack_bytes('>I2', facts, start)
+  local keys, kinds = {}, {}
+  for index = 1, count do kinds[index], keys[index], at = unpack_bytes('>c1c16', facts, at) end
+  return keys, kinds, at
+end
+
 local function read_fact(start)
   local offset, received_at, event_time, environment, count, at = unpack_bytes('>I6I6I6BB', facts, start)
-  local steps = {}
-  for step = 1, count do steps[step], at = read_step(at) end
+  local steps, unlink_keys, kinds = {}, nil, nil
+  if count == IS_UNLINK then
+    unlink_keys, kinds, at = read_named(at)
+  else
+    for step = 1, count do steps[step], at = read_step(at) end
+  end
   return {
-    offset = offset, received_at = received_at, received_at_bytes = sub(facts, start + 6, start + 11),
+    unlink = unlink_keys, unlink_kinds = kinds, offset = offset, received_at = received_at, received_at_bytes = sub(facts, start + 6, start + 11),
     event_time = event_time, env = environments[environment], steps = steps,
   }, at
 end
@@ -153,6 +162,7 @@ local function lacks_others(env, fact)
 end
 
 local function apply(env, fact)
+  if fact.unlink then return unlink(env, fact) end
   if #fact.steps == 1 then return decide(env, fact, fact.steps[1]) end
   local entries = {}
   for at, step in ipairs(fact.steps) do entries[at] = decide(env, fact, step) end
@@ -189,10 +199,23 @@ local function read_facts()
   return list
 end
 
+-- A rebuild begins at the linkers' commit, and what they had decided behind it comes again. What is decided is part of what was
+-- rebuilt: nothing is left to do, and decided anew it could come out otherwise, now that persons can be split. A fact among
+-- these that is not decided had been parked: it goes to the end of the line once more, since what was decided behind it is
+-- of a later version.
+local function standing_of(env, fact)
+  if not env.last_rebuilt then return 'new' end
+  local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
+  if generation > last_generation or generation == last_generation and fact.offset > last_offset then return 'new' end
+  local field, byte_at, value = bit_of(generation, fact.offset)
+  return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
+end
+
 -- What is told of a parked fact and not recorded: who it waits for may be another one when it comes again.
 local function person_of(env, fact)
-  local component = component_of(env, fact.steps[1].a)
-  return parked_by(env, fact) or component and component.root or fact.steps[1].a
+  local first = named_by(fact)[1]
+  local component = component_of(env, first)
+  return parked_by(env, fact) or component and component.root or first
 end
 
 for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = open_environment(ARGV[index]) end
@@ -206,8 +229,10 @@ for at, fact in ipairs(list) do
   elseif lacks_others(env, fact) or at > 1 and look_ups > LOOK_UPS_MAX then
     through = last
     break
-  elseif #fact.steps > 0 then
-    entry = parked_by(env, fact) and PARKED or apply(env, fact)
+  elseif fact.unlink or #fact.steps > 0 then
+    local standing = standing_of(env, fact)
+    local is_parked = standing == 'parked' or standing == 'new' and parked_by(env, fact)
+    entry = is_parked and PARKED or standing == 'new' and apply(env, fact) or ''
   end
   if fact.offset > applied then record(env, fact.offset, pack_bytes('>I6I4', fact.offset, #entry) .. entry) end
   if entry == PARKED then entry = PARKED .. person_of(env, fact) end

@@ -1,10 +1,18 @@
-import type { IdentityLinkRecord } from '@playline/contracts';
-import { createGraphFact, createIdentityKeyer, createIsBlocked } from '@playline/people';
+import { decisionWords, type IdentityDecisionRecord, type IdentityLinkRecord } from '@playline/contracts';
+import {
+  createGraphFact,
+  createIdentityKeyer,
+  createIsBlocked,
+  toDecisionRecords,
+  toOverrides,
+  toUnlinkSides,
+} from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { runCommand } from '../../app.ts';
 import { type Command, UnreachableError } from '../../command.ts';
 import { createIdentityCommand } from '../../commands/identity.ts';
-import type { IdentityTables, LinkFilter, LinkRow, StoredPerson } from '../tables.ts';
+import type { IdentityTables, LinkFilter, LinkRow, SplitRow, StoredPerson } from '../tables.ts';
+import type { UnlinkLog } from '../unlink-log.ts';
 
 export const PEPPER = Buffer.alloc(32, 5);
 export const ENVIRONMENT = 'demo-production';
@@ -19,6 +27,7 @@ const nowhere = () => {
 
 /** What the tables hold; a test may take from it what a writer has not written yet. */
 interface Stored {
+  readonly sides: SplitRow[];
   readonly links: LinkRow[];
   readonly persons: Map<string, StoredPerson>;
   readonly rawIds: Map<string, string>;
@@ -34,7 +43,7 @@ function isOf(filter: LinkFilter, { a, b }: LinkRow): boolean {
   return (hasA && others.includes(b.key)) || (hasB && others.includes(a.key));
 }
 
-function createMemoryTables({ links, persons, rawIds }: Stored): IdentityTables {
+function createMemoryTables({ links, persons, rawIds, sides }: Stored): IdentityTables {
   return {
     answers: async () => true,
     personOf: async ({ key }) => persons.get(key.toString('hex')) ?? null,
@@ -46,6 +55,7 @@ function createMemoryTables({ links, persons, rawIds }: Stored): IdentityTables 
         asked.includes(a.key) && asked.includes(b.key) && ['linked', 'unchanged'].includes(outcome);
       return links.filter(isJoin);
     },
+    sidesOf: async (_, keys) => sides.filter(({ key }) => toHex(keys).includes(key)),
     rawIdsOf: async (_, keys) => {
       const asked = toHex(keys);
       return new Map([...rawIds].filter(([key]) => asked.includes(key)));
@@ -53,14 +63,48 @@ function createMemoryTables({ links, persons, rawIds }: Stored): IdentityTables 
   };
 }
 
-/** Runs a command as a script would, and keeps what it says. */
-function createRun(command: Command) {
+/** What was published, and what the linkers make of it; a test may be a linker of its own. */
+interface MemoryLog {
+  readonly published: IdentityLinkRecord[];
+  toDecision(fact: IdentityLinkRecord): Promise<IdentityDecisionRecord | null>;
+}
+
+function openMemoryLog(log: MemoryLog): UnlinkLog {
+  return {
+    publish: async (fact) => void log.published.push(fact),
+    async awaitDecision(messageId) {
+      const fact = log.published.find((one) => one.messageId.equals(messageId));
+      return fact === undefined ? null : log.toDecision(fact);
+    },
+    close: async () => {},
+  };
+}
+
+/** As the event writer does. */
+function store(stored: Stored, decision: IdentityDecisionRecord): void {
+  const { receivedAt, eventTime, reason, moved, generation, partition, offset, step } = decision;
+  const [a, b] = [decision.aKey.toString('hex'), decision.bKey.toString('hex')];
+  stored.links.push({
+    ...{ receivedAt, eventTime, ...decisionWords(decision), reason, movedCount: moved.length },
+    ...{ a: { key: a, kind: decision.aKind }, b: { key: b, kind: decision.bKind } },
+    ...{ messageId: decision.messageId.toString('hex'), traceId: decision.traceId },
+    place: { generation, partition, offset, step },
+  });
+  for (const { key, root, linkedAt } of toOverrides(decision, 0n))
+    stored.persons.set(key.toString('hex'), { personKey: root.toString('hex'), linkedAt });
+  for (const { key, side } of toUnlinkSides(decision))
+    stored.sides.push({ key: key.toString('hex'), side, generation, offset });
+}
+
+/** Runs a command as a script would, or a person who gives this answer, and keeps what it says. */
+function createRun(command: Command, answer?: string) {
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
     const code = await runCommand([command], ['identity', ...args], {
       result: (line) => void results.push(line),
       progress: (line) => void progress.push(line),
       isInteractive: false,
+      ...(answer === undefined ? {} : { ask: async () => answer }),
     });
     return { code, results, progress: progress.join('\n'), text: results.join('\n') };
   };
@@ -70,48 +114,40 @@ function createRun(command: Command) {
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
-  const stored: Stored = { links: [], persons: new Map(), rawIds: new Map() };
+  const stored: Stored = { links: [], persons: new Map(), rawIds: new Map(), sides: [] };
   let offset = -1;
-  const apply = async (parts: Link) => {
+  const decide = async (fact: IdentityLinkRecord): Promise<IdentityDecisionRecord[]> => {
     offset++;
-    const receivedAt = 1_790_000_000_000 + offset;
-    const ids = { messageId: Buffer.alloc(16, offset), traceId: 'e'.repeat(32) };
-    const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt };
+    const position = { generation: 0, partition: 3, offset };
     const facts = [toGraphFact(fact, offset)];
-    const [applied] = await people.graph.apply({
-      generation: 0,
-      partition: 3,
-      after: offset - 1,
-      through: offset,
-      facts,
-    });
-    if (applied?.kind !== 'decided') throw new Error('a fact was not decided');
-    applied.decisions.forEach((decision, step) => {
-      const { link, outcome, reason, moved } = decision;
-      const [a, b] = [decision.aKey.toString('hex'), decision.bKey.toString('hex')];
-      stored.links.push({
-        ...{ receivedAt, eventTime: receivedAt, link, outcome, reason, movedCount: moved.length },
-        ...{ a: { key: a, kind: decision.aKind }, b: { key: b, kind: decision.bKind } },
-        ...{ messageId: ids.messageId.toString('hex'), traceId: ids.traceId },
-        place: { generation: 0, partition: 3, offset, step },
-      });
-      for (const { key, linkedAt } of moved)
-        stored.persons.set(key.toString('hex'), { personKey: decision.root.toString('hex'), linkedAt });
-    });
+    const [applied] = await people.graph.apply({ ...position, after: offset - 1, through: offset, facts });
+    if (applied?.kind !== 'decided') return [];
+    const decisions = toDecisionRecords(fact, position, applied.decisions);
+    for (const decision of decisions) store(stored, decision);
+    return decisions;
   };
+  const apply = async (parts: Link, receivedAt = 1_790_000_000_000 + offset + 1) => {
+    const ids = { messageId: Buffer.alloc(16, offset + 1), traceId: 'e'.repeat(32) };
+    const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt, unlink: [] };
+    if ((await decide(fact)).length === 0) throw new Error('a fact was not decided');
+  };
+  const log: MemoryLog = { published: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
   const untold = { openLog: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
     ...{ ...untold, clickhouse: nowhere, topicPrefix: '', generation: 0, pepper },
     openPeople: async () => people,
     openTables: () => createMemoryTables(stored),
+    openUnlinkLog: async () => openMemoryLog(log),
   });
   const run = createRun(command);
   return {
-    ...{ people, stored, run },
+    ...{ people, stored, run, log },
+    /** As a person at a terminal. */
+    runAnswering: (answer: string) => createRun(command, answer),
     /** An anonymous id becomes a user. */
     identify: (fromId: string, toKind: Link['toKind'], toId: string) =>
       apply({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId }),
-    alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId]: [Link['toKind'], string]) =>
-      apply({ link: 'alias', fromKind, fromId, toKind, toId }),
+    alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId, at]: [Link['toKind'], string, number?]) =>
+      apply({ link: 'alias', fromKind, fromId, toKind, toId }, at),
   };
 }

@@ -1,0 +1,102 @@
+import { ZERO_KEY } from '@playline/contracts';
+import type { UnlinkSide } from '../graph.ts';
+import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
+import type { GraphFact, NamedIdentity } from '../identities/steps.ts';
+import { comparePlaces, type EnvironmentState, isFenced, type MemberState } from './model.ts';
+
+type Side = ReadonlyMap<string, MemberState>;
+
+/** A fact of an unlink, and in which generation of the topic it stands. */
+export type UnlinkFact = GraphFact & { unlink: readonly NamedIdentity[]; generation: number };
+
+/** The same side again changes nothing. */
+export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
+  const hex = side.key.toString('hex');
+  const known = state.unlinkSides.get(hex) ?? [];
+  if (known.some((one) => comparePlaces(one, side) === 0)) return;
+  state.unlinkSides.set(hex, [...known, side]);
+}
+
+/** Whether an unlink that the fact is not later than has parted anybody of the one side from anybody of the other. */
+export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
+  const timeMs = Math.min(fact.receivedAt, fact.eventTime);
+  const sidesOf = (members: Side) =>
+    [...members.keys()].flatMap((key) => state.unlinkSides.get(key) ?? []).filter((one) => timeMs <= one.unlinkedAt);
+  const ofB = sidesOf(b);
+  return sidesOf(a).some((one) => ofB.some((two) => comparePlaces(one, two) === 0 && one.side !== two.side));
+}
+
+/** Decides an unlink and, when there is something to split, splits the component. */
+export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDecision {
+  const decision = hindranceOf(state, fact);
+  if (decision === null) return split(state, fact);
+  // Its copy would split what was linked since.
+  noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
+  return decision;
+}
+
+function hindranceOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | null {
+  const [first] = fact.unlink as [NamedIdentity];
+  // Whom nobody has linked is a person of its own.
+  const rootOf = ({ key }: NamedIdentity) => state.roots.get(key.toString('hex'));
+  const root = rootOf(first);
+  const unchanged = {
+    ...stepOf(first, first),
+    outcome: 'unchanged' as const,
+    root: root === undefined ? first.key : Buffer.from(root, 'hex'),
+  };
+  if (fact.unlink.some(({ key }) => isFenced(state, key.toString('hex'), fact))) return refuse(first, 'fenced', first);
+  if (isCopy(state, fact)) return unchanged;
+  const isFirst = ({ key }: NamedIdentity) => key.equals(first.key);
+  const stranger = fact.unlink.find((one) => rootOf(one) !== root || (root === undefined && !isFirst(one)));
+  if (stranger !== undefined) return refuse(first, 'not_one_person', stranger);
+  const named = new Set(fact.unlink.map(({ key }) => key.toString('hex')));
+  const isWhole = root === undefined || state.members.get(root)!.size === named.size;
+  return isWhole ? unchanged : null;
+}
+
+const stepOf = (a: NamedIdentity, b: NamedIdentity) => ({
+  ...{ link: 'unlink' as const, aKey: a.key, aKind: a.kind, bKey: b.key, bKind: b.kind },
+  ...{ reason: '' as const, moved: [], stayed: null },
+});
+
+function refuse(a: NamedIdentity, reason: RefusalReason, b: NamedIdentity): StepDecision {
+  return { ...stepOf(a, b), outcome: 'refused', reason, root: ZERO_KEY };
+}
+
+/** An unlink that was parked may stand in the log twice: its copy has the same time, and must not split what was linked since. */
+function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): boolean {
+  const sides = state.unlinkSides.get(unlink[0]!.key.toString('hex')) ?? [];
+  return sides.some((one) => one.side !== 'stayed' && one.unlinkedAt === receivedAt);
+}
+
+/** Facts that a side would keep away from an erased identity are fenced themselves: a rebuild leaves such a side out. */
+function noteSide(state: EnvironmentState, fact: UnlinkFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
+  const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
+  if (isFenced(state, of.key.toString('hex'), fact)) return;
+  addUnlinkSide(state, { environmentId, ...of, generation, offset, unlinkedAt });
+}
+
+/** The side that has the root as a member keeps it. Where nobody has it, since it was erased, those who stay do. */
+function split(state: EnvironmentState, fact: UnlinkFact): StepDecision {
+  const named = new Set(fact.unlink.map(({ key }) => key.toString('hex')));
+  const root = state.roots.get(fact.unlink[0]!.key.toString('hex'))!;
+  const everybody = [...state.members.get(root)!].sort(([one], [other]) => (one < other ? -1 : 1));
+  const settle = (side: 'split' | 'stayed'): SplitSide => {
+    const members = everybody.filter(([key]) => named.has(key) === (side === 'split'));
+    const keepsRoot = named.has(root) === (side === 'split');
+    const sideRoot = keepsRoot ? root : members[0]![0];
+    state.members.set(sideRoot, new Map(members));
+    for (const [key] of members) {
+      state.roots.set(key, sideRoot);
+      noteSide(state, fact, { key: Buffer.from(key, 'hex'), side });
+    }
+    return {
+      root: Buffer.from(sideRoot, 'hex'),
+      members: members.map(([key, member]) => ({ key: Buffer.from(key, 'hex'), ...member })),
+    };
+  };
+  const [gone, stayed] = [settle('split'), settle('stayed')];
+  const step = stepOf(fact.unlink[0]!, stayed.members[0]!);
+  return { ...step, outcome: 'unlinked', root: gone.root, moved: gone.members, stayed };
+}

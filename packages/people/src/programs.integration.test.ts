@@ -1,0 +1,280 @@
+import { randomBytes } from 'node:crypto';
+import { type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Applied } from './graph.ts';
+import type { Cutoff } from './guards.ts';
+import type { GraphFact } from './identities/steps.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
+import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { NaivePeople } from './test/naive-people.ts';
+import { type Ask, type Command, command, NAMES } from './test/programs.ts';
+import { createScenario, describeValue, type FactOptions, type Name, toWords } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
+
+// Small bounds and little time, so that links fail and are late all the time.
+const limits = { identitiesMax: 5, anonymousIdsMax: 2, anonymousWindowMs: 60, uniqueTypes: ['passport'] as const };
+const TICK_MS = 10;
+const SIDE_BYTES = 14;
+const CRASHES_MAX = 3;
+
+const inRedis = openTestPeople();
+/** A store that lost its data is another one: the next of these, under names that nobody has used. */
+let stores: { people: People; namespace: string }[];
+let partitions = 0;
+
+beforeAll(async () => {
+  stores = [];
+  for (let at = 0; at <= CRASHES_MAX; at++) stores.push(await inRedis.open({ limits }));
+});
+afterAll(inRedis.close);
+
+interface Done {
+  fact: GraphFact;
+  options: FactOptions;
+  /** What the stores said of it: of one that was parked, until it is decided. */
+  said: string[];
+  /** In the memory of the linker, to go round. */
+  waits: boolean;
+  records: IdentityDecisionRecord[];
+}
+
+/** One program: the log of an environment, the stores that decide it, and what a plain list of names says of it. */
+class Run {
+  readonly scenario = createScenario();
+  readonly #source = { generation: 0, partition: partitions++ };
+  readonly naive = new NaivePeople({ limits, compare: (a, b) => Buffer.compare(this.#key(a), this.#key(b)) });
+  readonly #done: Done[] = [];
+  readonly #erased: Cutoff[] = [];
+  readonly #holds = new Map<Name, number>();
+  #store = stores[0]!;
+  #memory: People = openMemoryPeople(limits);
+  #crashes = 0;
+  #nowMs = 1_000;
+  #lastCall = 0;
+  /** Facts before it are committed: an erasure waits for that. */
+  #committed = 0;
+  /** Facts before it have their decisions in the log, which never loses any. */
+  #published = 0;
+
+  readonly #key = (of: Name) => this.scenario.keyOf(of);
+  get #both(): People[] {
+    return [this.#store.people, this.#memory];
+  }
+
+  async start(): Promise<void> {
+    await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
+    for (const { rebuild } of this.#both) await rebuild.mintEpoch();
+  }
+
+  async run(step: Command): Promise<void> {
+    if (step.kind === 'facts') await this.#take(step.asks.map((asked) => this.#toOptions(asked)));
+    if (step.kind === 'repeat') await this.#repeat();
+    if (step.kind === 'copy') {
+      const unlinks = this.#done.filter(({ options }) => options.link === 'unlink');
+      const again = unlinks.at(-1 - step.back);
+      if (again !== undefined) await this.#take([again.options]);
+    }
+    if (step.kind === 'hold' || step.kind === 'release') await this.#guard(step.kind, step.name);
+    if (step.kind === 'round') await this.#goRound();
+    if (step.kind === 'erase') await this.#erase(step);
+    if (step.kind === 'crash') await this.#crash(step);
+  }
+
+  #toOptions({ link, from, to, and, late, before }: Ask): FactOptions {
+    this.#nowMs += TICK_MS;
+    // The command's clock is that of now; so its unlinks are never late.
+    if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
+    const receivedAt = this.#nowMs - late;
+    return { link, from, to, receivedAt, eventTime: receivedAt - before };
+  }
+
+  /** Facts at the end of the log, in one call. */
+  async #take(asked: FactOptions[]): Promise<void> {
+    const expected = asked.map((options) => this.naive.decide(options));
+    const facts = asked.map((options) => this.scenario.position(options));
+    this.#lastCall = this.#done.length;
+    if (asked.length === 0) return;
+    const applied = await this.#apply(facts);
+    expect(applied.map(toWords)).toEqual(expected);
+    for (const [at, fact] of facts.entries())
+      this.#done.push({
+        waits: applied[at]!.kind === 'parked',
+        fact,
+        options: asked[at]!,
+        said: expected[at]!,
+        records: this.#toLog(fact, applied[at]!),
+      });
+  }
+
+  async #apply(facts: GraphFact[]): Promise<Applied[]> {
+    const block = { ...this.#source, after: facts[0]!.offset - 1, through: facts.at(-1)!.offset, facts };
+    const [inStore, inMemory] = await Promise.all(this.#both.map(({ graph }) => graph.apply(block)));
+    expect(describeValue(inStore)).toEqual(describeValue(inMemory));
+    return inStore!;
+  }
+
+  /** A decision as it comes back from the log. */
+  #toLog(fact: GraphFact, applied: Applied): IdentityDecisionRecord[] {
+    if (applied.kind !== 'decided') return [];
+    return this.scenario
+      .toRecords(fact, applied.decisions)
+      .map((record) => identityDecisionCodec.decode(identityDecisionCodec.encode(record)));
+  }
+
+  async #guard(kind: 'hold' | 'release', of: Name): Promise<void> {
+    if (kind === 'hold') this.#holds.set(of, this.#nowMs);
+    else this.#holds.delete(of);
+    if (kind === 'hold') this.naive.hold(of, this.#nowMs);
+    else this.naive.release(of);
+    for (const people of this.#both) await this.#placeHolds(people, [of]);
+  }
+
+  /** As the eraser, and a rebuild, places them. */
+  async #placeHolds({ guards }: People, names: Iterable<Name>): Promise<void> {
+    for (const of of names) {
+      const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(of) };
+      const cutoffMs = this.#holds.get(of);
+      if (cutoffMs === undefined) await guards.release(hold);
+      else await guards.place({ ...hold, keys: [this.#key(of)], cutoffMs, lapsesAtMs: null });
+    }
+  }
+
+  async #goRound(): Promise<void> {
+    const waiting = this.#done.filter(({ waits }) => waits);
+    for (const one of waiting) one.waits = false;
+    await this.#take(waiting.map(({ options }) => options));
+  }
+
+  /** The linker's commit goes no further than what waits. */
+  #firstWaiting(): number {
+    const first = this.#done.findIndex(({ waits }) => waits);
+    return first < 0 ? this.#done.length : first;
+  }
+
+  async #repeat(): Promise<void> {
+    const again = this.#done.slice(this.#lastCall);
+    if (again.length === 0) return;
+    const applied = await this.#apply(again.map(({ fact }) => fact));
+    for (const [at, one] of applied.entries())
+      if (one.kind === 'decided') expect(toWords(one)).toEqual(again[at]!.said);
+  }
+
+  async #erase({ name: subject, crash }: Extract<Command, { kind: 'erase' }>): Promise<void> {
+    const { environmentId } = this.scenario;
+    // The eraser waits until the linkers have committed what it found; what waits goes round meanwhile.
+    const end = this.#done.length;
+    await this.#goRound();
+    this.#committed = Math.min(end, this.#firstWaiting());
+    const keys = this.naive.erase(subject, this.#nowMs).map(this.#key);
+    const cutoffs = keys.map((key) => ({ environmentId, key, cutoffMs: this.#nowMs }));
+    this.#erased.push(...cutoffs);
+    const erasure = { environmentId, erasureId: randomBytes(16) };
+    const hold = { ...erasure, keys, cutoffMs: this.#nowMs, lapsesAtMs: null };
+    for (const { guards, graph } of this.#both) {
+      await guards.place(hold);
+      await guards.fence(cutoffs);
+      await graph.forget(erasure, keys.slice(1));
+    }
+    if (crash) await this.#crash({ kind: 'crash', unpublished: 0, uncommitted: 0 });
+    for (const { guards, graph } of this.#both) {
+      // Placed again: a Redis that lost its data has it from the rebuild.
+      await guards.place(hold);
+      await graph.forget(erasure, keys);
+      await guards.release(erasure);
+    }
+    this.#nowMs += TICK_MS;
+  }
+
+  async #crash({ unpublished, uncommitted }: Extract<Command, { kind: 'crash' }>): Promise<void> {
+    if (++this.#crashes > CRASHES_MAX) return;
+    const isWaiting = this.#done.some(({ said }) => said[0] === 'parked');
+    // What waits may be decided when it comes again, behind what was decided meanwhile: the log must have that.
+    const published = isWaiting
+      ? this.#done.length
+      : Math.max(this.#published, this.#committed, this.#done.length - unpublished);
+    this.#published = published;
+    const committed = Math.min(Math.max(this.#committed, published - uncommitted), this.#firstWaiting());
+    for (const one of this.#done) one.waits = false;
+    this.#store = stores[this.#crashes]!;
+    this.#memory = openMemoryPeople(limits);
+    await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
+    for (const people of this.#both) {
+      await rebuildGraph(people, this.#toSources({ published, committed }));
+      await this.#placeHolds(people, this.#holds.keys());
+      await people.rebuild.mintEpoch();
+    }
+    const again = this.#done.slice(committed);
+    if (again.length === 0) return;
+    const applied = await this.#apply(again.map(({ fact }) => fact));
+    for (const [at, one] of applied.entries()) {
+      const before = again[at]!;
+      if (before.said[0] === 'parked') this.#takeAgain(before, one);
+      // Its decision is part of what was rebuilt, or it is decided just so once more.
+      else expect(toWords(one)).toEqual(committed + at < published ? ['done'] : before.said);
+    }
+  }
+
+  /** A fact that waited, or has gone round already: it waits again, or is decided at last. */
+  #takeAgain(before: Done, applied: Applied): void {
+    before.waits = applied.kind === 'parked';
+    if (before.waits) return;
+    before.said = this.naive.decide(before.options);
+    expect(toWords(applied)).toEqual(before.said);
+    before.records = this.#toLog(before.fact, applied);
+    this.#published = this.#done.length;
+  }
+
+  /** The table has the older half of what was published and a little more, each identity once; the log has the rest. */
+  #toSources({ published, committed }: { published: number; committed: number }) {
+    const log = this.#done.slice(0, published).flatMap(({ records }) => records);
+    const toRows = (decisions: IdentityDecisionRecord[]) =>
+      decisions.flatMap((one) => toOverrides(one, BigInt(one.offset) * 256n + BigInt(one.step)));
+    const half = Math.floor(log.length / 2);
+    const [older, newer] = [log.slice(0, half + 2), log.slice(half)];
+    return {
+      fences: this.#erased,
+      stored: new Map(toRows(older).map((row) => [row.key.toString('hex'), row])).values(),
+      unlinks: older.flatMap(toUnlinkSides),
+      decided: older.map(toDecidedPlace),
+      later: [...toRows(newer), ...newer.flatMap(toUnlinkSides), ...newer.map(toDecidedPlace)],
+      applied: [{ ...this.#source, offset: committed - 1 }],
+    };
+  }
+
+  /** Everybody's person, its members and their splits, as each of the three has them. */
+  async compare(): Promise<void> {
+    const { environmentId } = this.scenario;
+    const hex = (of: Name) => this.#key(of).toString('hex');
+    const sides = `${this.#store.namespace}u:{${environmentId}}`;
+    await Promise.all(
+      NAMES.map(async (of) => {
+        const person = this.naive.personOf(of);
+        const expected =
+          person === undefined ? [] : [...person.members].map(([member, linkedAt]) => [hex(member), linkedAt]);
+        for (const { graph } of this.#both) {
+          const root = await graph.rootOf(environmentId, this.#key(of));
+          const members = await graph.membersOf(environmentId, this.#key(of));
+          expect([of, root?.toString('hex')]).toEqual([of, person && hex(person.root)]);
+          expect(members.map(({ key, linkedAt }) => [key.toString('hex'), linkedAt])).toEqual(expected.sort());
+        }
+        const stored = (await inRedis.redis.callBuffer('HGET', sides, this.#key(of))) as Buffer | null;
+        expect([of, (stored?.length ?? 0) / SIDE_BYTES]).toEqual([of, this.naive.splitsOf(of)]);
+      }),
+    );
+  }
+}
+
+it('any program of links, aliases, unlinks, holds, erasures, repeated calls and losses of all data, rebuilt from what was published, leaves the same people in Redis, in memory and in a plain list of names', async () => {
+  const programs = fc.array(command, { minLength: 1, maxLength: 10 });
+  await fc.assert(
+    fc.asyncProperty(programs, async (commands) => {
+      const run = new Run();
+      await run.start();
+      for (const step of commands) await run.run(step);
+      await run.compare();
+    }),
+    { numRuns: 1_200 },
+  );
+}, 180_000);

@@ -1,0 +1,9 @@
+-- Rebuild: puts back on which side of an unlink each identity stood.
+-- KEYS  epoch
+-- ARGV  namespace, then a blob a row: environment, identity key, side (wire.ts)
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
+for at = 2, #ARGV do
+  local environment, key, side = struct.unpack('>Bc0c16c14', ARGV[at])
+  add_side(name_of(ARGV[1], FAMILY.unlinks, environment), key, side)
+end
+return #ARGV - 1

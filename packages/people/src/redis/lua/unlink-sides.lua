@@ -1,0 +1,20 @@
+-- On which side of each unlink an identity stood; before the scripts that need it. A side is place (generation, offset) and time
+-- of the unlink, then a letter; layout.ts describes the hash.
+local SIDE_BYTES, PLACE_BYTES = 14, 7
+local SPLIT, STAYED, NONE = 's', 't', 'n'
+-- No identity key is so short.
+local LATEST = 'latest'
+
+-- Time of the latest unlink of an environment; before any time where there was none.
+local function latest_unlink(name) return tonumber(redis.call('HGET', name, LATEST) or -1) end
+
+-- The same side again changes nothing.
+local function add_side(name, key, side)
+  local time = struct.unpack('>I6', side, PLACE_BYTES + 1)
+  if time > latest_unlink(name) then redis.call('HSET', name, LATEST, string.format('%.0f', time)) end
+  local sides = redis.call('HGET', name, key) or ''
+  for at = 1, #sides, SIDE_BYTES do
+    if string.sub(sides, at, at + PLACE_BYTES - 1) == string.sub(side, 1, PLACE_BYTES) then return end
+  end
+  redis.call('HSET', name, key, sides .. side)
+end

@@ -1,0 +1,133 @@
+-- The part of the script that splits persons, behind components.lua, and that remembers who was parted from whom.
+-- Sides, by place, on which members of a component stood in unlinks that are not earlier than the fact: a bit each.
+local function sides_of(env, component, time)
+  local sides, is_empty = {}, true
+  look_up(env.unlinks, keys_of(component), function(_, text)
+    for at = 1, text and #text or 0, SIDE_BYTES do
+      local place, unlinked_at, side = unpack_bytes('>c7I6c1', text, at)
+      if time <= unlinked_at then
+        sides[place] = bit.bor(sides[place] or 0, side == SPLIT and 1 or 2)
+        is_empty = false
+      end
+    end
+  end)
+  return sides, is_empty
+end
+
+-- Whether an unlink that the fact is not later than has parted anybody of the one from anybody of the other.
+local function are_parted(env, fact, a, b)
+  local time = min(fact.received_at, fact.event_time)
+  if time > env.latest_unlink then return false end
+  local of_a, is_empty = sides_of(env, a, time)
+  if is_empty then return false end
+  local of_b = sides_of(env, b, time)
+  for place, side in pairs(of_a) do
+    if of_b[place] and bit.bor(side, of_b[place]) == 3 then return true end
+  end
+  return false
+end
+
+-- An unlink that was parked may stand in the log twice: its copy has the same time, and must not split what was linked since.
+local function is_copy(env, fact)
+  local sides = call('HGET', env.unlinks, fact.unlink[1]) or ''
+  for at = 1, #sides, SIDE_BYTES do
+    local unlinked_at, side = unpack_bytes('>I6c1', sides, at + PLACE_BYTES)
+    if side ~= STAYED and unlinked_at == fact.received_at then return true end
+  end
+  return false
+end
+
+-- Those members of a component of whom `wants` is true, as a component of their own; Redis' copy of it is not appended to.
+local function take_side(component, wants)
+  local side = {
+    size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true, parts = {},
+  }
+  for _, part in ipairs(component.parts) do
+    local members = {}
+    for at = 1, #part.blob, MEMBER_BYTES do
+      local key, kind = unpack_bytes('>c16c1', part.blob, at)
+      if wants(key) then
+        members[#members + 1] = sub(part.blob, at, at + MEMBER_BYTES - 1)
+        side.kinds = bit.bor(side.kinds, KIND_BITS[kind])
+        if kind == 'a' then side.anonymous_ids = side.anonymous_ids + 1 end
+        if not side.first or less(key, side.first) then side.first, side.first_kind = key, kind end
+      end
+    end
+    side.size = side.size + #members
+    if #members > 0 then side.parts[#side.parts + 1] = { blob = concat(members), root = part.root } end
+  end
+  return side
+end
+
+-- Facts that a side would keep away from an erased identity are fenced themselves: a rebuild leaves such a side out.
+local function note_side(env, fact, key, letter)
+  if is_fenced(env, key, fact) then return end
+  add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, letter))
+  env.latest_unlink = math.max(env.latest_unlink, fact.received_at)
+end
+
+local function settle_side(env, fact, side, letter)
+  env.changed[side] = true
+  for _, key in ipairs(keys_of(side)) do
+    env.components[key] = side
+    note_side(env, fact, key, letter)
+  end
+end
+
+-- The side that has the root as a member keeps it. Where nobody has it, since it was erased, those who stay do.
+local function split(env, fact, component, is_named)
+  local gone = take_side(component, function(key) return is_named[key] end)
+  local stayed = take_side(component, function(key) return not is_named[key] end)
+  local keeps = is_named[component.root] and gone or stayed
+  gone.root, stayed.root = gone.first, stayed.first
+  keeps.root = component.root
+  env.changed[component] = nil
+  env.stored[component.root] = keeps
+  settle_side(env, fact, gone, SPLIT)
+  settle_side(env, fact, stayed, STAYED)
+  return gone, stayed
+end
+
+local function blob_of(side)
+  local blobs = {}
+  for at, part in ipairs(side.parts) do blobs[at] = part.blob end
+  return pack_bytes('>I2', side.size) .. concat(blobs)
+end
+
+-- An entry as of a link, and behind it root, number and members of those who stay.
+local function unlink_entry(fact, outcome, other, roots)
+  local first = fact.unlink[1]
+  return 'x' .. fact.unlink_kinds[1] .. other.kind .. outcome .. first .. other.key .. roots
+end
+
+-- What keeps a person from being split: outcome and reason, who is the cause of it, and the root; nothing where nothing does.
+local function hindrance_of(env, fact, component)
+  local first, size, seen = fact.unlink[1], 0, {}
+  for _, key in ipairs(fact.unlink) do
+    if is_fenced(env, key, fact) then return 'rf', 1, ZERO_KEY end
+  end
+  local root = component and component.root or first
+  if is_copy(env, fact) then return 'n-', 1, root end
+  for at, key in ipairs(fact.unlink) do
+    local is_stranger = component_of(env, key) ~= component or not component and key ~= first
+    if is_stranger then return 'ro', at, ZERO_KEY end
+    if not seen[key] then seen[key], size = true, size + 1 end
+  end
+  if not component or component.size == size then return 'n-', 1, root end
+  return nil, nil, nil, seen
+end
+
+-- Also one that splits nobody is remembered: its copy would split what was linked since.
+local function unlink(env, fact)
+  local first, nobody = fact.unlink[1], pack_bytes('>I2', 0)
+  local component = component_of(env, first)
+  local outcome, cause, root, is_named = hindrance_of(env, fact, component)
+  if outcome then
+    note_side(env, fact, first, NONE)
+    local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
+    return unlink_entry(fact, outcome, other, root .. nobody .. ZERO_KEY .. nobody)
+  end
+  local gone, stayed = split(env, fact, component, is_named)
+  local other = { key = stayed.first, kind = stayed.first_kind }
+  return unlink_entry(fact, 'x-', other, gone.root .. blob_of(gone) .. stayed.root .. blob_of(stayed))
+end

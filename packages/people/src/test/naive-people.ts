@@ -1,0 +1,183 @@
+import { IDENTITY_TYPES } from '@playline/contracts';
+import type { GraphLimits } from '../graph.ts';
+import type { FactOptions, Name } from './scenario.ts';
+
+interface Person {
+  /** The name whose key is the person key. */
+  root: Name;
+  readonly members: Map<Name, number>;
+}
+
+interface Split {
+  readonly atMs: number;
+  readonly gone: Set<Name>;
+  readonly stayed: Set<Name>;
+}
+
+export interface NaiveRules {
+  readonly limits: GraphLimits;
+  /** Order of two names by their keys. */
+  compare(a: Name, b: Name): number;
+}
+
+const kindOf = (name: Name) => name.slice(0, name.indexOf(':'));
+const idOf = (name: Name) => name.slice(name.indexOf(':') + 1);
+const isBlocked = (name: Name) => idOf(name) === 'null';
+
+/**
+ * Who is the same person as whom, as one would write it down on paper: lists of names that are looked through from end to
+ * end. It knows no store, no crash and no copy of what it keeps; tests hold the stores against it.
+ */
+export class NaivePeople {
+  readonly #rules: NaiveRules;
+  #persons: Person[] = [];
+  readonly #fences = new Map<Name, number>();
+  readonly #holds = new Map<Name, number>();
+  readonly #splits: Split[] = [];
+  /** Unlinks that split nobody, by the first that they named. */
+  #vain: { first: Name; atMs: number }[] = [];
+
+  constructor(rules: NaiveRules) {
+    this.#rules = rules;
+  }
+
+  personOf(name: Name): Person | undefined {
+    return this.#persons.find(({ members }) => members.has(name));
+  }
+
+  /** In how many splits it was, and how many unlinks of it came to nothing. */
+  splitsOf(name: Name): number {
+    const splits = this.#splits.filter(({ gone, stayed }) => gone.has(name) || stayed.has(name));
+    return splits.length + this.#vain.filter(({ first }) => first === name).length;
+  }
+
+  /** Everybody of the person is erased, and what happened until then kept away from them. */
+  erase(name: Name, cutoffMs: number): Name[] {
+    const erased = [...(this.personOf(name)?.members.keys() ?? [name])];
+    for (const one of erased) {
+      this.personOf(one)?.members.delete(one);
+      this.#fences.set(one, cutoffMs);
+      for (const { gone, stayed } of this.#splits) for (const side of [gone, stayed]) side.delete(one);
+    }
+    this.#persons = this.#persons.filter(({ members }) => members.size > 0);
+    this.#vain = this.#vain.filter(({ first }) => !erased.includes(first));
+    return erased;
+  }
+
+  /** An erasure holds a name from now on, or does not any more. */
+  hold(name: Name, cutoffMs: number): void {
+    this.#holds.set(name, cutoffMs);
+  }
+  release(name: Name): void {
+    this.#holds.delete(name);
+  }
+
+  #isHeld(fact: FactOptions): boolean {
+    const { link, from, to, and = [] } = fact;
+    const twin: Name[] = link === 'identify' ? [`untyped:${idOf(to)}`] : [];
+    const named = link === 'unlink' ? [to, ...and] : [to, ...twin, ...(from === undefined ? [] : [from])];
+    const touched = named.flatMap((name) => [...(this.personOf(name)?.members.keys() ?? [name])]);
+    return touched.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
+  }
+
+  /** What each step of a fact comes to, in the words of `toWords`. */
+  decide(fact: FactOptions): string[] {
+    if (this.#isHeld(fact)) return ['parked'];
+    if (fact.link === 'unlink') {
+      const outcome = this.#unlink(fact);
+      const isVain = outcome !== 'unlinked' && !this.#isFenced(fact.to, fact);
+      if (isVain) this.#vain.push({ first: fact.to, atMs: fact.receivedAt! });
+      return [outcome];
+    }
+    const { link, from, to } = fact;
+    const words: string[] = [];
+    const untyped: Name = `untyped:${idOf(to)}`;
+    if (link === 'identify' && kindOf(to) !== 'untyped')
+      words.push(this.#join(fact, { a: to, b: untyped, link: 'same_id' }));
+    if (from !== undefined) words.push(this.#join(fact, { a: from, b: to, link }));
+    return words;
+  }
+
+  #join(fact: FactOptions, { a, b, link }: { a: Name; b: Name; link: 'identify' | 'alias' | 'same_id' }): string {
+    if (isBlocked(a) || isBlocked(b)) return 'refused: blocked';
+    if (this.#isFenced(a, fact) || this.#isFenced(b, fact)) return 'refused: fenced';
+    for (const name of [a, b]) this.#takeBack(name, fact.receivedAt!);
+    const [sideA, sideB] = [a, b].map(
+      (name) => this.personOf(name) ?? { root: name, members: new Map([[name, fact.receivedAt!]]) },
+    );
+    if (sideA!.members.has(b)) return 'unchanged';
+    const others = IDENTITY_TYPES.map((type): Name => `${type}:${idOf(a)}`).filter((name) => name !== a);
+    if (link === 'same_id' && others.some((name) => sideB!.members.has(name))) return 'ambiguous';
+    const reason = this.#refusalOf(fact, link, [sideA!, sideB!]);
+    if (reason !== null) return `refused: ${reason}`;
+    const [kept, lost] = this.#isLarger(sideB!, sideA!) ? [sideB!, sideA!] : [sideA!, sideB!];
+    this.#persons = this.#persons.filter((person) => person !== kept && person !== lost);
+    this.#persons.push({ root: kept.root, members: new Map([...kept.members, ...lost.members]) });
+    return 'linked';
+  }
+
+  /** An erased identity whose key others still have for their person key comes back to them. */
+  #takeBack(name: Name, atMs: number): void {
+    if (this.personOf(name) === undefined) this.#persons.find(({ root }) => root === name)?.members.set(name, atMs);
+  }
+
+  #isLarger(one: Person, other: Person): boolean {
+    if (one.members.size !== other.members.size) return one.members.size > other.members.size;
+    return this.#rules.compare(one.root, other.root) < 0;
+  }
+
+  #isFenced(name: Name, { receivedAt, eventTime }: FactOptions): boolean {
+    return Math.min(receivedAt!, eventTime!) <= (this.#fences.get(name) ?? -1);
+  }
+
+  #refusalOf(fact: FactOptions, link: string, [a, b]: [Person, Person]): string | null {
+    const { limits } = this.#rules;
+    const names = [...a.members.keys(), ...b.members.keys()];
+    const parts = (split: Split) =>
+      Math.min(fact.receivedAt!, fact.eventTime!) <= split.atMs &&
+      [
+        [a, b],
+        [b, a],
+      ].some(
+        ([one, other]) =>
+          [...one!.members.keys()].some((name) => split.gone.has(name)) &&
+          [...other!.members.keys()].some((name) => split.stayed.has(name)),
+      );
+    if (this.#splits.some(parts)) return 'unlinked';
+    if (names.length > limits.identitiesMax) return 'too_many_identities';
+    const both = [...a.members.keys()]
+      .map(kindOf)
+      .filter((kind) => [...b.members.keys()].some((name) => kindOf(name) === kind));
+    const unique: readonly string[] = limits.uniqueTypes;
+    if (link === 'alias' && both.some((kind) => unique.includes(kind))) return 'two_known_users';
+    if (link !== 'alias' && both.some((kind) => kind !== 'anonymous')) return 'shared_device';
+    const since = fact.receivedAt! - limits.anonymousWindowMs;
+    const recent = [...a.members, ...b.members].filter(
+      ([name, linkedAt]) => kindOf(name) === 'anonymous' && linkedAt > since,
+    );
+    return recent.length > limits.anonymousIdsMax ? 'too_many_anonymous_ids' : null;
+  }
+
+  #unlink(fact: FactOptions): string {
+    const names = [...new Set([fact.to, ...(fact.and ?? [])])];
+    if (names.some((name) => this.#isFenced(name, fact))) return 'refused: fenced';
+    const isSame = ({ atMs }: { atMs: number }) => atMs === fact.receivedAt;
+    if (this.#splits.some((one) => isSame(one) && one.gone.has(fact.to))) return 'unchanged';
+    if (this.#vain.some((one) => isSame(one) && one.first === fact.to)) return 'unchanged';
+    const person = this.personOf(fact.to);
+    if (names.some((name) => name !== fact.to && (person === undefined || !person.members.has(name))))
+      return 'refused: not_one_person';
+    if (person === undefined || person.members.size === names.length) return 'unchanged';
+    const sides = [true, false].map(
+      (isNamed) => new Map([...person.members].filter(([name]) => names.includes(name) === isNamed)),
+    );
+    const [gone, stayed] = sides as [Map<Name, number>, Map<Name, number>];
+    const least = (members: Map<Name, number>) => [...members.keys()].sort(this.#rules.compare)[0]!;
+    const keeps = gone.has(person.root) ? gone : stayed;
+    this.#persons = this.#persons.filter((one) => one !== person);
+    for (const members of [gone, stayed])
+      this.#persons.push({ root: members === keeps ? person.root : least(members), members });
+    this.#splits.push({ atMs: fact.receivedAt!, gone: new Set(gone.keys()), stayed: new Set(stayed.keys()) });
+    return 'unlinked';
+  }
+}

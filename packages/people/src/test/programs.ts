@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import type { FactOptions, Name } from './scenario.ts';
+
+/** Few, so that they meet all the time. */
+export const NAMES: readonly Name[] = [
+  ...['anonymous:a', 'anonymous:b', 'anonymous:c', 'steam:x', 'steam:y', 'epic:x', 'passport:p', 'passport:q'],
+  ...['untyped:x', 'untyped:y', 'custom:k', 'untyped:null'],
+] as Name[];
+
+const name = fc.constantFrom(...NAMES);
+/** How late a message comes, and how long before its receipt it happened. */
+const lateness = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({ late: 0, before: 0 }) },
+  { weight: 2, arbitrary: fc.record({ late: fc.nat(80), before: fc.nat(60) }) },
+);
+/** A fact that somebody asks for. */
+export type Ask = { link: FactOptions['link']; from: Name; to: Name; and: Name[]; late: number; before: number };
+const ask: fc.Arbitrary<Ask> = fc
+  .record({
+    link: fc.constantFrom<FactOptions['link'][]>('alias', 'alias', 'identify', 'identify', 'unlink'),
+    ...{ from: name, to: name, and: fc.array(name, { maxLength: 2 }) },
+    lateness,
+  })
+  .map(({ lateness: { late, before }, ...rest }) => ({ ...rest, late, before }))
+  .filter(({ from, to, link }) => link === 'unlink' || from !== to);
+
+/** A step of a program. */
+export type Command =
+  | { kind: 'facts'; asks: Ask[] }
+  /** The last call again, as after an answer that was lost. */
+  | { kind: 'repeat' }
+  /** An unlink that stands in the log once more, as one that was parked may. */
+  | { kind: 'copy'; back: number }
+  | { kind: 'erase'; name: Name; crash: boolean }
+  /** What waits for a hold goes round: it is published anew, at the end of the log. */
+  | { kind: 'hold' | 'release'; name: Name }
+  | { kind: 'round' }
+  /** Redis' data is lost; of the decisions so many were published, and of the facts so many committed. */
+  | { kind: 'crash'; unpublished: number; uncommitted: number };
+export const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant('facts'), asks: fc.array(ask, { minLength: 1, maxLength: 6 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('repeat') }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('copy'), back: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('erase'), name, crash: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('hold', 'release'), name }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('round') }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('crash'), unpublished: fc.nat(3), uncommitted: fc.nat(12) }),
+  },
+);

@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_LIMITS, type IdentityGraph } from './graph.ts';
+import type { StepDecision } from './identities/decisions.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
+import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
+
+const NOW = 1_000_000;
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
+
+describe.each([
+  { name: 'in memory', open: async (): Promise<People> => openMemoryPeople(DEFAULT_LIMITS) },
+  { name: 'in Redis', open: async () => (await inRedis.open()).people },
+])('an unlink $name', ({ open }) => {
+  let people: People;
+  let graph: IdentityGraph;
+  let scenario: Scenario;
+  const apply = (fact: FactOptions) => scenario.apply(graph, fact);
+  const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
+  const unlink = (to: Name, and: Name[] = [], receivedAt = NOW) => apply({ link: 'unlink', to, and, receivedAt });
+  /** The decision itself. */
+  const decide = async (fact: FactOptions): Promise<StepDecision> => {
+    const positioned = scenario.position(fact);
+    const block = { generation: 0, partition: 0, after: positioned.offset - 1, through: positioned.offset };
+    const [applied] = await graph.apply({ ...block, facts: [positioned] });
+    if (applied?.kind !== 'decided') throw new Error('not decided');
+    return applied.decisions[0]!;
+  };
+  const hexOf = (name: Name) => scenario.keyOf(name).toString('hex');
+  const rootOf = async (name: Name) =>
+    (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
+  const membersOf = async (name: Name) =>
+    (await graph.membersOf(scenario.environmentId, scenario.keyOf(name))).map(({ key }) => key.toString('hex')).sort();
+  const hexesOf = (...names: Name[]) => names.map(hexOf).sort();
+
+  beforeEach(async () => {
+    scenario = createScenario();
+    people = await open();
+    ({ graph } = people);
+    await people.rebuild.mintEpoch();
+  });
+  afterEach(() => people.close());
+
+  it('makes one person of exactly the named, leaves the rest one person, and each side has a member for its person key', async () => {
+    for (const from of ['steam:1', 'epic:2', 'custom:3', 'google:4'] as const) await alias(from, 'email:5');
+    const root = await rootOf('email:5');
+    const decision = await decide({ link: 'unlink', to: 'steam:1', and: ['epic:2'], receivedAt: NOW });
+    expect(decision).toMatchObject({ link: 'unlink', outcome: 'unlinked', reason: '' });
+    expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'epic:2'));
+    expect(await membersOf('email:5')).toEqual(hexesOf('custom:3', 'google:4', 'email:5'));
+    for (const [name, mine] of [
+      ['steam:1', decision.root],
+      ['email:5', decision.stayed!.root],
+    ] as const) {
+      expect(await rootOf(name)).toBe(mine.toString('hex'));
+      expect(await membersOf(name)).toContain(mine.toString('hex'));
+    }
+    expect([decision.root, decision.stayed!.root].map((key) => key.toString('hex'))).toContain(root);
+    // Everybody is told of, so that one record says who was parted from whom.
+    expect(decision.moved.map(({ key }) => key.toString('hex'))).toEqual(hexesOf('steam:1', 'epic:2'));
+    expect(decision.stayed!.members.map(({ key }) => key.toString('hex'))).toEqual(await membersOf('email:5'));
+  });
+
+  it.each(['the person key', 'another one'] as const)('lets one identity stand alone: %s', async (which) => {
+    await alias('steam:1', 'epic:2');
+    await alias('custom:3', 'epic:2');
+    const root = (await rootOf('epic:2'))!;
+    const names: Name[] = ['steam:1', 'epic:2', 'custom:3'];
+    const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
+    expect(await unlink(alone)).toEqual(['unlinked']);
+    expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
+    const others = names.filter((name) => name !== alone);
+    for (const other of others) expect(await membersOf(other)).toEqual(hexesOf(...others));
+    expect(others.map(hexOf)).toContain(await rootOf(others[0]!));
+  });
+
+  it('keeps the time of the first link of everybody', async () => {
+    await alias('steam:1', 'epic:2', NOW - 9);
+    await unlink('steam:1');
+    for (const name of ['steam:1', 'epic:2'] as const)
+      expect(await graph.membersOf(scenario.environmentId, scenario.keyOf(name))).toMatchObject([
+        { linkedAt: NOW - 9 },
+      ]);
+  });
+
+  it('refuses what is not later and would join the two sides, over others too, and lets later facts join them', async () => {
+    await alias('steam:1', 'epic:2');
+    await unlink('steam:1', [], NOW + 10);
+    expect(await alias('steam:1', 'epic:2', NOW + 10)).toEqual(['refused: unlinked']);
+    // Happened before it, received after it.
+    expect(
+      await apply({ link: 'alias', from: 'epic:2', to: 'steam:1', receivedAt: NOW + 20, eventTime: NOW + 10 }),
+    ).toEqual(['refused: unlinked']);
+    // Strangers to the unlink join either side, and cannot join them to each other.
+    expect(await alias('custom:3', 'steam:1', NOW + 5)).toEqual(['linked']);
+    expect(await alias('google:4', 'epic:2', NOW + 5)).toEqual(['linked']);
+    expect(await alias('custom:3', 'google:4', NOW + 5)).toEqual(['refused: unlinked']);
+    expect(await alias('custom:3', 'google:4', NOW + 11)).toEqual(['linked']);
+    expect(await alias('steam:1', 'epic:2', NOW)).toEqual(['unchanged']);
+  });
+
+  it('refuses the untyped twin of a typed id that was split off', async () => {
+    await apply({ link: 'identify', from: 'anonymous:a', to: 'steam:s', receivedAt: NOW });
+    expect(await unlink('untyped:s')).toEqual(['unlinked']);
+    const again = { link: 'identify', from: 'anonymous:a', to: 'steam:s' } as const;
+    expect(await apply({ ...again, receivedAt: NOW })).toEqual(['refused: unlinked', 'unchanged']);
+    expect(await apply({ ...again, receivedAt: NOW + 1 })).toEqual(['linked', 'unchanged']);
+  });
+
+  it('refuses identities that are not of one person, and does nothing when it names everybody: nobody moves', async () => {
+    await alias('steam:1', 'epic:2');
+    await alias('custom:3', 'google:4');
+    const digest = async () => [await rootOf('steam:1'), await rootOf('custom:3'), await rootOf('email:5')];
+    const before = await digest();
+    expect(await unlink('steam:1', ['custom:3'])).toEqual(['refused: not_one_person']);
+    expect(await unlink('steam:1', ['email:5'], NOW + 1)).toEqual(['refused: not_one_person']);
+    expect(await unlink('email:5', ['email:6'])).toEqual(['refused: not_one_person']);
+    expect(await unlink('steam:1', ['epic:2'], NOW + 2)).toEqual(['unchanged']);
+    expect(await unlink('email:5', [], NOW + 3)).toEqual(['unchanged']);
+    expect(await digest()).toEqual(before);
+    // It has parted nobody, so it keeps nobody apart.
+    expect(await alias('steam:1', 'custom:3', NOW - 1)).toEqual(['linked']);
+  });
+
+  it('of one identity twice parts it from both persons that it was of', async () => {
+    await alias('steam:1', 'epic:2');
+    await unlink('steam:1', [], NOW + 10);
+    await alias('steam:1', 'custom:3', NOW + 20);
+    expect(await unlink('steam:1', [], NOW + 30)).toEqual(['unlinked']);
+    expect(await membersOf('steam:1')).toEqual([hexOf('steam:1')]);
+    expect(await alias('steam:1', 'epic:2', NOW + 10)).toEqual(['refused: unlinked']);
+    expect(await alias('steam:1', 'custom:3', NOW + 30)).toEqual(['refused: unlinked']);
+    expect(await alias('steam:1', 'epic:2', NOW + 11)).toEqual(['linked']);
+  });
+
+  it('that is delivered again is told as it was decided, and one that stands in the log twice splits once', async () => {
+    await alias('steam:1', 'epic:2');
+    const fact = scenario.position({ link: 'unlink', to: 'steam:1', receivedAt: NOW + 10 });
+    const block = { generation: 0, partition: 0, after: fact.offset - 1, through: fact.offset, facts: [fact] };
+    const first = await graph.apply(block);
+    await alias('steam:1', 'epic:2', NOW + 11);
+    expect(describeValue(await graph.apply({ ...block, after: fact.offset }))).toEqual(describeValue(first));
+    expect(await unlink('steam:1', [], NOW + 10)).toEqual(['unchanged']);
+    expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'epic:2'));
+  });
+
+  it('waits while an erasure holds anybody of the person, and is decided when it comes again', async () => {
+    await alias('steam:1', 'epic:2');
+    const { environmentId } = scenario;
+    const hold = { environmentId, erasureId: Buffer.alloc(16, 1), keys: [scenario.keyOf('epic:2')] };
+    await people.guards.place({ ...hold, cutoffMs: NOW, lapsesAtMs: null });
+    expect(await unlink('steam:1', [], NOW)).toEqual(['unlinked']);
+    await alias('steam:1', 'custom:3', NOW + 1);
+    await people.guards.place({ ...hold, keys: [scenario.keyOf('custom:3')], cutoffMs: NOW, lapsesAtMs: null });
+    expect(await unlink('steam:1', [], NOW + 1)).toEqual(['parked']);
+    expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'custom:3'));
+    await people.guards.release(hold);
+    expect(await unlink('steam:1', [], NOW + 1)).toEqual(['unlinked']);
+  });
+
+  it('of somebody erased is refused, and an erasure leaves nothing of whom it forgets', async () => {
+    const { environmentId } = scenario;
+    await alias('steam:1', 'epic:2');
+    await alias('custom:3', 'epic:2');
+    await unlink('steam:1');
+    await people.guards.fence([{ environmentId, key: scenario.keyOf('steam:1'), cutoffMs: NOW }]);
+    const erasure = { environmentId, erasureId: randomBytes(16) };
+    await people.guards.place({ ...erasure, keys: [], cutoffMs: NOW, lapsesAtMs: null });
+    await graph.forget(erasure, [scenario.keyOf('steam:1')]);
+    await people.guards.release(erasure);
+    expect(await unlink('steam:1')).toEqual(['refused: fenced']);
+    expect(await rootOf('steam:1')).toBeNull();
+    expect(await alias('steam:1', 'epic:2')).toEqual(['refused: fenced']);
+    // Linked again later it is as new.
+    expect(await alias('steam:1', 'epic:2', NOW + 1)).toEqual(['linked']);
+  });
+
+  it('splits a person of hundreds in the call that made it, and in one of its own, as it splits a small one', async () => {
+    const model = openMemoryPeople();
+    await model.rebuild.mintEpoch();
+    const names = Array.from({ length: 240 }, (_, at): Name => `custom:n${at}`);
+    const links = names.slice(1).map((from): FactOptions => ({ link: 'alias', from, to: names[0]!, receivedAt: NOW }));
+    const split = (from: number, to: number): FactOptions => ({
+      ...{ link: 'unlink', to: names[from]!, and: names.slice(from + 1, to), receivedAt: NOW + 1 },
+    });
+    const more = (at: number): FactOptions => ({ link: 'alias', from: 'email:x', to: names[at]!, receivedAt: NOW + 2 });
+    const blocks = [
+      links.slice(0, 100),
+      [...links.slice(100), split(5, 90), more(6)],
+      [split(0, 3)],
+      [more(1), split(100, 160)],
+    ];
+    for (const block of blocks) {
+      const facts = block.map(scenario.position);
+      const given = { generation: 0, partition: 0, after: facts[0]!.offset - 1, through: facts.at(-1)!.offset, facts };
+      const [applied, expected] = [await graph.apply(given), await model.graph.apply(given)];
+      expect(describeValue(applied)).toEqual(describeValue(expected));
+    }
+    const digestOf = ({ rebuild }: People) => rebuild.digest(scenario.environmentId);
+    expect(await digestOf(people)).toBe(await digestOf(model));
+    const sizes = [0, 3, 5, 89, 90, 100, 159, 160].map(async (at) => (await membersOf(names[at]!)).length);
+    // email:x went along with the first three, since it was linked to one of each.
+    expect(await Promise.all(sizes)).toEqual([89, 92, 89, 89, 92, 60, 60, 92]);
+  });
+
+  it('is known after a rebuild, however far back the facts are delivered again: nothing that it has parted is joined', async () => {
+    const told: FactOptions[] = [
+      { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW },
+      // Refused while passport:1 is of the person, and would not be once that one is split off.
+      { link: 'alias', from: 'passport:3', to: 'epic:2', receivedAt: NOW },
+      // Later than the unlink by its clock, and before it in the log.
+      { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW + 90 },
+      { link: 'unlink', to: 'passport:1', receivedAt: NOW + 10 },
+      // It splits nobody; what is linked behind it must stay.
+      { link: 'unlink', to: 'passport:1', receivedAt: NOW + 11 },
+      { link: 'alias', from: 'steam:4', to: 'passport:1', receivedAt: NOW + 12 },
+    ];
+    const facts = told.map(scenario.position);
+    const block = { generation: 0, partition: 0, after: -1, through: facts.at(-1)!.offset, facts };
+    const applied = await graph.apply(block);
+    const log = applied.flatMap((one, at) =>
+      one.kind === 'decided' ? scenario.toRecords(facts[at]!, one.decisions) : [],
+    );
+    const digest = await people.rebuild.digest(scenario.environmentId);
+    const rebuilt = await open();
+    await rebuildGraph(rebuilt, {
+      ...{ fences: [], applied: [] },
+      later: log.flatMap((one) => [
+        ...toOverrides(one, BigInt(one.offset)),
+        ...toUnlinkSides(one),
+        toDecidedPlace(one),
+      ]),
+      ...{ stored: [], unlinks: [], decided: [] },
+    });
+    await rebuilt.rebuild.mintEpoch();
+    expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);
+    const again = await rebuilt.graph.apply(block);
+    expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'done', 'done', 'done', 'done']);
+    expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);
+    await rebuilt.close();
+  });
+});

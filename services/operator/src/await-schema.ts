@@ -1,0 +1,32 @@
+import type { SchemaSource } from '@playline/contracts';
+import { UnregisteredSchemaFault } from '@playline/stream';
+import { awaitStore } from './await-store.ts';
+import { UnreachableError } from './command.ts';
+
+/** Id of a schema by its subject and text, and the text of any. */
+export interface Schemas {
+  idOf(subject: string, schema: string): Promise<number>;
+  readonly schemaOf: SchemaSource;
+}
+
+/**
+ * The id of the schema that a topic's values are written with, when the registry answers.
+ * @param topic as it is called on the broker
+ * @throws UnreachableError when it does not, or the schema is not registered
+ */
+export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: string, schema: string): Promise<number> {
+  const ask = () => schemas.idOf(`${topic}-value`, schema).catch(toUnreachable);
+  // An answer, whatever it says.
+  await awaitStore('the schema registry', () =>
+    ask().then(
+      () => true,
+      (fault: unknown) => fault instanceof UnreachableError,
+    ),
+  );
+  return ask();
+}
+
+/** @throws UnreachableError in the place of a schema that is not registered; any other fault as it is */
+function toUnreachable(fault: unknown): never {
+  throw fault instanceof UnregisteredSchemaFault ? new UnreachableError(fault.message) : fault;
+}

@@ -1,0 +1,101 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  createRecordReader,
+  frameRecord,
+  type IdentityDecisionRecord,
+  type IdentityLinkRecord,
+  identityDecisionCodec,
+  identityLinkCodec,
+  TOPICS,
+} from '@playline/contracts';
+import type { LogReader, Producer } from '@playline/stream';
+import { awaitSchemaId, type Schemas } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+
+/** Where an unlink is asked for, and where it is told what became of it. */
+export interface UnlinkLog {
+  /** Publishes the fact; acknowledged when it resolves. @throws UnreachableError when nobody knows whether it stands */
+  publish(fact: IdentityLinkRecord): Promise<void>;
+  /** The decision about the fact of this message; null when there is none after so long. */
+  awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
+  close(): Promise<void>;
+}
+
+/** What it needs of Kafka and of the registry. */
+export interface UnlinkLogSource {
+  readonly producer: Producer;
+  readonly log: LogReader;
+  readonly schemas: Schemas;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+}
+
+const POLL_MS = 100;
+
+/**
+ * The log over a producer and a reader, which it closes. Decisions are looked for from their present end on.
+ * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered: before anything is
+ *   published
+ */
+export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
+  const { producer, log, schemas, topicPrefix } = source;
+  const [linkTopic, decisionTopic] = [TOPICS.identityLinks, TOPICS.identityDecisions].map(
+    ({ name }) => topicPrefix + name,
+  ) as [string, string];
+  const close = async () => void (await Promise.all([producer.close(), log.close()]));
+  try {
+    const [schemaId] = await Promise.all([
+      awaitSchemaId(schemas, linkTopic, identityLinkCodec.schema),
+      awaitStore('Kafka', () => producer.ready()),
+      awaitStore('Kafka', async () => (await log.bounds('')).length === 0),
+    ]);
+    const look = await createLook(source, decisionTopic);
+    return {
+      close,
+      publish: (fact) =>
+        new Promise((resolve, reject) => {
+          const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
+          const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
+          producer.send([record], (fault) => (fault === null ? resolve() : reject(toUnconfirmed(fault))));
+        }),
+      async awaitDecision(messageId, waitMs) {
+        const endAt = performance.now() + waitMs;
+        for (;;) {
+          const found = await look(messageId);
+          if (found !== null || performance.now() > endAt) return found;
+          await delay(POLL_MS);
+        }
+      },
+    };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
+
+/** Creates what looks through the decisions that were added since it looked last. */
+async function createLook({ log, schemas }: UnlinkLogSource, topic: string) {
+  const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
+  const readValue = createRecordReader({
+    schemaOf: schemas.schemaOf,
+    createReader: identityDecisionCodec.decoderOf,
+  });
+  return async (messageId: Buffer): Promise<IdentityDecisionRecord | null> => {
+    for (const { partition, end } of await log.bounds(topic)) {
+      for await (const { value } of log.read({ topic, partition, start: next.get(partition) ?? 0, end })) {
+        const read = await readValue(value);
+        if (read.kind === 'record' && read.record.messageId.equals(messageId)) return read.record;
+      }
+      next.set(partition, end);
+    }
+    return null;
+  };
+}
+
+/** It may stand in the log all the same, and be decided. */
+function toUnconfirmed({ message }: Error): UnreachableError {
+  return new UnreachableError(
+    `Kafka did not confirm the unlink (${message}): identity members tells whether it was done; to ask again is safe`,
+  );
+}

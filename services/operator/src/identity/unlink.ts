@@ -1,0 +1,154 @@
+import { randomBytes } from 'node:crypto';
+import { decisionWords, type IdentityDecisionRecord } from '@playline/contracts';
+import { type IdentityKeyer, type Member, toUnlinkFact } from '@playline/people';
+import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, UnreachableError, UsageError } from '../command.ts';
+import { refusalText } from './link-lines.ts';
+import { type Household, readHousehold } from './person.ts';
+import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText, withPeople } from './question.ts';
+import { SUBJECT_OPTIONS, type Subject, subjectOf, type Values } from './subject.ts';
+import type { UnlinkLog } from './unlink-log.ts';
+
+export interface UnlinkContext extends QuestionContext {
+  /** @throws UnreachableError when log or registry do not answer */
+  readonly openUnlinkLog: () => Promise<UnlinkLog>;
+}
+
+const many = { type: 'string', multiple: true } as const;
+const OPTIONS = {
+  ...{ ...SUBJECT_OPTIONS, kind: many, id: many, key: many },
+  yes: { type: 'boolean', default: false },
+  'wait-seconds': { type: 'string' },
+} as const;
+const WAIT = { min: 1, max: 600, fallback: 30 } as const;
+
+/** Who leaves and who stays. */
+interface Parting {
+  readonly environmentId: string;
+  readonly personKey: Buffer;
+  readonly gone: readonly Member[];
+  readonly stayed: readonly Member[];
+}
+
+/** `identity unlink`: splits identities off from the rest of their person, of which they are no part. */
+export async function unlink(context: UnlinkContext, args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const values = parseQuestion(args, OPTIONS);
+  const waitMs = numberOf(values, 'wait-seconds', WAIT) * 1000;
+  const subjects = subjectsOf(values, createOpenKeyer(context));
+  const parting = await withPeople(context, async (people) =>
+    toParting(subjects, await readHousehold(people, subjects[0])),
+  );
+  if (typeof parting === 'string') {
+    terminal.progress(`${parting} Nothing was done.`);
+    return EXIT.failed;
+  }
+  // What a script reads is the outcome; what a person agrees to is shown all the same.
+  const show = values.json === true ? terminal.progress : terminal.result;
+  for (const line of toPlanLines(parting)) show(line);
+  if (!(await isMeant(toWarning(parting), values, terminal))) {
+    terminal.progress('nothing was done');
+    return EXIT.failed;
+  }
+  const decision = await ask(context, parting, waitMs);
+  return tell(decision, values, terminal);
+}
+
+/** Each by kind and id, or by key; one kind may stand for all ids. @throws UsageError, without an id */
+function subjectsOf(values: Values, openKeyer: () => IdentityKeyer): [Subject, ...Subject[]] {
+  const listOf = (name: string) => [values[name] ?? []].flat() as string[];
+  const [kinds, ids, keys] = [listOf('kind'), listOf('id'), listOf('key')];
+  if (ids.length > 0 && kinds.length !== 1 && kinds.length !== ids.length)
+    throw new UsageError('give a --kind for each --id, or one for all');
+  if (kinds.length > 0 && ids.length === 0) throw new UsageError('a --kind without its --id');
+  const { environment, project } = values;
+  const named: Values[] = [
+    ...ids.map((id, at) => ({ environment, project, kind: kinds[at] ?? kinds[0], id })),
+    ...keys.map((key) => ({ environment, project, key })),
+  ];
+  const [first, ...others] = named.length === 0 ? [{ environment, project }] : named;
+  return [subjectOf(first!, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
+}
+
+/** Who would leave and who would stay; a sentence where there is nothing to split. */
+function toParting(subjects: readonly [Subject, ...Subject[]], { personKey, members }: Household): Parting | string {
+  const [{ environmentId }] = subjects;
+  const isNamed = ({ key }: Member) => subjects.some((one) => one.key.equals(key));
+  const gone = members.filter(isNamed);
+  const stayed = members.filter((member) => !isNamed(member));
+  const isStrange = ({ key }: Subject) => !key.equals(subjects[0].key) && !members.some((one) => one.key.equals(key));
+  if (subjects.some(isStrange)) return 'They are not of one person: only what is wrongly together can be split.';
+  if (members.length === 0) return 'Nobody has linked it: it is a person of its own already.';
+  if (stayed.length === 0) return 'That is everybody of the person: there is nothing to split.';
+  return { environmentId, personKey, gone, stayed };
+}
+
+function toPlanLines({ personKey, gone, stayed }: Parting): string[] {
+  const toLines = (members: readonly Member[], verb: string) =>
+    members.map(
+      ({ key, kind, linkedAt }) =>
+        `  ${verb}  ${key.toString('hex')}  ${kind.padEnd('anonymous'.length)}  linked ${toTimeText(linkedAt)}`,
+    );
+  return [`person ${personKey.toString('hex')}`, ...toLines(gone, 'leaves'), ...toLines(stayed, 'stays ')];
+}
+
+function toWarning({ gone, stayed }: Parting): string {
+  const identities = gone.length === 1 ? '1 identity leaves' : `${gone.length} identities leave`;
+  return (
+    `${identities} the person and will be one of their own, ${stayed.length} stay. Messages up to now do not join the ` +
+    'two again; later ones may.'
+  );
+}
+
+/** @throws UnreachableError when there is no decision in time */
+async function ask(context: UnlinkContext, parting: Parting, waitMs: number): Promise<IdentityDecisionRecord> {
+  const log = await context.openUnlinkLog();
+  try {
+    const messageId = randomBytes(16);
+    const traceId = randomBytes(16).toString('hex');
+    const { environmentId, gone } = parting;
+    const named = gone.map(({ key, kind }) => ({ key, kind }));
+    await log.publish(toUnlinkFact({ environmentId, messageId, traceId, receivedAt: Date.now(), unlink: named }));
+    const decision = await log.awaitDecision(messageId, waitMs);
+    if (decision !== null) return decision;
+    throw new UnreachableError(
+      `nobody has decided it for ${waitMs / 1000} s. It stands in the log and will be decided: when the linkers run and ` +
+        'have caught up (npm run status), or when an erasure that holds this person is done. identity members tells ' +
+        'whether it was',
+    );
+  } finally {
+    await log.close();
+  }
+}
+
+function tell(decision: IdentityDecisionRecord, values: Values, terminal: Terminal): ExitCode {
+  const { unlink: stays, root, moved, reason } = decision;
+  const { outcome } = decisionWords(decision);
+  const hex = (key: Buffer) => key.toString('hex');
+  const place = `${decision.generation}/${decision.partition}/${decision.offset}`;
+  if (values.json === true)
+    terminal.result(
+      JSON.stringify({
+        ...{ outcome: stays === null ? 'unchanged' : outcome, reason, place },
+        split: moved.length === 0 ? null : { personKey: hex(root), keys: moved.map(({ key }) => hex(key)) },
+        stayed: !stays?.stayed.length
+          ? null
+          : { personKey: hex(stays.stayedRoot), keys: stays.stayed.map(({ key }) => hex(key)) },
+      }),
+    );
+  if (stays !== null && outcome === 'unlinked') {
+    if (values.json === true) return EXIT.ok;
+    terminal.result(`split off: person ${hex(root)} of ${moved.length}`);
+    terminal.result(`stays:     person ${hex(stays.stayedRoot)} of ${stays.stayed.length}`);
+    terminal.result(
+      `It is fact ${place} of the log. Queries show it when the event writer has written it, mostly at once.`,
+    );
+    return EXIT.ok;
+  }
+  terminal.progress(`nothing was split: ${whyNot({ stays, outcome, reason })}`);
+  return EXIT.failed;
+}
+
+function whyNot({ stays, outcome, reason }: { stays: unknown; outcome: string; reason: string }): string {
+  if (stays === null) return 'the linkers are of a release that cannot split persons. Upgrade them, and ask again';
+  if (outcome === 'refused') return refusalText(reason);
+  return 'there is nothing left to split';
+}
