@@ -156,11 +156,23 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(verified.left['clickhouse.events']).toBe(1);
   });
 
+  it('knows the keys of requests that were done together by the fences of the one that bear them', async () => {
+    const environmentId = newEnvironment();
+    const keys = [newKey(), newKey(), newKey()];
+    const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
+    const twin = await putErased(upkeep.records, { environmentId, keys });
+    await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[2] }));
+    const verified = await verify(id, { records: folded(keys, id) });
+    expect(verified).toMatchObject({ identities: 3, hash: 'matches', laterErasures: [twin] });
+    expect(verified.left['clickhouse.events']).toBe(1);
+  });
+
   it('says that a hash cannot be checked of which a later erasure has taken keys over, and does not pass', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
-    const later = await beginErasure(upkeep.records, { environmentId, keys, cutoffMs: AFTER });
+    // With somebody who was linked to them since.
+    const later = await beginErasure(upkeep.records, { environmentId, keys: [...keys, newKey()], cutoffMs: AFTER });
     const verified = await verify(id, { records: folded(keys, id) });
     expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], left: NOTHING });
     expect(isVerified(verified)).toBe(false);

@@ -1,5 +1,5 @@
 import { SWEPT_TABLES } from '../places/tables.ts';
-import type { ErasureReceipt, ErasureRecords, StoredFence } from '../records.ts';
+import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import { type ErasureRows, type FoundRows, RowsFault } from '../rows.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
 import { KnownKeys } from './closure.ts';
@@ -52,7 +52,8 @@ export function isVerified({ receipt, hash, left, onDisk }: Verification): boole
 
 /**
  * Looks now for what a receipt says is gone. Its keys are those of the fences that bear its id and those of the request:
- * of a person who was erased again the fences bear the later id. What came behind the cut-off is the person's new data and
+ * of a person who was erased again the fences bear the later id. Where these are not all, the fences of that later erasure
+ * are taken too if the hash says that they are the ones. What came behind the cut-off is the person's new data and
  * no survivor.
  * @returns null when the erasure has no receipt
  * @throws RowsFault, also when none of its keys is known; faults of the store of people
@@ -87,16 +88,22 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
 async function readKeys(records: VerificationOptions['records'], receipt: ErasureReceipt) {
   const { erasureId, environmentId, cutoffAt } = receipt;
   const [request] = await records.readRequests([erasureId]);
-  const known = new KnownKeys(request);
-  const others: StoredFence[] = [];
-  const ofRequest = new KnownKeys(request);
+  const [known, ofRequest] = [new KnownKeys(request), new KnownKeys(request)];
+  const later = new Map<string, Buffer>();
   for await (const fence of records.readFences()) {
     if (fence.environmentId !== environmentId) continue;
     if (fence.erasureId.equals(erasureId)) known.add(fence.key);
-    else if (ofRequest.has(fence.key) && fence.cutoffMs >= cutoffAt) others.push(fence);
+    else if (ofRequest.has(fence.key) && fence.cutoffMs >= cutoffAt)
+      later.set(fence.erasureId.toString('hex'), fence.erasureId);
   }
-  const later = new Map(others.map((fence) => [fence.erasureId.toString('hex'), fence.erasureId]));
-  return { known, laterErasures: [...later.values()] };
+  const laterErasures = [...later.values()];
+  if (later.size === 0 || known.compare(receipt) !== 'incomplete') return { known, laterErasures };
+  // Requests about one person that were done together have one closure, and its fences bear the id of one of them.
+  const joint = new KnownKeys(request);
+  for (const key of known.all) joint.add(key);
+  for await (const fence of records.readFences())
+    if (fence.environmentId === environmentId && later.has(fence.erasureId.toString('hex'))) joint.add(fence.key);
+  return { known: joint.compare(receipt) === 'matches' ? joint : known, laterErasures };
 }
 
 function toRowCounts(found: readonly FoundRows[]): Counts {
