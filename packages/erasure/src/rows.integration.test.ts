@@ -207,6 +207,22 @@ describe.each([
     ]);
   });
 
+  it('about unlinks tell who was on which side, up to the cut-off of the batch', async () => {
+    const environmentId = newEnvironment();
+    const [key, other] = [newKey(), newKey()];
+    const unlink = (fields: Record<string, unknown>) =>
+      add('identity_unlinks', { environment_id: environmentId, link_generation: 1, link_offset: 7, ...fields });
+    await unlink({ identity_key: key, side: 'split', unlinked_at: T });
+    await unlink({ identity_key: other, side: 'stayed', unlinked_at: T });
+    await unlink({ identity_key: key, side: 'none', unlinked_at: T, link_offset: 8 });
+    await unlink({ identity_key: key, side: 'stayed', unlinked_at: AFTER, link_offset: 9 });
+    const batch = newBatch();
+    await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
+    expect(await harness.rows.findUnlinks(batch)).toEqual([
+      { environmentId, key, side: 'split', at: { generation: 1, offset: 7 }, unlinkedAtMs: T },
+    ]);
+  });
+
   it('about links tell who was linked with the batch up to its cut-off and where later links stand, and not whose link was refused', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);

@@ -38,8 +38,27 @@ export interface StoredLink {
   readonly environmentId: string;
   readonly a: Buffer;
   readonly b: Buffer;
-  /** Epoch milliseconds: when the gateway accepted it. */
+  /** Epoch milliseconds: when the gateway accepted it, the first time. */
   readonly receivedAtMs: number;
+  /** Where the fact stood that said so last. */
+  readonly last: FactOrder;
+}
+
+/** Facts of an environment stand in one partition at a time: generation, then offset. */
+export interface FactOrder {
+  readonly generation: number;
+  readonly offset: number;
+}
+
+/** One side of an unlink: what was linked before it with anybody of the other side is linked no more. */
+export interface StoredUnlink {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  readonly side: 'split' | 'stayed';
+  /** Names the unlink among those of its environment. */
+  readonly at: FactOrder;
+  /** Epoch milliseconds: when it was asked for. */
+  readonly unlinkedAtMs: number;
 }
 
 /** Where the fact of a link stands in the link topic. */
@@ -83,6 +102,8 @@ export interface ErasureRows {
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
   /** Links received up to the latest cut-off of the batch that touch one of its identities. @throws RowsFault */
   findLinks(batchId: Buffer): Promise<StoredLink[]>;
+  /** Unlinks asked for up to the latest cut-off of the batch in which one of its identities was. @throws RowsFault */
+  findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
   /** Where links stand that touch an identity of the batch and are later than its cut-off. @throws RowsFault */
   findLaterLinks(batchId: Buffer): Promise<LinkPlace[]>;
   /**

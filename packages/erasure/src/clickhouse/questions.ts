@@ -1,11 +1,13 @@
 import { SWEPT_TABLES } from '../places/tables.ts';
 import {
   type ErasureRows,
+  type FactOrder,
   type KeptConsent,
   type LinkPlace,
   type NotedRows,
   RowsFault,
   type StoredLink,
+  type StoredUnlink,
 } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
@@ -16,7 +18,7 @@ const fromHex = (text: string) => Buffer.from(text, 'hex');
 /** What an eraser asks besides counts, of rows and of what it has noted. */
 export function createQuestions(
   connection: Connection,
-): Pick<ErasureRows, 'readNoted' | 'findConsents' | 'findLinks' | 'findLaterLinks'> {
+): Pick<ErasureRows, 'readNoted' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
   const checked =
     <T>(find: (connection: Connection, batchId: Buffer) => Promise<T>) =>
     async (batchId: Buffer) => {
@@ -28,6 +30,7 @@ export function createQuestions(
     readNoted: (batchId) => readNoted(connection, batchId),
     findConsents: checked(findConsents),
     findLinks: checked(findLinks),
+    findUnlinks: checked(findUnlinks),
     findLaterLinks: checked(findLaterLinks),
   };
 }
@@ -89,15 +92,44 @@ interface ConsentRow {
 
 async function findLinks(connection: Connection, batchId: Buffer): Promise<StoredLink[]> {
   const targets = targetsOf(batchId);
-  const rows = await connection.read<{ environment_id: string; a: string; b: string; received_ms: number }>(
+  const rows = await connection.read<LinkRow>(
     `SELECT environment_id, lower(hex(a_key)) AS a, lower(hex(b_key)) AS b,
-       min(toUnixTimestamp64Milli(received_at)) AS received_ms
+       min(toUnixTimestamp64Milli(received_at)) AS received_ms,
+       max((link_generation, link_offset)) AS last, last.1 AS generation, last.2 AS offset
      FROM identity_links WHERE ${touches(batchId)} AND received_at <= (SELECT max(cutoff_at) FROM ${targets})
      GROUP BY environment_id, a, b`,
   );
-  return rows.map(({ environment_id: environmentId, a, b, received_ms: receivedAtMs }) => {
-    return { environmentId, a: fromHex(a), b: fromHex(b), receivedAtMs };
+  return rows.map(({ environment_id: environmentId, a, b, received_ms: receivedAtMs, generation, offset }) => {
+    return { environmentId, a: fromHex(a), b: fromHex(b), receivedAtMs, last: { generation, offset } };
   });
+}
+
+interface LinkRow extends FactOrder {
+  readonly environment_id: string;
+  readonly a: string;
+  readonly b: string;
+  readonly received_ms: number;
+}
+
+async function findUnlinks(connection: Connection, batchId: Buffer): Promise<StoredUnlink[]> {
+  const targets = targetsOf(batchId);
+  const rows = await connection.read<UnlinkRow>(
+    `SELECT DISTINCT environment_id, lower(hex(identity_key)) AS key, side, link_generation AS generation,
+       link_offset AS offset, toUnixTimestamp64Milli(unlinked_at) AS unlinked_ms
+     FROM identity_unlinks
+     WHERE (environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targets})
+       AND side IN ('split', 'stayed') AND unlinked_at <= (SELECT max(cutoff_at) FROM ${targets})`,
+  );
+  return rows.map(({ environment_id: environmentId, key, side, generation, offset, unlinked_ms: unlinkedAtMs }) => {
+    return { environmentId, key: fromHex(key), side, at: { generation, offset }, unlinkedAtMs };
+  });
+}
+
+interface UnlinkRow extends FactOrder {
+  readonly environment_id: string;
+  readonly key: string;
+  readonly side: StoredUnlink['side'];
+  readonly unlinked_ms: number;
 }
 
 async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<LinkPlace[]> {
@@ -117,5 +149,5 @@ const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUu
 function touches(batchId: Buffer): string {
   const isTarget = (column: string) =>
     `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
-  return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged')`;
+  return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged') AND link != 'unlink'`;
 }

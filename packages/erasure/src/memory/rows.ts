@@ -119,14 +119,33 @@ function sweep(store: Store, batchId: Buffer): FoundRows[] {
   return found;
 }
 
+const toOrder = ({ link_generation, link_offset }: MemoryRow) => {
+  return { generation: Number(link_generation), offset: Number(link_offset) };
+};
+
 /** That a decision linked an identity of the batch with somebody, or found it linked. */
 function touches(row: MemoryRow, cutoffs: Cutoffs): boolean {
   const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
-  return (isTarget(row.a_key) || isTarget(row.b_key)) && (row.outcome === 'linked' || row.outcome === 'unchanged');
+  const isLink = (row.outcome === 'linked' || row.outcome === 'unchanged') && row.link !== 'unlink';
+  return isLink && (isTarget(row.a_key) || isTarget(row.b_key));
+}
+
+function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOnDisk'> {
+  const { tables, masked } = store;
+  return {
+    async findSurvivors(batchId) {
+      const cutoffs = begin(store, batchId);
+      return [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
+    },
+    async findOnDisk(batchId) {
+      const cutoffs = begin(store, batchId);
+      return [...tables].flatMap(([table, rows]) => findIn(table, [...rows, ...masked.get(table)!], cutoffs));
+    },
+  };
 }
 
 function createQuestions(store: Store) {
-  const { tables, masked } = store;
+  const { tables } = store;
   return {
     readNoted: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
     async findConsents(batchId) {
@@ -145,7 +164,21 @@ function createQuestions(store: Store) {
       return tables.get('identity_links')!.flatMap((row) => {
         const receivedAtMs = Number(row.received_at);
         if (!touches(row, cutoffs) || receivedAtMs > cutoffMs) return [];
-        return [{ environmentId: row.environment_id, a: row.a_key as Buffer, b: row.b_key as Buffer, receivedAtMs }];
+        const last = toOrder(row);
+        return [
+          { environmentId: row.environment_id, a: row.a_key as Buffer, b: row.b_key as Buffer, receivedAtMs, last },
+        ];
+      });
+    },
+    async findUnlinks(batchId) {
+      const cutoffs = begin(store, batchId);
+      const cutoffMs = Math.max(...cutoffs.values());
+      return tables.get('identity_unlinks')!.flatMap((row) => {
+        const [environmentId, key, side] = [row.environment_id, row.identity_key as Buffer, row.side];
+        const unlinkedAtMs = Number(row.unlinked_at);
+        if (!cutoffs.has(nameOf(environmentId, key)) || unlinkedAtMs > cutoffMs) return [];
+        if (side !== 'split' && side !== 'stayed') return [];
+        return [{ environmentId, key, side, at: toOrder(row), unlinkedAtMs }];
       });
     },
     async findLaterLinks(batchId) {
@@ -159,15 +192,6 @@ function createQuestions(store: Store) {
         return [{ environmentId: row.environment_id, generation, partition, offset }];
       });
     },
-    async findSurvivors(batchId) {
-      const cutoffs = begin(store, batchId);
-      return [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
-    },
-    async findOnDisk(batchId) {
-      const cutoffs = begin(store, batchId);
-      return [...tables].flatMap(([table, rows]) => findIn(table, [...rows, ...masked.get(table)!], cutoffs));
-    },
-    readBatches: async () => [...store.batches.keys()].map((id) => Buffer.from(id, 'hex')),
   } satisfies Partial<ErasureRows>;
 }
 
@@ -175,6 +199,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
   const store = createStore();
   const { tables, masked, batches } = store;
   return {
+    ...createCounts(store),
     ...createQuestions(store),
     add: (table, row) => void tables.get(table)!.push(row),
     rowsOf: (table) => tables.get(table)!,
@@ -189,6 +214,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
       if (cutoffs.size > 0) batches.set(batchId.toString('hex'), cutoffs);
     },
     sweep: async (batchId) => sweep(store, batchId),
+    readBatches: async () => [...batches.keys()].map((id) => Buffer.from(id, 'hex')),
     awaitInserts: async () => {},
     removeDeleted: async () => {
       for (const rows of masked.values()) rows.length = 0;

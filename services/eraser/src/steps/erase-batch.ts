@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type ErasureProgress,
@@ -7,6 +7,7 @@ import {
   type ErasureRequest,
   type ErasureRows,
   FENCES_KNOWN_WITHIN_MS,
+  hashClosure,
   IDENTITY_WINDOW_MS,
   SWEPT_TABLES,
 } from '@playline/erasure';
@@ -76,10 +77,7 @@ async function settlePersons(parts: BatchParts, requests: readonly ErasureReques
     await parts.barrier.linksStored(signal);
     const persons = await resolvePersons(parts.rows, requests);
     await holdAll(parts, persons);
-    const now = persons
-      .map(toClosureHash)
-      .map((hash) => hash.toString('hex'))
-      .join();
+    const now = persons.map(({ keys }) => toHash(keys)).join();
     const isRaised = persons.some(({ requests: own, cutoffAt }) => own.some((each) => each.cutoffAt < cutoffAt));
     if (!isRaised || now === before) return persons;
     before = now;
@@ -115,7 +113,7 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
   const requests = new Map(unfinished.map((request) => [request.erasureId.toString('hex'), request]));
   const byBatch = Map.groupBy(progress, ({ batchId }) => batchId.toString('hex'));
   return [...byBatch.values()].map((rows) => {
-    const byPerson = Map.groupBy(rows, (row) => `${row.environmentId} ${toClosureHash({ keys: row.closureKeys })}`);
+    const byPerson = Map.groupBy(rows, (row) => `${row.environmentId} ${toHash(row.closureKeys)}`);
     const persons = [...byPerson.values()].flatMap((own): ErasedPerson[] => {
       const { environmentId, cutoffAt, closureKeys: keys } = own[0]!;
       const asked = own.flatMap(({ erasureId }) => requests.get(erasureId.toString('hex')) ?? []);
@@ -209,6 +207,7 @@ async function tellFollowers({ records }: BatchParts, { persons, names }: Batch)
 }
 
 const toText = (key: Buffer) => key.toString('latin1');
+const toHash = (keys: readonly Buffer[]) => hashClosure(keys).toString('hex');
 const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 
 const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
@@ -259,18 +258,11 @@ function toFences({ environmentId, keys, cutoffAt: cutoffMs, requests }: ErasedP
   return keys.map((key) => ({ environmentId, key, cutoffMs, erasureId }));
 }
 
-/** SHA-256 of the identity keys in the order of their bytes. */
-function toClosureHash({ keys }: Pick<ErasedPerson, 'keys'>): Buffer {
-  return createHash('sha256')
-    .update(Buffer.concat([...keys].sort(Buffer.compare)))
-    .digest();
-}
-
 type Findings = Pick<ErasureReceipt, 'fencedAt' | 'visiblyErasedAt' | 'logExpiresAt' | 'verified' | 'logEnds'>;
 
 function toReceipts({ deleted }: Batch, person: ErasedPerson, findings: Findings): ErasureReceipt[] {
   const { environmentId, cutoffAt, keys, requests } = person;
-  const closure = { closureHash: toClosureHash(person), closureCount: keys.length };
+  const closure = { closureHash: hashClosure(keys), closureCount: keys.length };
   return requests.map(({ erasureId, requestedAt: acceptedAt, traceId }) => {
     const found = deleted.get(erasureId.toString('hex')) ?? {};
     const open = { physicallyErasedAt: null, logExpiredAt: null };

@@ -25,11 +25,14 @@ const request = (
 });
 const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
   environmentId: 'env',
+  last: { generation: 0, offset: 5 },
   a: keyOf(a),
   b: keyOf(b),
   receivedAtMs,
 });
 /** Places of the keys of each person, and how many requests it has. */
+const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
+  findPersons(requests, { links, unlinks: [] });
 const show = (persons: ReturnType<typeof findPersons>) =>
   persons.map(({ keys: found, requests, cutoffAt }) => {
     const places = found.map((key) => keys.findIndex((each) => each.equals(key))).sort((a, b) => a - b);
@@ -39,25 +42,43 @@ const show = (persons: ReturnType<typeof findPersons>) =>
 describe('who is erased', () => {
   it('is everybody whom links up to the cut-off lead to, also through others, and nobody whom a later one does', () => {
     const links = [link(0, 1), link(2, 1), link(2, 3, T + 1), link(4, 5)];
-    expect(show(findPersons([request([0])], links))).toEqual([{ places: [0, 1, 2], requests: 1, cutoffAt: T }]);
+    expect(show(findLinked([request([0])], links))).toEqual([{ places: [0, 1, 2], requests: 1, cutoffAt: T }]);
   });
 
   it('is whom the gateway knew as linked too, with everybody of theirs', () => {
-    const persons = findPersons([request([0], { members: [3] })], [link(3, 4)]);
+    const persons = findLinked([request([0], { members: [3] })], [link(3, 4)]);
     expect(show(persons)).toEqual([{ places: [0, 3, 4], requests: 1, cutoffAt: T }]);
   });
 
   it('is one person for requests that have somebody in common, up to the latest cut-off, with whom that one adds', () => {
     const links = [link(0, 1), link(1, 2, T + 5), link(2, 3, T + 6), link(6, 3, T + 5)];
-    const persons = findPersons([request([0]), request([1], { cutoffAt: T + 5 }), request([7])], links);
+    const persons = findLinked([request([0]), request([1], { cutoffAt: T + 5 }), request([7])], links);
     expect(show(persons)).toEqual([
       { places: [0, 1, 2], requests: 2, cutoffAt: T + 5 },
       { places: [7], requests: 1, cutoffAt: T },
     ]);
   });
 
+  it('is nobody whom an unlink parted, unless a link behind it joined them again, or it came later than the cut-off', () => {
+    const at = { generation: 0, offset: 9 };
+    const parted = (who: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
+      return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs } as const;
+    };
+    // 0 and 1 were split off from 2 and 3.
+    const links = [link(0, 1), link(1, 2), link(2, 3)];
+    const unlinks = [parted(0, 'split'), parted(1, 'split'), parted(2, 'stayed'), parted(3, 'stayed')];
+    const placesOf = (subject: number, decisions: { links: StoredLink[]; unlinks: typeof unlinks }) =>
+      show(findPersons([request([subject])], decisions))[0]!.places;
+    expect(placesOf(0, { links, unlinks })).toEqual([0, 1]);
+    expect(placesOf(3, { links, unlinks })).toEqual([2, 3]);
+    const again = { ...link(0, 3), last: { generation: 1, offset: 2 } };
+    expect(placesOf(0, { links: [...links, again], unlinks })).toEqual([0, 1, 2, 3]);
+    const later = unlinks.map((unlink) => ({ ...unlink, unlinkedAtMs: T + 1 }));
+    expect(placesOf(0, { links, unlinks: later })).toEqual([0, 1, 2, 3]);
+  });
+
   it('is another person in another environment, with the same keys', () => {
-    const persons = findPersons(
+    const persons = findLinked(
       [request([0]), request([0], { environmentId: 'other' })],
       [{ ...link(0, 1), environmentId: 'other' }],
     );
@@ -74,7 +95,7 @@ describe('who is erased', () => {
     const links = fc.array(fc.tuple(place, place, at), { maxLength: 12 });
     const property = fc.property(requests, links, (asked, linked) => {
       const found = show(
-        findPersons(
+        findLinked(
           asked.map(([subjects, cutoffAt]) => request(subjects, { cutoffAt })),
           linked.map(([a, b, receivedAtMs]) => link(a, b, receivedAtMs)),
         ),

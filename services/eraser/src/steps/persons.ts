@@ -1,4 +1,4 @@
-import type { ErasureRequest, StoredLink } from '@playline/erasure';
+import type { ErasureRequest, FactOrder, StoredLink, StoredUnlink } from '@playline/erasure';
 
 /** One person who is erased, for one request or several. */
 export interface ErasedPerson {
@@ -8,6 +8,14 @@ export interface ErasedPerson {
   /** Every identity of the person, in the order of their bytes. */
   readonly keys: readonly Buffer[];
   readonly requests: readonly ErasureRequest[];
+}
+
+/** What decisions say of who belongs to whom. */
+export interface StoredDecisions {
+  /** Every link received up to the latest cut-off that can be reached from the subjects. */
+  readonly links: readonly StoredLink[];
+  /** Every unlink asked for up to it that parted one of those identities from others. */
+  readonly unlinks: readonly StoredUnlink[];
 }
 
 /** Keys as one-byte characters, by the same text. */
@@ -27,13 +35,14 @@ const nameOf = (key: Buffer) => key.toString('latin1');
  * theirs.
  *
  * Decisions say who is linked, not the graph of the moment: a link that was accepted before the cut-off may reach the
- * graph behind one that was accepted later, and the graph then has both.
- * @param links every link received up to the latest cut-off that can be reached from the subjects
+ * graph behind one that was accepted later, and the graph then has both. Whom an unlink parted is linked only by what
+ * stands behind it.
  */
-export function findPersons(requests: readonly ErasureRequest[], links: readonly StoredLink[]): ErasedPerson[] {
+export function findPersons(requests: readonly ErasureRequest[], { links, unlinks }: StoredDecisions): ErasedPerson[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
   return [...byEnvironment].flatMap(([environmentId, own]) => {
-    const neighbours = createNeighbours(links.filter((link) => link.environmentId === environmentId));
+    const isHere = (stored: { readonly environmentId: string }) => stored.environmentId === environmentId;
+    const neighbours = createNeighbours(links.filter(isHere), unlinks.filter(isHere));
     let groups = own.map((request) => follow(neighbours, [request]));
     for (;;) {
       const merged = mergeOverlapping(groups);
@@ -46,15 +55,38 @@ export function findPersons(requests: readonly ErasureRequest[], links: readonly
   });
 }
 
-type Neighbours = ReadonlyMap<string, readonly { readonly key: Buffer; readonly receivedAtMs: number }[]>;
+interface Neighbour {
+  readonly key: Buffer;
+  readonly receivedAtMs: number;
+  /** From this cut-off on the two are parted. */
+  readonly unlinkedAtMs: number;
+}
+type Neighbours = ReadonlyMap<string, readonly Neighbour[]>;
 
-function createNeighbours(links: readonly StoredLink[]): Neighbours {
-  const ends = links.flatMap(({ a, b, receivedAtMs }) => [
-    { from: nameOf(a), key: b, receivedAtMs },
-    { from: nameOf(b), key: a, receivedAtMs },
-  ]);
+function createNeighbours(links: readonly StoredLink[], unlinks: readonly StoredUnlink[]): Neighbours {
+  const unlinksOf = Map.groupBy(unlinks, ({ key }) => nameOf(key));
+  const ends = links.flatMap((link) => {
+    const { a, b, receivedAtMs } = link;
+    const unlinkedAtMs = findUnlink(link, unlinksOf.get(nameOf(a)) ?? [], unlinksOf.get(nameOf(b)) ?? []);
+    return [
+      { from: nameOf(a), key: b, receivedAtMs, unlinkedAtMs },
+      { from: nameOf(b), key: a, receivedAtMs, unlinkedAtMs },
+    ];
+  });
   return Map.groupBy(ends, ({ from }) => from);
 }
+
+/** When the first unlink was asked for that stands behind all that links the two, and parted them; else never. */
+function findUnlink({ last }: StoredLink, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number {
+  const parted = ofA.filter(
+    ({ at, side }) => isBehind(at, last) && ofB.some((other) => isSame(other.at, at) && other.side !== side),
+  );
+  return Math.min(Number.POSITIVE_INFINITY, ...parted.map(({ unlinkedAtMs }) => unlinkedAtMs));
+}
+
+const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.generation && one.offset === other.offset;
+const isBehind = (one: FactOrder, other: FactOrder) =>
+  one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
 /** Everybody whom links up to the latest cut-off of the requests lead to. */
 function follow(neighbours: Neighbours, requests: ErasureRequest[]): Group {
@@ -65,7 +97,8 @@ function follow(neighbours: Neighbours, requests: ErasureRequest[]): Group {
     const name = nameOf(key);
     if (keys.has(name)) continue;
     keys.set(name, key);
-    for (const next of neighbours.get(name) ?? []) if (next.receivedAtMs <= cutoffAt) waiting.push(next.key);
+    for (const { key: next, receivedAtMs, unlinkedAtMs } of neighbours.get(name) ?? [])
+      if (receivedAtMs <= cutoffAt && cutoffAt < unlinkedAtMs) waiting.push(next);
   }
   return { requests, cutoffAt, keys };
 }

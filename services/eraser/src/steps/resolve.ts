@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import type { ErasureRequest, ErasureRows, StoredLink } from '@playline/erasure';
+import type { ErasureRequest, ErasureRows, StoredLink, StoredUnlink } from '@playline/erasure';
 import { type ErasedPerson, findPersons } from './persons.ts';
 
 /** Finds out from the stored decisions who is erased. @throws RowsFault */
 export async function resolvePersons(
-  rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'dropTargets'>,
+  rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>,
   requests: readonly ErasureRequest[],
 ): Promise<ErasedPerson[]> {
   const cutoffMs = Math.max(...requests.map(({ cutoffAt }) => cutoffAt));
   const links: StoredLink[] = [];
+  const unlinks: StoredUnlink[] = [];
   const seen = new Set<string>();
   let frontier = collect(
     seen,
@@ -26,13 +27,14 @@ export async function resolvePersons(
       );
       const found = await rows.findLinks(look);
       links.push(...found);
+      unlinks.push(...(await rows.findUnlinks(look)));
       const ends = found.flatMap(({ environmentId, a, b }) => [a, b].map((key) => ({ environmentId, key })));
       frontier = collect(seen, ends);
     } finally {
       await rows.dropTargets(look);
     }
   }
-  return findPersons(requests, links);
+  return findPersons(requests, { links, unlinks });
 }
 
 interface Identity {
