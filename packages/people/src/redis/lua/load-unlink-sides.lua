@@ -4,6 +4,8 @@
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
 for at = 2, #ARGV do
   local environment, key, side = struct.unpack('>Bc0c16c14', ARGV[at])
-  add_side(name_of(ARGV[1], FAMILY.unlinks, environment), key, side)
+  local name = name_of(ARGV[1], FAMILY.unlinks, environment)
+  add_side(name, key, side)
+  raise_latest(name, (struct.unpack('>I6', side, PLACE_BYTES + 1)))
 end
 return #ARGV - 1

@@ -8,10 +8,12 @@ local LATEST = 'latest'
 -- Time of the latest unlink of an environment; before any time where there was none.
 local function latest_unlink(name) return tonumber(redis.call('HGET', name, LATEST) or -1) end
 
+local function raise_latest(name, time)
+  if time > latest_unlink(name) then redis.call('HSET', name, LATEST, string.format('%.0f', time)) end
+end
+
 -- The same side again changes nothing.
 local function add_side(name, key, side)
-  local time = struct.unpack('>I6', side, PLACE_BYTES + 1)
-  if time > latest_unlink(name) then redis.call('HSET', name, LATEST, string.format('%.0f', time)) end
   local sides = redis.call('HGET', name, key) or ''
   for at = 1, #sides, SIDE_BYTES do
     if string.sub(sides, at, at + PLACE_BYTES - 1) == string.sub(side, 1, PLACE_BYTES) then return end

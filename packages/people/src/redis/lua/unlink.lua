@@ -63,7 +63,6 @@ end
 local function note_side(env, fact, key, letter)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, letter))
-  env.latest_unlink = math.max(env.latest_unlink, fact.received_at)
 end
 
 local function settle_side(env, fact, side, letter)
@@ -122,6 +121,8 @@ local function unlink(env, fact)
   local first, nobody = fact.unlink[1], pack_bytes('>I2', 0)
   local component = component_of(env, first)
   local outcome, cause, root, is_named = hindrance_of(env, fact, component)
+  raise_latest(env.unlinks, fact.received_at)
+  env.latest_unlink = latest_unlink(env.unlinks)
   if outcome then
     note_side(env, fact, first, NONE)
     local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
