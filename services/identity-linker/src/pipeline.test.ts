@@ -1,5 +1,5 @@
-import { identityLinkCodec } from '@playline/contracts';
-import { createGraphFact, type IdentityGraph } from '@playline/people';
+import { decisionWords, identityLinkCodec } from '@playline/contracts';
+import { createGraphFact, type IdentityGraph, toUnlinkFact } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
@@ -48,6 +48,26 @@ describe('the linker', () => {
     await linker.close();
   });
 
+  it('splits a person in one record that names both sides, under the time of the unlink', async () => {
+    const bench = await createBench();
+    const { linker } = await bench.open();
+    await bench.put([toOutgoing(LINKS, toFact({}))]);
+    await until('the link is decided', () => bench.decisions().length === 1);
+    const { aKey, aKind, bKey } = bench.decisions()[0]!;
+    const parts = { environmentId: 'test', messageId: Buffer.alloc(16, 4), traceId: 'f'.repeat(32), receivedAt: 9 };
+    await bench.put([toOutgoing(LINKS, toUnlinkFact({ ...parts, unlink: [{ key: aKey, kind: aKind }] }))]);
+    await until('the unlink is committed', () => bench.committed() === 2);
+    const [, decision] = bench.decisions();
+    expect(bench.decisions()).toHaveLength(2);
+    expect(decisionWords(decision!)).toEqual({ link: 'unlink', outcome: 'unlinked' });
+    expect(decision).toMatchObject({ offset: 1, step: 0, receivedAt: 9, eventTime: 9 });
+    expect([decision!.moved, decision!.unlink!.stayed].map((side) => side.map(({ key }) => key))).toEqual([
+      [aKey],
+      [bKey],
+    ]);
+    await linker.close();
+  });
+
   it('commits nothing before the decisions are acknowledged, and publishes the same ones when it tries again', async () => {
     const bench = await createBench();
     bench.producer.failNext(new Error('no broker'));
@@ -93,13 +113,16 @@ describe('the linker', () => {
       toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'email', fromId: '' })),
       toOutgoing(LINKS, toFact({ receivedAt: 2 ** 48 })),
       toOutgoing(LINKS, toFact({ eventTime: 2 ** 52 })),
+      toOutgoing(LINKS, toFact({ unlink: [{ key: Buffer.alloc(16, 1), kind: 'phone' as never }] })),
+      toOutgoing(LINKS, toFact({ unlink: Array(10_001).fill({ key: Buffer.alloc(16, 1), kind: 'steam' }) })),
       good,
     ]);
-    await until('all are committed', () => bench.committed() === 10);
+    await until('all are committed', () => bench.committed() === 12);
     const reasons = bench.log.records(`${LINKS}.dead`).map(({ headers }) => String(headers.reason));
     expect(reasons.sort()).toEqual([
       ...['blank id', 'blank id', 'no schema id', 'not a record of schema 7', 'not an environment id'],
-      ...['schema 99: not in the registry', 'time out of range', 'time out of range', 'unknown identity kind'],
+      ...['schema 99: not in the registry', 'time out of range', 'time out of range'],
+      ...['too many identities to split off', 'unknown identity kind', 'unknown identity kind'],
     ]);
     expect(bench.decisions()).toHaveLength(1);
     await linker.close();
