@@ -12,7 +12,7 @@ import {
   SWEPT_TABLES,
 } from '@playline/erasure';
 import type { ErasureHold, HoldName, People } from '@playline/people';
-import { type Counts, countRows, mergeCounts } from './counts.ts';
+import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
 import type { LogBarrier } from './log-barrier.ts';
 import type { ErasedPerson } from './persons.ts';
@@ -212,8 +212,13 @@ const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString(
 
 const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
-/** The look that found no survivor looked into all of them. */
-const NO_ROWS: Counts = Object.fromEntries(SWEPT_TABLES.map(({ name }) => [`clickhouse.${name}`, 0]));
+/** Every place that a sweep looks into: one of which nothing is told was looked into and held nothing. */
+const NO_ROWS: Counts = Object.fromEntries(
+  SWEPT_TABLES.flatMap(({ name: table, clearing }) => [
+    [placeOf({ table, column: '', as: 'own' }), 0],
+    ...clearing.carried.map(({ key: column }) => [placeOf({ table, column, as: 'carried' }), 0]),
+  ]),
+);
 
 /** Sweeps until nothing is left that a query would find. */
 async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<void> {
@@ -264,18 +269,9 @@ function toReceipts({ deleted }: Batch, person: ErasedPerson, findings: Findings
   const { environmentId, cutoffAt, keys, requests } = person;
   const closure = { closureHash: hashClosure(keys), closureCount: keys.length };
   return requests.map(({ erasureId, requestedAt: acceptedAt, traceId }) => {
-    const found = deleted.get(erasureId.toString('hex')) ?? {};
+    const request = { erasureId, environmentId, cutoffAt, acceptedAt, traceId };
     const open = { physicallyErasedAt: null, logExpiredAt: null };
-    return {
-      erasureId,
-      environmentId,
-      cutoffAt,
-      acceptedAt,
-      traceId,
-      ...closure,
-      ...findings,
-      ...open,
-      deleted: found,
-    };
+    const found = { ...NO_ROWS, ...deleted.get(erasureId.toString('hex')) };
+    return { ...request, ...closure, ...findings, ...open, deleted: found };
   });
 }
