@@ -6,7 +6,7 @@ import { bareEnvironment } from '@playline/testkit';
 import { type ServiceEntry, serviceOf } from '../../../infra/local/services.ts';
 import { waitFor } from './wait.ts';
 
-export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
+export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer' | 'eraser';
 
 /** One process of a service, driven by signals. */
 export interface ServiceProcess {

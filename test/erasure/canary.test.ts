@@ -1,0 +1,229 @@
+import { randomBytes } from 'node:crypto';
+import { TOPICS } from '@playline/contracts';
+import { type ErasureReceipt, noteExpiredLogs, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { metricsOf } from '../faults/world/metrics.ts';
+import { expectErased } from './checks.ts';
+import { type Others, openOthers } from './others.ts';
+import { asPlayer, asVisitor, createPerson, messagesWith, type Person, rowsAbout, stored, track } from './people.ts';
+import { type ErasureRig, openErasureRig } from './rig.ts';
+import {
+  awaitReplacedFiles,
+  expireTopics,
+  findInBrokerFiles,
+  findInEngineFiles,
+  findInLogs,
+  findInRedisFiles,
+  hurryReplacedFiles,
+  rewriteAppendOnlyFile,
+} from './store-files.ts';
+import { findInBytes, keyNeedles, type Needle, placesIn, type Trace, textNeedle } from './traces/needle.ts';
+import { findInRedis } from './traces/redis.ts';
+import { clearingOf, findForbidden } from './traces/registry.ts';
+import { findInTables } from './traces/tables.ts';
+
+let rig: ErasureRig;
+let others: Others;
+let [erasedOne, bystander]: Person[] = [];
+let needles: Needle[] = [];
+let before: { engine: Trace[]; redis: Trace[]; engineFiles: Trace[]; brokerFiles: Trace[]; redisFiles: Trace[] };
+let kept: Record<string, string[]>;
+let shared: string;
+let erasureId: Buffer;
+let receipt: ErasureReceipt;
+
+const engineOf = () => rig.world.deployment.engine;
+const namesOf = (person: Person): Needle[] => [
+  textNeedle('the token', person.token),
+  ...person.keys.flatMap((key, at) => keyNeedles(`key ${at}`, key)),
+];
+
+beforeAll(async () => {
+  rig = await openErasureRig();
+  await hurryReplacedFiles(rig);
+  others = openOthers(rig);
+  [erasedOne, bystander] = [createPerson(rig), createPerson(rig)];
+  needles = namesOf(erasedOne);
+  for (const person of [erasedOne, bystander]) await leaveTraces(person);
+  shared = await shareDevice(bystander, erasedOne);
+  before = {
+    engine: await findInTables(engineOf(), needles),
+    redis: await findInRedis(rig.redis, needles),
+    engineFiles: await findInEngineFiles(rig, needles),
+    brokerFiles: findInBrokerFiles(rig, needles),
+    redisFiles: findInRedisFiles(rig, needles),
+  };
+  kept = await rowsAbout(rig, bystander);
+  erasureId = await rig.erase(asVisitor(erasedOne));
+  receipt = await expectErased(rig, erasureId, erasedOne.keys);
+  await others.close();
+}, 240_000);
+afterAll(() => rig?.close(), 60_000);
+
+/** Names the person in every way that the interface lets through. */
+async function leaveTraces(person: Person): Promise<void> {
+  const { token, anonymousId } = person;
+  const messages = messagesWith(person);
+  const strange = { 'user-agent': token, referer: `https://game.example/${token}`, tracestate: `a=${token}` };
+  const body = JSON.stringify({ messages });
+  const answer = await rig.ask(`messages?who=${token}`, { method: 'POST', body, headers: strange });
+  expect(await answer.json()).toMatchObject({ accepted: messages.length });
+  const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
+  expect((await rig.ask('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
+  await sendRefused(person);
+  // Bytes that nobody can read become dead letters as they are.
+  const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
+  const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => rig.topic(name));
+  await rig.log.publish(topics.map((topic) => ({ topic, key: person.userKey, value })));
+  await stored(rig, messages);
+  await until('the consent is stored', async () => (await rowsAbout(rig, person)).consent_log?.length === 1);
+  for (const topic of topics)
+    await until('the dead letter is there', async () =>
+      (await rig.log.read(`${topic}.dead`)).some((letter) => letter.value?.includes(token)),
+    );
+}
+
+/** Messages, a body and a request that are refused, and name the token wherever something is judged. */
+async function sendRefused({ token, anonymousId }: Person): Promise<void> {
+  const context = { library: `library ${token}`, libraryVersion: token };
+  const wrong = [
+    track({ type: token, context }),
+    track({ messageId: token, context, anonymousId }),
+    track({ eventTimestamp: token, anonymousId }),
+    track({ surface: token, consentLevel: token, identityType: token, userId: token }),
+    track({ anonymousId: `${token}${'x'.repeat(256)}`, properties: token }),
+  ];
+  const answer = await rig.ask('messages', { method: 'POST', body: JSON.stringify({ messages: wrong }) });
+  expect(await answer.json()).toMatchObject({ rejected: wrong.length });
+  await rig.ask('messages', { method: 'POST', body: `{"messages":[{"anonymousId":"${token}` });
+  await rig.ask(`nowhere/${token}`);
+  await until('the rejection is stored', async () =>
+    Number((await rig.query(`SELECT count() FROM message_rejections WHERE position(library, '${token}') > 0`))[0]?.[0]),
+  );
+}
+
+/** Somebody plays on the device of somebody else. @returns the message */
+async function shareDevice(player: Person, owner: Person): Promise<string> {
+  const message = track({ ...asPlayer(player), ...asVisitor(owner), eventName: 'shared' });
+  await rig.send([message]);
+  await stored(rig, [message]);
+  return message.messageId;
+}
+
+it('finds the person before the erasure in every place that is cleared: it would see what is left', () => {
+  for (const { name } of SWEPT_TABLES) {
+    expect(placesIn(before.engine)).toContain(`table ${name}`);
+    expect(placesIn(before.engineFiles)).toContain(`table ${name}`);
+  }
+  for (const family of ['i', 'm', 'c'])
+    expect(placesIn(before.redis).map((place) => place.split(':')[0])).toContain(`redis ${family}`);
+  const fields = before.engine.filter(({ place, kind }) => place === 'table events' && kind === 'text');
+  expect(fields[0]?.count).toBeGreaterThan(6);
+  const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => name);
+  const held = [...topics, ...topics.map((name) => `${name}.dead`), TOPICS.rejections.name].map(
+    (name) => `topic ${name}`,
+  );
+  expect(placesIn(before.brokerFiles)).toEqual(expect.arrayContaining(held));
+  expect(before.redisFiles.map(({ kind }) => kind)).toContain('key');
+});
+
+it('leaves nothing that a query finds, in any table of ours or log of the engine, but where the registry says so', async () => {
+  const after = await findInTables(engineOf(), needles);
+  expect(findForbidden(after)).toEqual([]);
+  expect(placesIn(after)).toContain('table erasure_fences');
+});
+
+it('leaves nothing in any key of Redis but the fences', async () => {
+  const after = await findInRedis(rig.redis, needles);
+  expect(findForbidden(after)).toEqual([]);
+  expect(after.map(({ place }) => clearingOf(place))).toContain('kept');
+});
+
+it('is told by no metric, and by no log of any process', async () => {
+  for (const service of Object.values(rig.running)) {
+    const text = Buffer.from(await metricsOf(service));
+    expect(text.length).toBeGreaterThan(0);
+    expect(findInBytes(`metrics of ${service.name}`, text, needles)).toEqual([]);
+  }
+  expect(findInLogs(rig, needles)).toEqual([]);
+});
+
+it('is nobody any more to the commands of the operator', async () => {
+  const subject = [
+    '--project',
+    'erasure',
+    '--environment',
+    'production',
+    '--kind',
+    'passport',
+    '--id',
+    erasedOne!.userId,
+  ];
+  const asked = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
+  const unasked = needles.filter(({ bytes }) => !asked.includes(bytes.toString('latin1')));
+  for (const words of [['resolve'], ['members', '--raw'], ['why']]) {
+    const { code, stdout, stderr } = await rig.operate('identity', ...words, ...subject, '--json');
+    expect([code, findInBytes(words[0]!, Buffer.from(stdout + stderr), unasked)], stderr).toEqual([0, []]);
+    if (words[0] === 'resolve') expect(JSON.parse(stdout)).toMatchObject({ isLinked: false });
+  }
+});
+
+it('takes no row from anybody else; what was done on a shared device lives on without its id', async () => {
+  const now = await rowsAbout(rig, bystander!);
+  const changed = (table: string) => kept[table]!.filter((row) => !now[table]!.includes(row));
+  for (const { name } of SWEPT_TABLES) {
+    expect(now[name]!.length).toBe(kept[name]!.length);
+    expect(kept[name]!.length).toBeGreaterThan(0);
+    expect(changed(name)).toHaveLength(name === 'events' ? 1 : 0);
+  }
+  expect(
+    await rig.query(
+      `SELECT user_id, anonymous_id, hex(anonymous_key), event_name FROM events WHERE message_id = '${shared}'`,
+    ),
+  ).toEqual([[bystander!.userId, '', '0'.repeat(32), 'shared']]);
+  expect(await others.missing()).toEqual([]);
+  expect(others.sent()).toBeGreaterThan(100);
+});
+
+it('stands in no file of the column store behind the removal, compressed or not', async () => {
+  const { rows, records } = rig;
+  const pause = () => awaitReplacedFiles(rig);
+  const removal = await removeFromDisk({ rows, records, wallClockMs: Date.now, pause });
+  expect(removal).toMatchObject({ foundOnDisk: [], marked: 1, deferred: 0 });
+  await awaitReplacedFiles(rig);
+  const masked = await findInTables(engineOf(), needles, { deleted: true });
+  expect(findForbidden(masked)).toEqual([]);
+  expect(findForbidden(await findInEngineFiles(rig, needles))).toEqual([]);
+  const still = await findInEngineFiles(rig, namesOf(bystander!));
+  for (const { name } of SWEPT_TABLES) expect(placesIn(still)).toContain(`table ${name}`);
+  expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
+}, 240_000);
+
+it('stands in the file of Redis as often as fences are kept, once the file was written anew', async () => {
+  await rewriteAppendOnlyFile(rig);
+  const counts = (traces: Trace[]) => {
+    const sums = new Map<string, number>();
+    for (const { needle, count } of traces) sums.set(needle, (sums.get(needle) ?? 0) + count);
+    return sums;
+  };
+  const live = await findInRedis(rig.redis, needles);
+  expect(findForbidden(live)).toEqual([]);
+  expect(counts(findInRedisFiles(rig, needles))).toEqual(counts(live));
+  expect(findInRedisFiles(rig, namesOf(bystander!)).length).toBeGreaterThan(0);
+});
+
+it('stands in no file of the log once it has expired, and the receipt says so', async () => {
+  await expireTopics(rig);
+  await until('no segment is left', () => findInBrokerFiles(rig, needles).length === 0);
+  await noteExpiredLogs({
+    records: rig.records,
+    log: rig.log.reader,
+    topicPrefix: rig.topic(''),
+    wallClockMs: Date.now,
+  });
+  expect(await rig.receiptOf(erasureId)).toMatchObject({
+    closureHash: receipt.closureHash,
+    logExpiredAt: expect.any(Number),
+  });
+}, 180_000);

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto';
+import type { ErasureReceipt } from '@playline/erasure';
+import { until } from '@playline/testkit';
+import { expect } from 'vitest';
+import { ENVIRONMENT_ID, type ErasureRig, erased } from './rig.ts';
+import { keyNeedles } from './traces/needle.ts';
+import { findInRedis } from './traces/redis.ts';
+import { findForbidden } from './traces/registry.ts';
+
+/** Waits for the receipt, and holds what it says against the stores: no survivor, nothing in Redis, no hold left. */
+export async function expectErased(
+  rig: ErasureRig,
+  erasureId: Buffer,
+  keys: readonly Buffer[],
+): Promise<ErasureReceipt> {
+  const receipt = await erased(rig, erasureId);
+  expect(Object.values(receipt.verified).filter((count) => count !== 0)).toEqual([]);
+  await expectNothing(rig, keys, receipt.cutoffAt);
+  await expectNoHold(rig, erasureId);
+  return receipt;
+}
+
+/** Nothing of these identities that is not later than the cut-off. */
+export async function expectNothing(rig: ErasureRig, keys: readonly Buffer[], cutoffMs: number): Promise<void> {
+  expect(await survivorsOf(rig, keys, cutoffMs)).toEqual([]);
+}
+
+/** Nothing of these identities in Redis, but what the registry of places keeps. */
+export async function expectNothingInRedis(rig: ErasureRig, keys: readonly Buffer[]): Promise<void> {
+  const needles = keys.flatMap((key, at) => keyNeedles(`key ${at}`, key));
+  expect(findForbidden(await findInRedis(rig.redis, needles))).toEqual([]);
+}
+
+/** What a query finds of these identities up to the cut-off. */
+export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[], cutoffMs: number) {
+  const batch = randomBytes(16);
+  await rows.putTargets(
+    batch,
+    keys.map((key) => ({ environmentId: ENVIRONMENT_ID, key, cutoffMs })),
+  );
+  try {
+    return (await rows.findSurvivors(batch)).map(({ table, column, as, rows: count }) => ({
+      table,
+      column,
+      as,
+      rows: count,
+    }));
+  } finally {
+    await rows.dropTargets(batch);
+  }
+}
+
+export const isHeld = async ({ people }: ErasureRig, erasureId: Buffer): Promise<boolean> =>
+  (await people.guards.list(ENVIRONMENT_ID)).some((hold) => hold.erasureId.equals(erasureId));
+
+/** No hold of this erasure, and none of anybody else. */
+export async function expectNoHold(rig: ErasureRig, erasureId: Buffer): Promise<void> {
+  await until('the hold is released', async () => !(await isHeld(rig, erasureId)));
+  for (const family of ['h', 'hl', 'hk']) expect(await rig.redis.exists(`${family}:{${ENVIRONMENT_ID}}`)).toBe(0);
+}

@@ -1,0 +1,49 @@
+import { until } from '@playline/testkit';
+import { asVisitor, createPerson, track } from './people.ts';
+import type { ErasureRig } from './rig.ts';
+
+const BATCH = 20;
+const PEOPLE = 10;
+
+/** People who play all the while, and are nobody whom a test erases. */
+export interface Others {
+  /** Messages that were taken. */
+  sent(): number;
+  /** Waits for what was sent to be stored. @returns ids of messages that are not there */
+  missing(): Promise<string[]>;
+  /** Ends the traffic; resolves when the last batch is answered. */
+  close(): Promise<void>;
+}
+
+/** Sends batches one after the other until it is closed. */
+export function openOthers(rig: ErasureRig): Others {
+  const people = Array.from({ length: PEOPLE }, () => createPerson(rig));
+  const sent: string[] = [];
+  let isOpen = true;
+  const run = async () => {
+    while (isOpen) {
+      const messages = Array.from({ length: BATCH }, (_, at) => track(asVisitor(people[at % PEOPLE]!)));
+      await rig.send(messages);
+      sent.push(...messages.map(({ messageId }) => messageId));
+    }
+  };
+  const running = run();
+  // It is thrown where it is waited for.
+  running.catch(() => {});
+  const readMissing = async () => {
+    const rows = await rig.query('SELECT DISTINCT toString(message_id) FROM events');
+    const stored = new Set(rows.map(([id]) => id));
+    return sent.filter((id) => !stored.has(id));
+  };
+  return {
+    sent: () => sent.length,
+    async missing() {
+      await until('what others sent is stored', async () => (await readMissing()).length === 0);
+      return await readMissing();
+    },
+    async close() {
+      isOpen = false;
+      await running;
+    },
+  };
+}

@@ -1,0 +1,184 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { TOPICS } from '@playline/contracts';
+import type { ErasureReceipt, ErasureRecords, ErasureRows } from '@playline/erasure';
+import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
+import { CHECKOUT } from '@playline/infra/local';
+import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
+import { bareEnvironment, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
+import { rowsOf } from '../faults/world/clickhouse.ts';
+import type { Operated } from '../faults/world/operate.ts';
+import type { ServiceName, ServiceProcess } from '../faults/world/service-process.ts';
+import { openWorld, type World } from '../faults/world/world.ts';
+
+const PROJECT = 'erasure';
+export const ENVIRONMENT_ID = `${PROJECT}-production`;
+const PEPPER = randomBytes(32);
+/** An erasure waits five seconds for fences and two for Redis; the machine may have much else to do. */
+export const ERASED_WITHIN_MS = 100_000;
+/** Whoever has been killed is missed soon, and a busy machine still beats in time. */
+const SESSION_TIMEOUT_MS = 6_000;
+
+/** Real stores, and a process of each service on them, all in one folder of their own. */
+export interface ErasureRig {
+  readonly world: World;
+  readonly log: LogAccess;
+  readonly redis: Redis;
+  readonly people: People;
+  readonly rows: ErasureRows;
+  readonly records: ErasureRecords;
+  readonly keyer: IdentityKeyer;
+  /** The processes that run now; a test that ends one puts its successor here. */
+  readonly running: Record<ServiceName, ServiceProcess>;
+  /** Topic under the prefix of this rig. */
+  topic(name: string): string;
+  /** Starts one more process of a service. */
+  start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
+  /** Asks the gateway; `secret` for what only a server may do. */
+  ask(path: string, init?: RequestInit, secret?: boolean): Promise<Response>;
+  /** Sends messages, again after a 500, and expects that all are taken. */
+  send(messages: readonly object[]): Promise<void>;
+  /** Asks for an erasure. @returns its id */
+  erase(subject: Readonly<Record<string, string>>): Promise<Buffer>;
+  /** The receipt, or null. */
+  receiptOf(erasureId: Buffer): Promise<ErasureReceipt | null>;
+  query(sql: string): Promise<string[][]>;
+  /** Runs a command of the operator. */
+  operate(...args: string[]): Promise<Operated>;
+  /** The same. @throws Error with what it said unless it ends with 0 */
+  operateWell(...args: string[]): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function openErasureRig(): Promise<ErasureRig> {
+  const world = await openWorld();
+  try {
+    return await openOn(world);
+  } catch (error) {
+    await world.close();
+    throw error;
+  }
+}
+
+async function openOn(world: World): Promise<ErasureRig> {
+  const { engine, topicPrefix } = world.deployment;
+  const operate = createOperate(world);
+  const operateWell = async (...args: string[]) => {
+    const { code, stdout, stderr } = await operate(...args);
+    if (code !== 0) throw new Error(`${args[0]} ${args[1]} ended with ${code}:\n${stdout}${stderr}`);
+    return stdout;
+  };
+  const log = await openLogAccess(world.stack.file.kafka);
+  const redis = new Redis(world.stack.file.redis);
+  const people = await openRedisPeople({
+    url: world.stack.file.redis,
+    linkTopic: topicPrefix + TOPICS.identityLinks.name,
+    consentTopic: topicPrefix + TOPICS.consents.name,
+  });
+  const [rows, records] = [openErasureRows(engine), openErasureRecords(engine)];
+  const start: ErasureRig['start'] = async (service, settings = {}) => {
+    const started = await world.start(service, { ...settingsOf(world), ...settings });
+    await started.whenReady();
+    return started;
+  };
+  const keys = { publishable: '', secret: '' };
+  for (const kind of ['publishable', 'secret'] as const) keys[kind] = await makeKey(operateWell, kind);
+  const services = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
+  const started = await Promise.all(services.map((service) => start(service)));
+  const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
+  const ask = createAsk(() => running.gateway, keys);
+  return {
+    ...{ world, log, redis, people, rows, records, running, start, ask, operate, operateWell },
+    keyer: createIdentityKeyer(PEPPER),
+    topic: (name) => topicPrefix + name,
+    send: (messages) => send(ask, messages),
+    erase: (subject) => erase(ask, subject),
+    receiptOf: (erasureId) => records.readReceipt(erasureId),
+    query: (sql) => rowsOf(engine, sql),
+    async close() {
+      redis.disconnect();
+      await people.close();
+      await Promise.all([rows.close(), records.close(), log.close()]);
+      await world.close();
+    },
+  };
+}
+
+function settingsOf(world: World): Record<string, string> {
+  return {
+    IDENTITY_PEPPER: PEPPER.toString('hex'),
+    LINKER_GROUP: world.groupOf('identity-linker'),
+    WRITER_GROUP: world.groupOf('event-writer'),
+    SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
+    BATCH_WINDOW_MS: '100',
+    // A busy machine is no fault of the brokers.
+    PUBLISH_DEADLINE_MS: '20000',
+    LOG_LEVEL: 'debug',
+  };
+}
+
+async function makeKey(operateWell: ErasureRig['operateWell'], kind: string): Promise<string> {
+  const words = ['--project', PROJECT, '--environment', 'production', '--kind', kind, '--json'];
+  return (JSON.parse(await operateWell('keys', 'create', ...words)) as { key: string }).key;
+}
+
+/** Commands find the stores themselves, not the wires before them. */
+function createOperate(world: World): ErasureRig['operate'] {
+  const { file } = world.stack;
+  const { engine, topicPrefix } = world.deployment;
+  const env = {
+    ...bareEnvironment(),
+    KAFKA_BROKERS: file.kafka.join(','),
+    SCHEMA_REGISTRY_URL: file.registry,
+    REDIS_URL: file.redis,
+    CLICKHOUSE_URL: engine.url,
+    CLICKHOUSE_USER: engine.user,
+    CLICKHOUSE_PASSWORD: engine.password,
+    CLICKHOUSE_DATABASE: engine.database,
+    TOPIC_PREFIX: topicPrefix,
+    IDENTITY_PEPPER: PEPPER.toString('hex'),
+  };
+  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
+  return (...args) =>
+    new Promise((resolve) => {
+      execFile(process.execPath, [main, ...args], { env, cwd: world.folder }, (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? 1), stdout, stderr }),
+      );
+    });
+}
+
+function createAsk(gateway: () => ServiceProcess, keys: { publishable: string; secret: string }): ErasureRig['ask'] {
+  return async (path, init = {}, secret = false) => {
+    const key = secret ? { 'x-service-api-key': keys.secret } : { 'x-service-publishable-key': keys.publishable };
+    const headers = { 'content-type': 'application/json', ...key, ...init.headers };
+    return await fetch(`${gateway().url}/v1/audience/${path}`, { ...init, headers });
+  };
+}
+
+/** As clients do: after a 500 the same messages go again. */
+async function send(ask: ErasureRig['ask'], messages: readonly object[]): Promise<void> {
+  const post = async () => {
+    const answer = await ask('messages', { method: 'POST', body: JSON.stringify({ messages }) });
+    return answer.status === 500 ? null : answer;
+  };
+  const answer = await until('the gateway takes the messages', post);
+  const body = (await answer.json()) as { accepted?: number };
+  if (answer.status !== 200 || body.accepted !== messages.length)
+    throw new Error(`${answer.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
+}
+
+async function erase(ask: ErasureRig['ask'], subject: Readonly<Record<string, string>>): Promise<Buffer> {
+  const answer = await ask(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
+  const id = answer.headers.get('x-erasure-id');
+  if (answer.status !== 202 || id === null) throw new Error(`${answer.status}: ${await answer.text()}`);
+  return Buffer.from(id.replaceAll('-', ''), 'hex');
+}
+
+/** Waits for the receipt of an erasure. */
+export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureReceipt> {
+  return until('the erasure has its receipt', () => rig.receiptOf(erasureId), ERASED_WITHIN_MS);
+}

@@ -1,0 +1,116 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TOPIC_PLACES } from '@playline/erasure';
+import { until } from '@playline/testkit';
+import { Kafka, logLevel } from 'kafkajs';
+import { ask } from '../faults/world/clickhouse.ts';
+import type { ErasureRig } from './rig.ts';
+import { findInFiles } from './traces/files.ts';
+import type { Needle, Trace } from './traces/needle.ts';
+
+const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'data', store);
+/** The broker looks for what has expired half a minute after its start, and then every five minutes. */
+const EXPIRED_WITHIN_MS = 110_000;
+
+/** Files of the column store by the table they belong to, as bytes and with their compression undone. */
+export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needle[]): Promise<Trace[]> {
+  const tables = await rig.query(
+    `SELECT database, name, toString(uuid) FROM system.tables
+     WHERE database IN (currentDatabase(), 'system') AND engine LIKE '%MergeTree'`,
+  );
+  // A folder of the engine is called after the id of its table, or after its name.
+  const placeOf = (path: string) => {
+    const found = tables.find(
+      ([database, name, id = '']) => path.includes(`/${id}/`) || path.includes(`/${database}/${name}/`),
+    );
+    return found === undefined ? path : `table ${found[0] === 'system' ? 'system.' : ''}${found[1]}`;
+  };
+  return findInFiles(dataOf(rig, 'clickhouse'), needles, { placeOf, decompress: true });
+}
+
+/** Files that were replaced go within a second instead of eight minutes. */
+export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
+  const { engine } = rig.world.deployment;
+  const tables = await rig.query(
+    "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'",
+  );
+  for (const [name] of tables)
+    await ask(
+      engine,
+      `ALTER TABLE ${name} MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1,
+         max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0`,
+    );
+}
+
+/** A look holds every part for its time, so the engine removes none while it is looked at without a rest. */
+const LOOK_MS = 1_000;
+
+/** The engine looks for them now and then, and rarely on a busy machine. */
+const REPLACED_WITHIN_MS = 200_000;
+
+export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
+  const isGone = async () => {
+    await delay(LOOK_MS);
+    const left = await rig.query(
+      'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND NOT active ORDER BY table',
+    );
+    if (left.length > 0) throw new Error(`there are some of ${left.join(', ')}`);
+    return true;
+  };
+  await until('no replaced file is left', isGone, REPLACED_WITHIN_MS);
+}
+
+/** Topics by the folders of their partitions; segments are not compressed, nor are the records in them. */
+export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
+  const prefix = rig.topic('');
+  const placeOf = (path: string) => {
+    const topic = TOPIC_PLACES.find(({ name }) => path.includes(`/${prefix}${name}-`) && /-\d+\//.test(path));
+    return topic === undefined ? path : `topic ${topic.name}`;
+  };
+  return findInFiles(dataOf(rig, 'kafka'), needles, { placeOf });
+}
+
+/** Lets every topic of the product expire as if its time had passed, segments that still took records included. */
+export async function expireTopics(rig: ErasureRig): Promise<void> {
+  const admin = new Kafka({ brokers: [...rig.world.stack.file.kafka], logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  const topics = TOPIC_PLACES.filter(({ clearing }) => clearing.by === 'ttl').map(({ name }) => rig.topic(name));
+  const configEntries = [
+    { name: 'retention.ms', value: '1' },
+    { name: 'file.delete.delay.ms', value: '1' },
+  ];
+  // 2: a topic.
+  const resources = topics.map((name) => ({ type: 2, name, configEntries }));
+  await admin.alterConfigs({ validateOnly: false, resources });
+  await admin.disconnect();
+  process.kill(await rig.world.storePid('kafka'), 'SIGTERM');
+  const isExpired = async () => {
+    for (const topic of topics)
+      for (const { start, end } of await rig.log.reader.bounds(topic)) if (start < end) return false;
+    return true;
+  };
+  await until('every topic begins behind what it held', isExpired, EXPIRED_WITHIN_MS);
+}
+
+/** Writes the one file of Redis anew, without what was deleted since, and readable: values are not compressed. */
+export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void> {
+  await redis.config('SET', 'rdbcompression', 'no');
+  await redis.bgrewriteaof();
+  await until('the append-only file is written anew', async () => {
+    const info = await redis.info('persistence');
+    return /aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info);
+  });
+  expectOk(await redis.info('persistence'));
+}
+
+function expectOk(info: string): void {
+  if (!/aof_last_bgrewrite_status:ok/.test(info)) throw new Error('Redis could not write its file anew');
+}
+
+/** The append-only file: what Redis was told since it was last written anew, and a picture of what it held then. */
+export const findInRedisFiles = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
+  findInFiles(dataOf(rig, 'redis'), needles, { placeOf: () => 'files of Redis' });
+
+/** What every process of the stack has written down, the stores included. */
+export const findInLogs = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
+  findInFiles(join(rig.world.folder, 'logs'), needles);

@@ -1,0 +1,63 @@
+import { zstdDecompressSync } from 'node:zlib';
+
+/** A block of the engine's files: checksum, method, sizes, and the bytes. */
+const CHECKSUM_BYTES = 16;
+const HEADER_BYTES = 9;
+const METHODS = { none: 0x02, lz4: 0x82, zstd: 0x90 } as const;
+
+export interface Decompressed {
+  /** All blocks behind one another: a value may begin in one and end in the next. */
+  readonly bytes: Buffer;
+  /** Blocks in a form for numbers, which texts and keys never have. */
+  readonly unread: number;
+}
+
+/** Undoes the compression of a file of the engine. @returns null when the file is no row of blocks */
+export function decompressBlocks(file: Buffer): Decompressed | null {
+  const blocks: Buffer[] = [];
+  let unread = 0;
+  for (let at = 0; at < file.length; ) {
+    const header = at + CHECKSUM_BYTES;
+    if (header + HEADER_BYTES > file.length) return null;
+    const [method, size, rawSize] = [file[header]!, file.readUInt32LE(header + 1), file.readUInt32LE(header + 5)];
+    if (size < HEADER_BYTES || header + size > file.length) return null;
+    const body = file.subarray(header + HEADER_BYTES, header + size);
+    if (method === METHODS.none) blocks.push(body);
+    else if (method === METHODS.lz4) blocks.push(decompressLz4(body, rawSize));
+    else if (method === METHODS.zstd) blocks.push(zstdDecompressSync(body));
+    else unread++;
+    at = header + size;
+  }
+  return blocks.length === 0 ? null : { bytes: Buffer.concat(blocks), unread };
+}
+
+const LONG = 15;
+const MATCH_MIN = 4;
+
+/** LZ4 without a frame: literals and copies of what came before, in turn. */
+export function decompressLz4(body: Buffer, rawSize: number): Buffer {
+  const raw = Buffer.alloc(rawSize);
+  let [from, to] = [0, 0];
+  const readLength = (first: number) => {
+    let length = first;
+    if (first === LONG)
+      for (let more = 255; more === 255; ) {
+        more = body[from++]!;
+        length += more;
+      }
+    return length;
+  };
+  while (from < body.length) {
+    const token = body[from++]!;
+    const literals = readLength(token >> 4);
+    body.copy(raw, to, from, from + literals);
+    from += literals;
+    to += literals;
+    if (from >= body.length) break;
+    const distance = body.readUInt16LE(from);
+    from += 2;
+    // A copy may reach into itself, so it goes byte by byte.
+    for (let left = readLength(token & LONG) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
+  }
+  return raw;
+}

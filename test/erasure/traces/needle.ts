@@ -1,0 +1,42 @@
+/** Bytes that tell of somebody, by a name that does not. */
+export interface Needle {
+  readonly name: string;
+  /** Whether they are a client's own text, or the keyed hash of an id in one of its forms. */
+  readonly kind: 'text' | 'key';
+  readonly bytes: Buffer;
+}
+
+/** A needle that was found. */
+export interface Trace {
+  /** `table events`, `redis i:{env}:<bucket>`, or a file. */
+  readonly place: string;
+  readonly needle: string;
+  readonly kind: Needle['kind'];
+  /** Rows, keys or places in a file. */
+  readonly count: number;
+}
+
+/** A text as clients sent it. */
+export const textNeedle = (name: string, text: string): Needle => ({ name, kind: 'text', bytes: Buffer.from(text) });
+
+/** A keyed hash as it stands in columns and records, and as people and logs write it. */
+export function keyNeedles(name: string, key: Buffer): Needle[] {
+  const hex = key.toString('hex');
+  return [
+    { name, kind: 'key', bytes: key },
+    { name: `${name} in hexadecimal`, kind: 'key', bytes: Buffer.from(hex) },
+    { name: `${name} in capital hexadecimal`, kind: 'key', bytes: Buffer.from(hex.toUpperCase()) },
+  ];
+}
+
+/** Looks for all of them in some bytes. */
+export function findInBytes(place: string, bytes: Buffer, needles: readonly Needle[]): Trace[] {
+  return needles.flatMap(({ name, kind, bytes: wanted }) => {
+    let count = 0;
+    for (let at = bytes.indexOf(wanted); at >= 0; at = bytes.indexOf(wanted, at + 1)) count++;
+    return count === 0 ? [] : [{ place, needle: name, kind, count }];
+  });
+}
+
+/** The places of some traces, once each. */
+export const placesIn = (traces: readonly Trace[]): string[] => [...new Set(traces.map(({ place }) => place))].sort();

@@ -1,0 +1,67 @@
+import { REDIS_PLACES } from '@playline/erasure';
+import type { Redis } from 'ioredis';
+import { findInBytes, type Needle, type Trace } from './needle.ts';
+
+/** Looks into the name and the whole value of every key of the database that the client is in. */
+export async function findInRedis(redis: Redis, needles: readonly Needle[]): Promise<Trace[]> {
+  const counts = new Map<string, Trace>();
+  for (const key of await keysOf(redis)) {
+    const bytes = Buffer.concat([key, Buffer.from('\n'), ...(await valuesOf(redis, key))]);
+    for (const trace of findInBytes(`redis ${familyOf(key)}`, bytes, needles)) {
+      const name = `${trace.place} ${trace.needle}`;
+      counts.set(name, { ...trace, count: (counts.get(name)?.count ?? 0) + trace.count });
+    }
+  }
+  return [...counts.values()];
+}
+
+async function keysOf(redis: Redis): Promise<Buffer[]> {
+  const keys: Buffer[] = [];
+  let cursor = '0';
+  do {
+    const [next, found] = (await redis.callBuffer('SCAN', cursor, 'COUNT', '1000')) as [Buffer, Buffer[]];
+    keys.push(...found);
+    cursor = next.toString();
+  } while (cursor !== '0');
+  return keys;
+}
+
+const QUESTIONS: Record<string, (key: Buffer) => [string, ...(Buffer | string)[]]> = {
+  string: (key) => ['GET', key],
+  hash: (key) => ['HGETALL', key],
+  list: (key) => ['LRANGE', key, '0', '-1'],
+  set: (key) => ['SMEMBERS', key],
+  zset: (key) => ['ZRANGE', key, '0', '-1', 'WITHSCORES'],
+};
+
+async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
+  const type = await redis.type(key);
+  // Gone between the two questions.
+  if (type === 'none') return [];
+  const question = QUESTIONS[type];
+  if (question === undefined) throw new Error(`nobody knows how to look into a ${type}`);
+  const [command, ...words] = question(key);
+  const answer = (await redis.callBuffer(command, ...words)) as Answer;
+  return partsOf(answer).flatMap((value) => [value, Buffer.from('\n')]);
+}
+
+/** Pairs come as lists of their own; scores are numbers. */
+type Answer = Buffer | number | null | readonly Answer[];
+
+const partsOf = (answer: Answer): Buffer[] =>
+  Array.isArray(answer) ? answer.flatMap(partsOf) : Buffer.isBuffer(answer) ? [answer] : [];
+
+const toPattern = (name: string) => {
+  const text = name.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '\\{[^}]*\\}');
+  return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
+};
+/** Those without a blank first: `k:live` is no hash of a key. */
+const FAMILIES = REDIS_PLACES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
+  (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
+);
+
+/** The registered family of a key, or its first letters when nobody has registered it. */
+function familyOf(key: Buffer): string {
+  const text = key.toString('latin1');
+  return FAMILIES.find(({ pattern }) => pattern.test(text))?.name ?? `not registered: ${text.slice(0, 12)}`;
+}

@@ -1,0 +1,52 @@
+import { SYSTEM_PLACES } from '@playline/erasure';
+import { ask, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
+import type { Needle, Trace } from './needle.ts';
+
+/**
+ * Looks into every column of every table of the product, and into the tables of the engine itself that keep statements or
+ * words of errors. Rows are written out in binary form, so a key is seen in a column of any type.
+ * @param options.deleted whether rows that are only masked are looked into too
+ */
+export async function findInTables(
+  engine: Engine,
+  needles: readonly Needle[],
+  { deleted = false }: { deleted?: boolean } = {},
+): Promise<Trace[]> {
+  // They are written with a delay.
+  await ask(engine, 'SYSTEM FLUSH LOGS');
+  const system = SYSTEM_PLACES.map(({ name }) => `'${name}'`).join(', ');
+  const tables = await rowsOf(
+    engine,
+    `SELECT database, name FROM system.tables WHERE (database = currentDatabase() AND engine LIKE '%MergeTree')
+       OR (database = 'system' AND name IN (${system})) ORDER BY database, name`,
+  );
+  const traces: Trace[] = [];
+  for (const [database = '', name = ''] of tables) {
+    const found = await lookInto(engine, questionOf(`${database}.${name}`, needles, deleted));
+    const place = `table ${database === 'system' ? 'system.' : ''}${name}`;
+    for (const [at = '', count] of found) {
+      const { name: needle, kind } = needles[Number(at)]!;
+      traces.push({ place, needle, kind, count: Number(count) });
+    }
+  }
+  return traces;
+}
+
+/** A queue of statements for several servers is asked of a keeper, which a single engine has none of. */
+async function lookInto(engine: Engine, question: string): Promise<string[][]> {
+  return await rowsOf(engine, question).catch((fault: Error) => {
+    if (fault.message.includes('There is no Zookeeper configuration')) return [];
+    throw fault;
+  });
+}
+
+/** The needles stand backwards in the statement, and no log keeps it: it must not find itself. */
+function questionOf(table: string, needles: readonly Needle[], deleted: boolean): string {
+  const wanted = needles.map(
+    ({ bytes }, at) => `(${at}, reverse(unhex('${Buffer.from(bytes).reverse().toString('hex')}')))`,
+  );
+  return `SELECT needle.1 AS at, count() FROM (SELECT formatRow('RowBinary', *) AS row FROM ${table})
+    ARRAY JOIN [${wanted.join(', ')}] AS needle WHERE position(row, needle.2) > 0 GROUP BY at ORDER BY at
+    SETTINGS log_queries = 0, asterisk_include_materialized_columns = 1, asterisk_include_alias_columns = 1,
+      use_query_cache = 0, apply_deleted_mask = ${deleted ? 0 : 1}`;
+}
