@@ -36,7 +36,9 @@ export interface ErasureRig {
   readonly running: Record<ServiceName, ServiceProcess>;
   /** Topic under the prefix of this rig. */
   topic(name: string): string;
-  /** Starts one more process of a service. */
+  /** What every process of this rig is told besides the world's own, and more. */
+  settingsWith(more: Record<string, string>): Record<string, string>;
+  /** Starts one more process of a service; resolves when it is ready. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
   /** Asks the gateway; `secret` for what only a server may do. */
   ask(path: string, init?: RequestInit, secret?: boolean): Promise<Response>;
@@ -80,8 +82,9 @@ async function openOn(world: World): Promise<ErasureRig> {
     consentTopic: topicPrefix + TOPICS.consents.name,
   });
   const [rows, records] = [openErasureRows(engine), openErasureRecords(engine)];
+  const settingsWith = (more: Record<string, string>) => ({ ...settingsOf(world), ...more });
   const start: ErasureRig['start'] = async (service, settings = {}) => {
-    const started = await world.start(service, { ...settingsOf(world), ...settings });
+    const started = await world.start(service, settingsWith(settings));
     await started.whenReady();
     return started;
   };
@@ -92,7 +95,7 @@ async function openOn(world: World): Promise<ErasureRig> {
   const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
   const ask = createAsk(() => running.gateway, keys);
   return {
-    ...{ world, log, redis, people, rows, records, running, start, ask, operate, operateWell },
+    ...{ world, log, redis, people, rows, records, running, settingsWith, start, ask, operate, operateWell },
     keyer: createIdentityKeyer(PEPPER),
     topic: (name) => topicPrefix + name,
     send: (messages) => send(ask, messages),

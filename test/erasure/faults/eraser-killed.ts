@@ -1,0 +1,97 @@
+import { freePorts } from '@playline/infra/local';
+import { until } from '@playline/testkit';
+import { expect } from 'vitest';
+import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
+import type { ServiceProcess } from '../../faults/world/service-process.ts';
+import { openWire } from '../../faults/world/wire.ts';
+import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
+import { asVisitor, rowsAbout, stored } from '../people.ts';
+import type { ErasureRig } from '../rig.ts';
+import { MOMENTS } from './moments.ts';
+import { createScene, doings, isLinked } from './scene.ts';
+
+const KILLED_AT = Object.values(MOMENTS);
+
+/** Erasers, each with a wire of its own, so that it is seen which of them does something. */
+interface Watch {
+  /** Starts the next one. */
+  start(): Promise<void>;
+  /** The one that says these words first, started or not: it may be at work before it is called ready. */
+  firstToSay(words: RegExp): Promise<() => ServiceProcess>;
+  close(): Promise<void>;
+}
+
+/** @param erasersMax how many will be started */
+async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
+  const { port } = new URL(rig.world.deployment.engine.url);
+  const wires = await Promise.all((await freePorts(erasersMax)).map((own) => openWire(own, () => Number(port))));
+  const processes: ServiceProcess[] = [];
+  return {
+    async start() {
+      const { port: own } = wires[processes.length]!;
+      const settings = { CLICKHOUSE_URL: `http://127.0.0.1:${own}`, SESSION_TIMEOUT_MS: '2000' };
+      processes.push(await rig.world.start('eraser', rig.settingsWith(settings)));
+    },
+    firstToSay: (words) =>
+      Promise.race(wires.map(async (wire, at) => wire.sees(words).then(() => () => processes[at]!))),
+    async close() {
+      await Promise.all(processes.map((each) => each.close()));
+      await Promise.all(wires.map((wire) => wire.close()));
+    },
+  };
+}
+
+export async function killErasers(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  await rig.running.eraser.close();
+  const watch = await openWatch(rig, KILLED_AT.length + 2);
+  for (let count = 0; count < 2; count++) await watch.start();
+  let doing = watch.firstToSay(KILLED_AT[0]!);
+  const erasureId = await rig.erase(asVisitor(scene.person));
+  for (const at of KILLED_AT.keys()) {
+    const victim = (await doing)();
+    victim.signal('SIGKILL');
+    const next = KILLED_AT[at + 1];
+    if (next !== undefined) doing = watch.firstToSay(next);
+    expect(await victim.exited).toBe('SIGKILL');
+    await watch.start();
+  }
+  await scene.ends(erasureId);
+  await watch.close();
+  rig.running.eraser = await rig.start('eraser');
+}
+
+export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  const { person } = scene;
+  await rig.running.eraser.close();
+  const watch = await openWatch(rig, 2);
+  for (let count = 0; count < 2; count++) await watch.start();
+  const fencing = watch.firstToSay(MOMENTS['noted, not fenced']);
+  const erasureId = await rig.erase(asVisitor(person));
+  await fencing;
+  // Behind the fences: whoever resolves a person makes such a list as well.
+  const paused = (await watch.firstToSay(MOMENTS['about to sweep']))();
+  paused.signal('SIGSTOP');
+  const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
+  const later = doings(person);
+  await rig.send(later);
+  await stored(rig, later);
+  await until('the person is linked again', () => isLinked(rig, person));
+  const kept = await rowsAbout(rig, person);
+  paused.signal('SIGCONT');
+  await until('it has gone on to its end', async () => {
+    const text = await metricsOf(paused);
+    return sumOf(text, 'eraser_requests_total') + sumOf(text, 'eraser_faults_total') > 0;
+  });
+  await expectNoHold(rig, erasureId);
+  await expectNothing(rig, person.keys, cutoffAt);
+  await until('the person is linked still', () => isLinked(rig, person));
+  // Links that it found later than the cut-off were decided again: nothing is taken away.
+  const now = await rowsAbout(rig, person);
+  for (const [table, rows] of Object.entries(kept))
+    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are gone`);
+  await scene.bystanderIsWhole();
+  await watch.close();
+  rig.running.eraser = await rig.start('eraser');
+}

@@ -1,0 +1,95 @@
+import { TOPICS } from '@playline/contracts';
+import { until } from '@playline/testkit';
+import { expect } from 'vitest';
+import { expectErased, expectNothing, expectNothingInRedis, isHeld } from '../checks.ts';
+import {
+  alias,
+  asPlayer,
+  asVisitor,
+  createPerson,
+  identify,
+  type Person,
+  rowsAbout,
+  stored,
+  track,
+} from '../people.ts';
+import type { ErasureRig } from '../rig.ts';
+import { caughtUp, createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
+
+/** Longer than an erasure takes to its fences when nothing is in its way, and from there to its receipt. */
+const UNFENCED_S = 6;
+const UNFINISHED_S = 12;
+
+export async function waitForStandingServices(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  const { 'identity-linker': linker, 'event-writer': writer } = rig.running;
+  const { person } = scene;
+  const other = createPerson(rig);
+  linker.signal('SIGSTOP');
+  const playing = () => track({ userId: other.steamId, identityType: 'steam' });
+  await rig.send([alias(person, { fromId: other.steamId }), playing()]);
+  const erasureId = await rig.erase(asVisitor(person));
+  await until(
+    'the eraser has had time to go on',
+    async () => ((await requestedForSeconds(rig, erasureId)) ?? 0) > UNFENCED_S,
+  );
+  expect(await fencedForSeconds(rig, person.keys)).toBeNull();
+  writer.signal('SIGSTOP');
+  const decisions = async () => (await rig.log.read(rig.topic(TOPICS.identityDecisions.name))).length;
+  const before = await decisions();
+  linker.signal('SIGCONT');
+  await until('the link is decided', async () => (await decisions()) > before);
+  // Only the writer can store what says who belongs to the person.
+  expect(await fencedForSeconds(rig, person.keys)).toBeNull();
+  expect(await rig.receiptOf(erasureId)).toBeNull();
+  writer.signal('SIGCONT');
+  await fenced(rig, person.keys);
+  await scene.ends(erasureId);
+  // The link was accepted before the request, so whom it names is the same person.
+  const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, other.steamKey]);
+  await expectNothing(rig, other.keys, cutoffAt);
+  expect((await rowsAbout(rig, other)).events).toEqual([]);
+  await expectNothingInRedis(rig, other.keys);
+}
+
+export async function waitForStandingWriter(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  rig.running['event-writer'].signal('SIGSTOP');
+  const waiting = [track(asPlayer(scene.person)), track(asVisitor(scene.person))];
+  await rig.send(waiting);
+  const erasureId = await rig.erase(asVisitor(scene.person));
+  await fenced(rig, scene.person.keys);
+  await until(
+    'the eraser has had time to go on',
+    async () => ((await fencedForSeconds(rig, scene.person.keys)) ?? 0) > UNFINISHED_S,
+  );
+  expect(await rig.receiptOf(erasureId)).toBeNull();
+  rig.running['event-writer'].signal('SIGCONT');
+  await scene.ends(erasureId);
+  await caughtUp(rig, TOPICS.messages.name, rig.world.groupOf('event-writer'));
+  await scene.ends(erasureId);
+  expect((await rowsAbout(rig, scene.person)).events).toEqual([]);
+}
+
+export async function judgeLinksAroundTheRequest(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  const { person } = scene;
+  const [before, between, behind] = [createPerson(rig), createPerson(rig), createPerson(rig)];
+  const joins = (one: Person) => alias(person, { fromId: one.steamId });
+  const playing = (one: Person) => track({ userId: one.steamId, identityType: 'steam' });
+  await rig.send([playing(before), playing(between), playing(behind), joins(before)]);
+  const erasureId = await rig.erase(asVisitor(person));
+  await rig.send([joins(between)]);
+  await until('the cut-off has passed', async () => ((await requestedForSeconds(rig, erasureId)) ?? 0) > 2.1);
+  const [back, newer] = [identify(behind, { userId: person.userId }), track(asPlayer(person))];
+  expect(await isHeld(rig, erasureId)).toBe(true);
+  await rig.send([back, newer]);
+  const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, before.steamKey]);
+  await expectNothingInRedis(rig, [person.anonymousKey, person.steamKey, before.steamKey]);
+  const isOne = (await fencedForSeconds(rig, [between.steamKey])) !== null;
+  if (isOne) await expectNothing(rig, [between.steamKey], cutoffAt);
+  else await expectNothing(rig, [person.userKey], cutoffAt);
+  await expectNothingInRedis(rig, [between.steamKey]);
+  await stored(rig, [back, newer]);
+  await scene.bystanderIsWhole();
+}

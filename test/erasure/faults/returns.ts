@@ -1,0 +1,98 @@
+import { TOPICS } from '@playline/contracts';
+import { until } from '@playline/testkit';
+import { expect } from 'vitest';
+import { createOperate } from '../../../services/operator/src/test/operate.ts';
+import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
+import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
+import { asPlayer, asVisitor, identify, rowsAbout, stored, track } from '../people.ts';
+import { type ErasureRig, erased } from '../rig.ts';
+import { caughtUp, createScene, doings, fenced, isLinked } from './scene.ts';
+
+const HOUR_MS = 3_600_000;
+const READ: [keyof ErasureRig['running'], string[]][] = [
+  ['event-writer', [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents].map(({ name }) => name)],
+  ['identity-linker', [TOPICS.identityLinks.name]],
+];
+
+export async function readTheLogAgain(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  const erasureId = await rig.erase(asVisitor(scene.person));
+  const { cutoffAt } = await erased(rig, erasureId);
+  for (const [service] of READ) await rig.running[service].close();
+  await readAgain(rig);
+  for (const [service] of READ) rig.running[service] = await rig.start(service);
+  for (const [service, topics] of READ)
+    for (const topic of topics) await caughtUp(rig, topic, rig.world.groupOf(service));
+  const text = await metricsOf(rig.running['event-writer']);
+  expect(sumOf(text, 'stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
+  await expectNothing(rig, scene.person.keys, cutoffAt);
+  await scene.ends(erasureId);
+}
+
+export async function loseRedis(rig: ErasureRig): Promise<void> {
+  const scene = await createScene(rig);
+  const erasureId = await rig.erase(asVisitor(scene.person));
+  await fenced(rig, scene.person.keys);
+  await rig.redis.flushall();
+  await rebuild(rig);
+  await scene.ends(erasureId);
+  await rig.redis.flushall();
+  await rebuild(rig);
+  await scene.ends(erasureId);
+  const messages = doings(scene.bystander);
+  await until('the gateway knows its keys again', () => rig.send(messages).then(() => true));
+  await stored(rig, messages);
+}
+
+export async function comeBack(rig: ErasureRig): Promise<void> {
+  const { person, ...scene } = await createScene(rig);
+  const erasureId = await rig.erase(asVisitor(person));
+  const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
+  const later = doings(person);
+  await rig.send(later);
+  await stored(rig, later);
+  await until('the person is linked again', () => isLinked(rig, person));
+  const kept = await rowsAbout(rig, person);
+  const dropped = async () =>
+    sumOf(await metricsOf(rig.running['event-writer']), 'stream_records_total', 'reason="fenced"');
+  const letters = async () => (await rig.log.read(rig.topic(`${TOPICS.messages.name}.dead`))).length;
+  const [before, dead] = [await dropped(), await letters()];
+  const eventTimestamp = new Date(cutoffAt - HOUR_MS).toISOString();
+  const old = [track(asVisitor(person)), track(asPlayer(person)), identify(person)];
+  await rig.send(old.map((message) => ({ ...message, eventTimestamp })));
+  await until('the old batch is dropped', async () => (await dropped()) >= before + old.length);
+  await caughtUp(rig, TOPICS.identityLinks.name, rig.world.groupOf('identity-linker'));
+  await caughtUp(rig, TOPICS.identityDecisions.name, rig.world.groupOf('event-writer'));
+  expect(await letters()).toBe(dead);
+  await expectNothing(rig, person.keys, cutoffAt);
+  expect(await rowsAbout(rig, person)).toEqual(kept);
+  expect(await isLinked(rig, person)).toBe(true);
+  await expectNoHold(rig, erasureId);
+  await scene.bystanderIsWhole();
+}
+
+/** Says to groups without members that they read every partition from its beginning. */
+async function readAgain(rig: ErasureRig): Promise<void> {
+  const { file } = rig.world.stack;
+  const environment = { KAFKA_BROKERS: file.kafka.join(','), SCHEMA_REGISTRY_URL: file.registry };
+  const operate = createOperate(environment, rig.topic(''));
+  for (const [service, topics] of READ)
+    for (const name of topics) {
+      const [group, topic] = [rig.world.groupOf(service), rig.topic(name)];
+      for (const partition of (await rig.log.reader.committed(group, topic)).keys()) {
+        const at = ['--group', group, '--topic', topic, '--partition', String(partition)];
+        const { code, lines } = await operate('offsets', 'accept', ...at, '--from', '0', '--yes');
+        expect([code, lines]).toEqual([0, expect.anything()]);
+      }
+    }
+}
+
+async function rebuild(rig: ErasureRig): Promise<void> {
+  const groups = [
+    '--linker-group',
+    rig.world.groupOf('identity-linker'),
+    '--writer-group',
+    rig.world.groupOf('event-writer'),
+  ];
+  await rig.operateWell('rebuild', ...groups);
+}

@@ -1,0 +1,104 @@
+import { until } from '@playline/testkit';
+import { expect } from 'vitest';
+import { expectErased, expectNothingInRedis } from '../checks.ts';
+import {
+  alias,
+  asPlayer,
+  asVisitor,
+  createPerson,
+  identify,
+  type Message,
+  type Person,
+  rowsAbout,
+  stored,
+  track,
+} from '../people.ts';
+import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
+
+/** Somebody who will be erased, and somebody who must not lose a row by it. */
+export interface Scene {
+  readonly person: Person;
+  readonly bystander: Person;
+  /** Rows of the bystander, by table, when the scene began. */
+  readonly kept: Readonly<Record<string, string[]>>;
+  /** Waits for the erasure, and looks for what is left of the person, and for every row of the bystander. */
+  ends(erasureId: Buffer): Promise<void>;
+  /** Every row that the bystander had is there as it was, and the person is linked as before. */
+  bystanderIsWhole(): Promise<void>;
+}
+
+/** Whatever a person does: as visitor and as player, with both links. */
+export const doings = (person: Person): Message[] => [
+  track(asVisitor(person)),
+  track(asPlayer(person)),
+  identify(person),
+  alias(person),
+];
+
+export async function createScene(rig: ErasureRig): Promise<Scene> {
+  const [person, bystander] = [createPerson(rig), createPerson(rig)];
+  const messages = [...doings(person), ...doings(bystander)];
+  await rig.send(messages);
+  for (const { anonymousId } of [person, bystander]) await consent(rig, anonymousId);
+  await stored(rig, messages);
+  for (const each of [person, bystander])
+    await until('the consent is stored', async () => (await rowsAbout(rig, each)).consent_log?.length === 1);
+  const kept = await rowsAbout(rig, bystander);
+  const bystanderIsWhole = async () => {
+    const now = await rowsAbout(rig, bystander);
+    for (const [table, rows] of Object.entries(kept)) expect(now[table]).toEqual(expect.arrayContaining(rows));
+    expect(await isLinked(rig, bystander)).toBe(true);
+  };
+  return {
+    ...{ person, bystander, kept, bystanderIsWhole },
+    async ends(erasureId) {
+      await expectErased(rig, erasureId, person.keys);
+      await expectNothingInRedis(rig, person.keys);
+      await bystanderIsWhole();
+    },
+  };
+}
+
+async function consent(rig: ErasureRig, anonymousId: string): Promise<void> {
+  const body = JSON.stringify({ anonymousId, status: 'full', source: 'settings' });
+  expect((await rig.ask('tracking-consent', { method: 'PUT', body })).status).toBe(204);
+}
+
+/** Whether Redis has all three ids in one person. */
+export async function isLinked({ people }: ErasureRig, person: Person): Promise<boolean> {
+  const members = await people.graph.membersOf(ENVIRONMENT_ID, person.anonymousKey);
+  return [person.userKey, person.steamKey].every((key) => members.some((member) => member.key.equals(key)));
+}
+
+const listOf = (keys: readonly Buffer[]) => keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
+
+/** Seconds since the fences of these identities were written, by the engine's clock; null while there are none. */
+export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[]): Promise<number | null> {
+  const [row] = await rig.query(
+    `SELECT count(), dateDiff('millisecond', min(fenced_at), now64(3)) / 1000 FROM erasure_fences
+     WHERE identity_key IN (${listOf(keys)})`,
+  );
+  return row?.[0] === '0' ? null : Number(row?.[1]);
+}
+
+/** Seconds since the eraser has taken a request, by its own time; null while it has not. */
+export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): Promise<number | null> {
+  const [row] = await rig.query(
+    `SELECT count(), dateDiff('millisecond', min(requested_at), now64(3)) / 1000 FROM erasure_requests
+     WHERE replaceAll(toString(erasure_id), '-', '') = '${erasureId.toString('hex')}'`,
+  );
+  return row?.[0] === '0' ? null : Number(row?.[1]);
+}
+
+export const fenced = (rig: ErasureRig, keys: readonly Buffer[]): Promise<unknown> =>
+  until('the fences stand', async () => (await fencedForSeconds(rig, keys)) !== null);
+
+/** Waits until a group has committed everything that a topic holds. */
+export async function caughtUp(rig: ErasureRig, name: string, group: string): Promise<void> {
+  const topic = rig.topic(name);
+  await until(`${group} has read all of ${name}`, async () => {
+    const committed = await rig.log.reader.committed(group, topic);
+    const records = await rig.log.read(topic);
+    return records.every(({ partition, offset }) => (committed.get(partition) ?? 0) > offset);
+  });
+}
