@@ -18,5 +18,11 @@ export interface People {
   ready(): Promise<boolean>;
   /** Whether the store takes writes: false also while it does not answer. Never throws, and tells within a second. */
   takesWrites(): Promise<boolean>;
+  /**
+   * Asks the store to write its log anew, so that what was forgotten stands in no file of it any more. Resolves when it
+   * was asked, not when it is done.
+   * @throws a fault of the store, which may not let anybody ask
+   */
+  rewriteLog(): Promise<void>;
   close(): Promise<void>;
 }

@@ -76,7 +76,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
 
 /** What the leading process does: batches of erasures, and what follows them. */
 function openWorkers(parts: EraserParts) {
-  const { people, logger } = parts;
+  const { logger } = parts;
   let waiting: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let step: Step | 'take' = 'take';
   const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => waiting, wallClockMs: parts.wallClockMs });
@@ -98,7 +98,6 @@ function openWorkers(parts: EraserParts) {
   });
   const upkeep = openUpkeep({
     ...parts,
-    guards: people.guards,
     onSurvivors: (survivors) => {
       for (const { table, rows } of survivors) metrics.countSurvivors(table, rows);
     },

@@ -14,9 +14,13 @@ afterEach(() => void vi.useRealTimers());
 
 function openBench() {
   const [people, records, rows] = [openMemoryPeople(), openMemoryErasureRecords(Date.now), openMemoryErasureRows()];
+  let rewritten = 0;
+  people.rewriteLog = async () => {
+    rewritten++;
+  };
   const done: UpkeepWork[] = [];
   const upkeep = openUpkeep({
-    ...{ records, rows, guards: people.guards, reader: { bounds: async () => [] }, topicPrefix: '' },
+    ...{ records, rows, people, reader: { bounds: async () => [] }, topicPrefix: '' },
     ...{ wallClockMs: Date.now, schedule: { scrubMinute: 150, removalMinute: 180 } },
     logger: createLogger({ service: 'test', level: 'silent' }),
     onSurvivors: () => {},
@@ -24,14 +28,14 @@ function openBench() {
     onFault: (work) => done.push(`fault in ${work}` as UpkeepWork),
   });
   const countOf = (work: UpkeepWork) => done.filter((each) => each === work).length;
-  return { people, records, rows, upkeep, countOf };
+  return { people, records, rows, upkeep, countOf, rewritten: () => rewritten };
 }
 
 const erasure = () => ({ environmentId: 'env', erasureId: randomBytes(16) });
 
 describe('the upkeep', () => {
-  it('scrubs and removes once when it begins to lead, after five minutes, and then once a day at their times', async () => {
-    const { upkeep, countOf } = openBench();
+  it('scrubs and removes once when it begins to lead, after five minutes, and then once a day at their times; Redis writes its log anew with the removal', async () => {
+    const { upkeep, countOf, rewritten } = openBench();
     upkeep.lead();
     await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([0, 0]);
@@ -46,6 +50,7 @@ describe('the upkeep', () => {
     expect([countOf('scrub'), countOf('remove')]).toEqual([2, 2]);
     await vi.advanceTimersByTimeAsync(24 * 60 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([3, 3]);
+    expect(rewritten()).toBe(3);
     await upkeep.close();
   });
 

@@ -7,14 +7,14 @@ import {
   type Survivors,
   scrub,
 } from '@playline/erasure';
-import type { ErasureGuards } from '@playline/people';
+import type { People } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
 
 export interface UpkeepParts {
   readonly records: ErasureRecords;
   readonly rows: ErasureRows;
-  readonly guards: Pick<ErasureGuards, 'list' | 'release'>;
+  readonly people: Pick<People, 'guards' | 'rewriteLog'>;
   readonly reader: Pick<LogReader, 'bounds'>;
   readonly topicPrefix: string;
   readonly wallClockMs: () => number;
@@ -35,7 +35,7 @@ export interface Schedule {
  * - tidy: lets go of what an eraser that was paused or killed left: holds and targets of erasures that are done
  * - expire: notes in receipts that the log holds nothing of them any more
  * - scrub: looks for rows of everybody who was ever erased
- * - remove: writes files with deleted rows anew
+ * - remove: writes files with deleted rows anew, and has Redis write its log anew
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
@@ -143,7 +143,9 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
     logger.info({ fences, found: found.length }, 'looked for rows of everybody who was erased');
   },
   async remove(parts, signal) {
-    const { rows, records, wallClockMs, logger } = parts;
+    const { rows, records, people, wallClockMs, logger } = parts;
+    // Not waited for: Redis does it beside its work.
+    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis does not write its log anew when asked'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
       logger.error({ survivors }, 'rows of erased people stand in files behind the removal: no receipt is marked');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
@@ -152,7 +154,7 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
 };
 
 /** A paused eraser may have placed a hold again that its successor had released. */
-async function releaseFinished({ records, guards }: UpkeepParts): Promise<void> {
+async function releaseFinished({ records, people: { guards } }: UpkeepParts): Promise<void> {
   const finished = await records.readFinished();
   for (const environmentId of await records.readEnvironments())
     for (const { erasureId } of await guards.list(environmentId))

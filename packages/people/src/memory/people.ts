@@ -29,6 +29,7 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
     readEpoch: async () => model.epoch,
     ready: async () => model.epoch !== null,
     takesWrites: async () => true,
+    rewriteLog: async () => {},
     close: async () => {},
     holdOf: (environmentId, key) =>
       cutoffsOfHolds(environmentOf(model, environmentId)).get(key.toString('hex')) ?? null,

@@ -37,8 +37,20 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
     rebuild: { ...createRebuild(parts), loadConsents },
     readEpoch,
     ...createReadiness(redis, { readEpoch, onUnusable: options.onUnusable ?? (() => {}) }),
+    rewriteLog: () => rewriteLog(redis),
     close: async () => redis.disconnect(),
   };
+}
+
+/** The one that runs began before; what it misses goes with the next. */
+const IS_REWRITING = /already in progress/;
+
+async function rewriteLog(redis: Redis): Promise<void> {
+  try {
+    await redis.call('BGREWRITEAOF');
+  } catch (fault) {
+    if (!(fault instanceof Error && IS_REWRITING.test(fault.message))) throw fault;
+  }
 }
 
 /** A script that may write, and writes nothing: refused just when writes are, whatever they are refused for. */

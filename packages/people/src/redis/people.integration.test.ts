@@ -1,0 +1,16 @@
+import { until } from '@playline/testkit';
+import { afterAll, expect, it } from 'vitest';
+import { openTestPeople } from '../test/test-people.ts';
+
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
+
+it('Redis writes its log anew when it is asked, and being asked while it does so is no fault', async () => {
+  const { people } = await inRedis.open();
+  const read = async (field: string) =>
+    Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(await inRedis.redis.info('persistence'))?.[1]);
+  const before = await read('aof_rewrites');
+  await Promise.all([people.rewriteLog(), people.rewriteLog()]);
+  await until('it is done', async () => (await read('aof_rewrite_in_progress')) === 0);
+  expect(await read('aof_rewrites')).toBeGreaterThan(before);
+});
