@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MemoryRow } from './memory/rows.ts';
 import type { ErasureTarget, FoundRows } from './rows.ts';
@@ -230,8 +231,18 @@ describe.each([
     await add('identity_links', link({ name: 'linked', a_key: linked, b_key: key, outcome: 'linked', received_at: T }));
     await add('identity_links', link({ name: 'same', a_key: key, b_key: same, outcome: 'unchanged' }));
     await add('identity_links', link({ name: 'refused', a_key: key, b_key: refused, outcome: 'refused' }));
-    const later = { outcome: 'linked', received_at: AFTER, event_time: AFTER, link_partition: 2, link_offset: 7 };
+    const later = {
+      outcome: 'linked',
+      received_at: AFTER,
+      event_time: AFTER,
+      link_partition: 2,
+      link_offset: 7,
+      message_id: randomUUID(),
+    };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...later, link_generation: 1 }));
+    // Put back, and decided again.
+    const again = { ...later, outcome: 'unchanged', link_generation: 1, link_offset: 9 };
+    await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...again }));
     await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));
     const batch = newBatch();
     await harness.rows.putTargets(batch, [{ environmentId, key: key!, cutoffMs: T }]);
@@ -268,8 +279,7 @@ describe.each([
   });
 
   it('of nobody are never asked for', async () => {
-    const environmentId = newEnvironment();
-    const nobody = { environmentId, key: Buffer.alloc(16), cutoffMs: T };
+    const nobody = { environmentId: newEnvironment(), key: Buffer.alloc(16), cutoffMs: T };
     await expect(harness.rows.putTargets(newBatch(), [nobody])).rejects.toThrow('nobody cannot be erased');
   });
 

@@ -104,7 +104,10 @@ export interface ErasureRows {
   findLinks(batchId: Buffer): Promise<StoredLink[]>;
   /** Unlinks asked for up to the latest cut-off of the batch in which one of its identities was. @throws RowsFault */
   findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
-  /** Where links stand that touch an identity of the batch and are later than its cut-off. @throws RowsFault */
+  /**
+   * Where links stand that touch an identity of the batch and are later than its cut-off; of a fact that was published
+   * again the first place. @throws RowsFault
+   */
   findLaterLinks(batchId: Buffer): Promise<LinkPlace[]>;
   /**
    * Waits until no insert runs any more that runs now: of a writer that has died the store may finish one. Takes as long

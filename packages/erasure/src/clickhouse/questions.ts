@@ -136,11 +136,14 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const { anyOf } = createPredicates(clearing, batchId);
   const rows = await connection.read<{ environment_id: string } & Omit<LinkPlace, 'environmentId'>>(
-    `SELECT DISTINCT environment_id, link_generation AS generation, link_partition AS partition, link_offset AS offset
+    `SELECT environment_id, min((link_generation, link_offset, link_partition)) AS first, first.1 AS generation,
+       first.3 AS partition, first.2 AS offset
      FROM identity_links WHERE ${touches(batchId)} AND NOT (${anyOf(['a_key', 'b_key'])})
-     ORDER BY generation, partition, offset`,
+     GROUP BY environment_id, message_id ORDER BY generation, partition, offset`,
   );
-  return rows.map(({ environment_id: environmentId, ...place }) => ({ environmentId, ...place }));
+  return rows.map(({ environment_id: environmentId, generation, partition, offset }) => {
+    return { environmentId, generation, partition, offset };
+  });
 }
 
 const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;

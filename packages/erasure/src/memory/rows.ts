@@ -4,6 +4,7 @@ import {
   type ErasureRows,
   type ErasureTarget,
   type FoundRows,
+  type LinkPlace,
   type NotedRows,
   RowsFault,
   type SharedRows,
@@ -144,6 +145,25 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
   };
 }
 
+/** Of each message the first place. */
+function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): LinkPlace[] {
+  const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
+  const falls = createFalls(clearing, cutoffs);
+  const later = tables.get('identity_links')!.flatMap((row) => {
+    if (!touches(row, cutoffs) || falls(row, 'a_key') || falls(row, 'b_key')) return [];
+    const place = [row.link_generation, row.link_partition, row.link_offset].map(Number);
+    const [generation, partition, offset] = place as [number, number, number];
+    return [{ message: String(row.message_id), environmentId: row.environment_id, generation, partition, offset }];
+  });
+  const byMessage = Map.groupBy(later, ({ environmentId, message }) => `${environmentId} ${message}`);
+  return [...byMessage.values()].map((copies) => {
+    const [{ message: _, ...first }] = copies.sort((a, b) => a.generation - b.generation || a.offset - b.offset) as [
+      (typeof copies)[number],
+    ];
+    return first;
+  });
+}
+
 function createQuestions(store: Store) {
   const { tables } = store;
   return {
@@ -181,17 +201,7 @@ function createQuestions(store: Store) {
         return [{ environmentId, key, side, at: toOrder(row), unlinkedAtMs }];
       });
     },
-    async findLaterLinks(batchId) {
-      const cutoffs = begin(store, batchId);
-      const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
-      const falls = createFalls(clearing, cutoffs);
-      return tables.get('identity_links')!.flatMap((row) => {
-        if (!touches(row, cutoffs) || falls(row, 'a_key') || falls(row, 'b_key')) return [];
-        const place = [row.link_generation, row.link_partition, row.link_offset].map(Number);
-        const [generation, partition, offset] = place as [number, number, number];
-        return [{ environmentId: row.environment_id, generation, partition, offset }];
-      });
-    },
+    findLaterLinks: async (batchId) => findLaterLinks(store, begin(store, batchId)),
   } satisfies Partial<ErasureRows>;
 }
 

@@ -58,6 +58,7 @@ async function openWorld(program: Program) {
   const noteLink = ({ a, b, at }: Program['links'][number], outcome: string) =>
     rows.add('identity_links', {
       ...{ environment_id: ENVIRONMENT, link_generation: 0, link_partition: 0, link_offset: facts.length - 1, outcome },
+      message_id: facts.length - 1,
       ...{ a_key: keys[a]!, b_key: keys[b]!, person_key: Buffer.alloc(16), event_time: at, received_at: at },
     });
   const facts: Program['links'][number][] = [];
