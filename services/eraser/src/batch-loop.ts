@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
+import type { ErasureReceipt } from '@playline/erasure';
 import type { Closable, Logger } from '@playline/runtime';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 
@@ -9,7 +9,8 @@ export interface BatchLoopParts extends BatchParts {
   readonly windowMs: number;
   /** How many requests at most are done together. */
   readonly batchRequestsMax: number;
-  readonly onUnfinished: (requests: readonly ErasureRequest[]) => void;
+  /** Told of every look for requests. */
+  readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
 }
@@ -73,7 +74,7 @@ async function runNext(parts: BatchLoopParts, signal: AbortSignal): Promise<bool
   const { records } = parts;
   const progress = await records.readProgress();
   const unfinished = await records.readUnfinished();
-  parts.onUnfinished(unfinished);
+  parts.onLook();
   if (progress.length > 0) {
     for (const batch of toBatches(progress, unfinished)) await finish(parts, batch, signal);
     return true;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt } from '@playline/erasure';
 import type { Metrics } from '@playline/runtime';
 import type { Step } from './steps/erase-batch.ts';
@@ -24,13 +25,16 @@ export interface EraserMetrics {
 
 /** What waits, asked with every scrape. */
 export interface WaitingSource {
-  readWaiting(): Waiting;
+  /** @throws whatever the stores throw */
+  readWaiting(): Promise<Waiting>;
   readonly wallClockMs: () => number;
 }
 
 /** From a single request on a quiet stack to the end of a day. */
 const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
 const MS_A_SECOND = 1_000;
+/** Whoever reads metrics waits some seconds. */
+const ANSWER_MAX_MS = 2_000;
 
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): EraserMetrics {
   watchWaiting(metrics, waiting);
@@ -73,20 +77,36 @@ export function secondsBetween(fromAt: number | null, untilAt: number): number {
   return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
 }
 
-function watchWaiting(metrics: Metrics, { readWaiting, wallClockMs }: WaitingSource): void {
+/** Asked by whoever reads the metrics, also of a process that does not lead. */
+function watchWaiting(metrics: Metrics, source: WaitingSource): void {
+  const read = createWaitingReader(source);
   metrics.collectedGauge('eraser_requests_waiting', 'Erasures that were accepted and have no receipt', {
-    collect: (gauge) => gauge.set(readWaiting().requests),
+    collect: async (gauge) => gauge.set((await read()).requests),
   });
   metrics.collectedGauge(
     'eraser_oldest_unverified_seconds',
     'Age of the oldest erasure without a receipt; 0 without any',
-    {
-      collect: (gauge) => gauge.set(secondsBetween(readWaiting().oldestAt, wallClockMs())),
-    },
+    { collect: async (gauge) => gauge.set(secondsBetween((await read()).oldestAt, source.wallClockMs())) },
   );
   metrics.collectedGauge('eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
-    collect: (gauge) => gauge.set(readWaiting().holdsOverAnHour),
+    collect: async (gauge) => gauge.set((await read()).holdsOverAnHour),
   });
+}
+
+/** One question for all gauges; while a store does not answer, the last answer stands. */
+function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
+  let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
+  let asking: Promise<Waiting> | null = null;
+  const ask = async () => {
+    const noAnswer = delay(ANSWER_MAX_MS, null, { ref: false });
+    last = (await Promise.race([readWaiting().catch(() => null), noAnswer])) ?? last;
+    asking = null;
+    return last;
+  };
+  return () => {
+    asking ??= ask();
+    return asking;
+  };
 }
 
 /** @returns what notes that some work has been done */

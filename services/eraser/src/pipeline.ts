@@ -1,5 +1,5 @@
 import type { SchemaSource } from '@playline/contracts';
-import type { ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
+import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { ReadinessChecks } from '@playline/http';
 import type { People } from '@playline/people';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
@@ -50,14 +50,15 @@ const AN_HOUR_S = 3_600;
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const { people } = parts;
   const workers = openWorkers(parts);
+  const leadership = createLeadership(Object.values(workers));
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
     async onAssign({ partition, committed }: AssignedPartition) {
-      if (partition === LEADING_PARTITION) for (const each of Object.values(workers)) each.lead();
+      if (partition === LEADING_PARTITION) leadership.assigned();
       return committed;
     },
     onRevoke: (_topic, partition) => {
-      if (partition === LEADING_PARTITION) for (const each of Object.values(workers)) void each.follow();
+      if (partition === LEADING_PARTITION) leadership.revoked();
     },
   });
   return {
@@ -74,24 +75,38 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
   };
 }
 
+/**
+ * Counts assignments: the end of one may be told when the next has begun, since it waits for the last batch. Who leads
+ * too long does no harm; nobody must not lead.
+ */
+function createLeadership(workers: readonly { lead(): void; follow(): Promise<void> }[]) {
+  let assignments = 0;
+  return {
+    assigned() {
+      assignments++;
+      for (const worker of workers) worker.lead();
+    },
+    revoked() {
+      assignments = Math.max(0, assignments - 1);
+      if (assignments === 0) for (const worker of workers) void worker.follow();
+    },
+  };
+}
+
 /** What the leading process does: batches of erasures, and what follows them. */
 function openWorkers(parts: EraserParts) {
   const { logger } = parts;
-  let waiting: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let step: Step | 'take' = 'take';
-  const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => waiting, wallClockMs: parts.wallClockMs });
-  const note = async (requests: readonly ErasureRequest[]) => {
-    waiting = await readWaiting(parts, requests);
-  };
+  const waiting = { readWaiting: () => readWaiting(parts), wallClockMs: parts.wallClockMs };
+  const metrics = createEraserMetrics(parts.metrics, waiting);
   const loop = openBatchLoop({
     ...toBatchParts(parts, metrics.countPutBack),
     ...{ logger, windowMs: parts.windowMs, batchRequestsMax: parts.batchRequestsMax },
     onStep: (begun) => {
       step = begun;
     },
-    onUnfinished: (requests) => {
+    onLook: () => {
       step = 'take';
-      note(requests).catch((error) => logger.warn({ error }, 'the holds cannot be counted'));
     },
     onFault: () => metrics.countFault(step),
     startBatch: metrics.startBatch,
@@ -121,13 +136,11 @@ function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void)
   };
 }
 
-async function readWaiting(
-  { people, wallClockMs }: Pick<EraserParts, 'people' | 'wallClockMs'>,
-  requests: readonly ErasureRequest[],
-): Promise<Waiting> {
-  const environmentIds = new Set(requests.map(({ environmentId }) => environmentId));
+/** @throws whatever the stores throw */
+async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<Waiting> {
+  const requests = await records.readUnfinished();
   let holdsOverAnHour = 0;
-  for (const environmentId of environmentIds)
+  for (const environmentId of await records.readEnvironments())
     for (const { cutoffMs } of await people.guards.list(environmentId))
       if (secondsBetween(cutoffMs, wallClockMs()) > AN_HOUR_S) holdsOverAnHour++;
   return { requests: requests.length, oldestAt: requests[0]?.requestedAt ?? null, holdsOverAnHour };
