@@ -9,22 +9,38 @@ export const placeOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 /**
- * What a sweep found of a person, a row once: one that names the person twice, as a link does, is told once a name.
+ * What a sweep found of each person, a row once: one that names a person twice, as a link does, is told once a name. A row
+ * of two persons is told to both.
  */
-export function countRows({ environmentId, keys }: ErasedPerson, { found, shared }: NotedRows): Counts {
-  const names = new Set(keys.map((key) => key.toString('latin1')));
-  const isTheirs = (key: Buffer) => names.has(key.toString('latin1'));
-  const counts: Record<string, number> = {};
+export function countRows(
+  persons: readonly ErasedPerson[],
+  { found, shared }: NotedRows,
+): ReadonlyMap<ErasedPerson, Counts> {
+  const personOf = indexPersons(persons);
+  const counts = new Map(persons.map((person): [ErasedPerson, Record<string, number>] => [person, {}]));
+  const add = (person: ErasedPerson, place: string, rows: number) => {
+    const own = counts.get(person)!;
+    own[place] = (own[place] ?? 0) + rows;
+  };
   for (const rows of found) {
-    if (rows.environmentId !== environmentId || !isTheirs(rows.key)) continue;
-    const place = placeOf(rows);
-    counts[place] = (counts[place] ?? 0) + rows.rows;
+    const person = personOf(rows.environmentId, rows.key);
+    if (person !== undefined) add(person, placeOf(rows), rows.rows);
   }
-  for (const rows of shared) {
-    const times = rows.environmentId === environmentId ? rows.keys.filter(isTheirs).length : 0;
-    if (times > 1) counts[`clickhouse.${rows.table}`]! -= (times - 1) * rows.rows;
-  }
+  for (const { environmentId, keys, table, rows } of shared)
+    for (const [person, names] of Map.groupBy(keys, (key) => personOf(environmentId, key)))
+      if (person !== undefined) add(person, placeOf({ table, column: '', as: 'own' }), -(names.length - 1) * rows);
   return counts;
+}
+
+/** Finds the person of an identity; an identity is one person's. */
+export function indexPersons(
+  persons: readonly ErasedPerson[],
+): (environmentId: string, key: Buffer) => ErasedPerson | undefined {
+  const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
+  const byKey = new Map(
+    persons.flatMap((person) => person.keys.map((key) => [nameOf(person.environmentId, key), person] as const)),
+  );
+  return (environmentId, key) => byKey.get(nameOf(environmentId, key));
 }
 
 /** What was found altogether: of what two looks both saw, an eraser that died in between included, the larger number. */

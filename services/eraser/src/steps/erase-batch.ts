@@ -12,7 +12,7 @@ import {
   SWEPT_TABLES,
 } from '@playline/erasure';
 import type { ErasureHold, HoldName, People } from '@playline/people';
-import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
+import { type Counts, countRows, indexPersons, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
 import type { LogBarrier } from './log-barrier.ts';
 import type { ErasedPerson } from './persons.ts';
@@ -76,12 +76,23 @@ async function settlePersons(parts: BatchParts, requests: readonly ErasureReques
   for (let before = ''; ; ) {
     await parts.barrier.linksStored(signal);
     const persons = await resolvePersons(parts.rows, requests);
+    await assertNotBegun(parts, requests);
     await holdAll(parts, persons);
     const now = persons.map(({ keys }) => toHash(keys)).join();
     const isRaised = persons.some(({ requests: own, cutoffAt }) => own.some((each) => each.cutoffAt < cutoffAt));
     if (!isRaised || now === before) return persons;
     before = now;
   }
+}
+
+/**
+ * Another process may have begun these erasures while this one was paused: decisions that its sweep has taken were not
+ * found. It notes them before it sweeps, so this is asked behind the look for decisions.
+ */
+async function assertNotBegun({ records }: BatchParts, requests: readonly ErasureRequest[]): Promise<void> {
+  const begun = new Set((await records.readProgress()).map(toId));
+  if (requests.some((request) => begun.has(toId(request))))
+    throw new Error('another process has begun erasures of this batch');
 }
 
 /**
@@ -194,13 +205,12 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 async function tellFollowers({ records }: BatchParts, { persons, names }: Batch): Promise<void> {
   const own = new Set(names.map(toId));
   const waiting = (await records.readUnfinished()).filter((request) => !own.has(toId(request)));
+  const personOf = indexPersons(persons);
   const told = waiting.flatMap((request) => {
-    const named = new Set([...request.subjectKeys, ...request.memberKeys].map(toText));
-    const known = persons.find(
-      ({ environmentId, keys }) =>
-        environmentId === request.environmentId && keys.some((key) => named.has(toText(key))),
-    );
-    const found = known?.keys.filter((key) => !named.has(toText(key))) ?? [];
+    const known = [...request.subjectKeys, ...request.memberKeys];
+    const theirs = new Set(known.flatMap((key) => personOf(request.environmentId, key) ?? []));
+    const named = new Set(known.map(toText));
+    const found = [...theirs].flatMap(({ keys }) => keys).filter((key) => !named.has(toText(key)));
     return found.length === 0 ? [] : [{ ...request, memberKeys: [...request.memberKeys, ...found] }];
   });
   await records.putRequests(told);
@@ -225,7 +235,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   const { rows } = parts;
   const noteRows = async () => {
     const noted = await rows.readNoted(batch.batchId);
-    await note(parts, batch, new Map(batch.persons.map((person) => [person, countRows(person, noted)])));
+    await note(parts, batch, countRows(batch.persons, noted));
   };
   // Of an eraser that died between its sweep and its note.
   await noteRows();

@@ -4,7 +4,7 @@ import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasu
 import type { GraphFact } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { expect, it } from 'vitest';
-import { type BatchParts, beginBatch, finishBatch } from './erase-batch.ts';
+import { type BatchParts, beginBatch, finishBatch, toBatches } from './erase-batch.ts';
 
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'env';
@@ -88,4 +88,28 @@ it('an erasure ends although another one of the same person, with a later cut-of
   expect(await finishBatch(parts, batch, signal)).toHaveLength(1);
   expect(await people.graph.rootOf(ENVIRONMENT, later)).toBeNull();
   expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
+});
+
+it('an eraser that was paused while it looked for decisions begins nothing that another one has begun and swept', async () => {
+  const { people, records, rows, log, runLinker, parts } = await openWorld();
+  const [subject, member] = [randomBytes(16), randomBytes(16)] as const;
+  const { signal } = new AbortController();
+  log.push({ a: subject, b: member, at: T - 1 });
+  await runLinker();
+  const request: ErasureRequest = {
+    ...{ erasureId: randomBytes(16), environmentId: ENVIRONMENT, subjectKeys: [subject], memberKeys: [] },
+    ...{ cutoffAt: T, requestedAt: T - 2_000, traceId: '' },
+  };
+  await people.guards.place({ ...request, keys: [subject], cutoffMs: T, lapsesAtMs: null });
+  await records.putRequests([request]);
+  const goOn = Promise.withResolvers<void>();
+  const paused = { ...parts, barrier: { ...parts.barrier, linksStored: () => goOn.promise } };
+  const late = beginBatch(paused, [request], signal);
+  const mortal = { ...parts, rows: { ...rows, findConsents: () => Promise.reject(new Error('killed')) } };
+  await expect(finishBatch(mortal, await beginBatch(parts, [request], signal), signal)).rejects.toThrow('killed');
+  goOn.resolve();
+  await expect(late).rejects.toThrow('another process has begun');
+  const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
+  const [receipt] = await finishBatch(parts, left!, signal);
+  expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
