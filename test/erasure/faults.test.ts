@@ -1,16 +1,17 @@
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, it } from 'vitest';
 import { killErasers, pauseAnEraser } from './faults/eraser-killed.ts';
 import { judgeLinksAroundTheRequest, waitForStandingServices, waitForStandingWriter } from './faults/paused.ts';
 import { comeBack, loseRedis, readTheLogAgain } from './faults/returns.ts';
 import { failAChange, loseClickHouse } from './faults/stores-away.ts';
 import { insertLate } from './faults/zombie.ts';
-import { type ErasureRig, openErasureRig } from './rig.ts';
+import { type ErasureRig, openErasureRig, recover } from './rig.ts';
 
-// All of them on one set of processes: each test has people of its own, and puts back what it has ended.
+// All of them on one set of processes: each test has people of its own.
 let rig: ErasureRig;
 beforeAll(async () => {
   rig = await openErasureRig();
 }, 240_000);
+afterEach(() => recover(rig));
 afterAll(() => rig?.close(), 60_000);
 
 /** Twice what the slowest of them takes on a quiet machine, and much more. */

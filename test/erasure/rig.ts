@@ -185,3 +185,12 @@ async function erase(ask: ErasureRig['ask'], subject: Readonly<Record<string, st
 export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureReceipt> {
   return until('the erasure has its receipt', () => rig.receiptOf(erasureId), ERASED_WITHIN_MS);
 }
+
+/** Puts everything back that a test which failed has left standing or ended. */
+export async function recover(rig: ErasureRig): Promise<void> {
+  await rig.world.wires.mend();
+  for (const process of Object.values(rig.running)) {
+    process.signal('SIGCONT');
+    if (!process.isAlive) rig.running[process.service] = await rig.start(process.service);
+  }
+}

@@ -6,6 +6,8 @@ import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
 import { asPlayer, asVisitor, identify, rowsAbout, stored, track } from '../people.ts';
 import { type ErasureRig, erased } from '../rig.ts';
+import { keyNeedles, placesIn } from '../traces/needle.ts';
+import { findInRedis } from '../traces/redis.ts';
 import { caughtUp, createScene, doings, fenced, isLinked } from './scene.ts';
 
 const HOUR_MS = 3_600_000;
@@ -39,6 +41,9 @@ export async function loseRedis(rig: ErasureRig): Promise<void> {
   await rig.redis.flushall();
   await rebuild(rig);
   await scene.ends(erasureId);
+  // Without its fence the person would come back with the next old batch.
+  const fences = await findInRedis(rig.redis, keyNeedles('the player', scene.person.userKey));
+  expect(placesIn(fences)).toEqual(['redis f:{env}:<bucket>']);
   const messages = doings(scene.bystander);
   await until('the gateway knows its keys again', () => rig.send(messages).then(() => true));
   await stored(rig, messages);
