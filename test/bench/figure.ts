@@ -34,7 +34,11 @@ export interface Bench {
   /** Database of ClickHouse; new in each run. */
   readonly database: string;
   readonly environmentId: string;
+  /** A publishable key. */
   readonly accessKey: string;
+  readonly secretKey: string;
+  /** Share of its rows and requests with which a figure that fills a table is taken, to try it; 1 for a figure that counts. */
+  readonly scale: number;
   /** Settings that every service takes from its environment. */
   readonly environment: Readonly<Record<string, string>>;
   /** The same for our own services under measurement: by TLS and with logins where the run has them. */

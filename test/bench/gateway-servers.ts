@@ -20,19 +20,27 @@ export interface LoadShape {
   traffic?: Traffic;
   requestsPerSecond?: number;
   warmUpMs?: number;
+  /** At most, where there is work. */
   windowMs?: number;
+  /** Begins with the window and ends it. */
+  work?: () => Promise<void>;
 }
 
 /** Puts a load on a server and reads what it spent. */
 export function loadOn(server: Server, bench: Bench, shape: LoadShape): Promise<LoadFigure> {
-  return measureUnderLoad(server.pid, {
-    port: server.port,
-    path: '/v1/audience/messages',
-    headers: { 'x-service-publishable-key': bench.accessKey },
-    warmUpMs: WARM_UP_MS,
-    windowMs: WINDOW_MS,
-    ...shape,
-  });
+  const { work, ...load } = shape;
+  return measureUnderLoad(
+    server.pid,
+    {
+      port: server.port,
+      path: '/v1/audience/messages',
+      headers: { 'x-service-publishable-key': bench.accessKey },
+      warmUpMs: WARM_UP_MS,
+      windowMs: WINDOW_MS,
+      ...load,
+    },
+    work,
+  );
 }
 
 /** By then code of both servers is compiled: rates do not grow any more. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadClient, openLoadClient } from './load-client.ts';
 import { createBodyOf, createRenewal, type Traffic } from './traffic.ts';
@@ -12,6 +13,7 @@ export interface Load {
   traffic?: Traffic;
   connections: number;
   warmUpMs: number;
+  /** At most: any message of its parent ends the window sooner. */
   windowMs: number;
   /**
    * Requests are due at this rate and their latency counts from when they were due, whether a connection was free or
@@ -107,7 +109,9 @@ async function run(load: Load): Promise<void> {
   window.state = 'counting';
   process.send?.('begin');
   const start = performance.now();
-  await delay(load.windowMs);
+  const ended = new AbortController();
+  await Promise.race([delay(load.windowMs, undefined, ended), once(process, 'message', ended)]);
+  ended.abort();
   window.state = 'over';
   const seconds = (performance.now() - start) / 1000;
   const sorted = window.latenciesMs.sort((a, b) => a - b);

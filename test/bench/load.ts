@@ -10,15 +10,24 @@ export interface LoadFigure extends LoadResult {
 
 /**
  * Puts a load on a server, from a process of its own, and reads the server's CPU seconds at both ends of the window.
- * @throws Error when the load's process fails, or when not every answer within the window was 200
+ * @param work begins with the window, whose end is its own
+ * @throws Error when the load's process fails, or when not every answer within the window was 200; what `work` throws
  */
-export function measureUnderLoad(serverPid: number, load: Load): Promise<LoadFigure> {
+export function measureUnderLoad(serverPid: number, load: Load, work?: () => Promise<void>): Promise<LoadFigure> {
   const file = fileURLToPath(new URL('./load-process.ts', import.meta.url));
   const child = fork(file, [JSON.stringify(load)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   let before = 0;
   let figure: LoadFigure | null = null;
+  let worked = Promise.resolve();
+  const begin = () => {
+    before = cpuSecondsOf(serverPid);
+    if (work === undefined) return;
+    worked = work().finally(() => child.connected && child.send('end'));
+    // Told when the load has ended.
+    worked.catch(() => {});
+  };
   child.on('message', (message: 'begin' | LoadResult) => {
-    if (message === 'begin') before = cpuSecondsOf(serverPid);
+    if (message === 'begin') begin();
     else figure = { ...message, cpuSeconds: cpuSecondsOf(serverPid) - before };
   });
   return new Promise((resolve, reject) => {
@@ -28,7 +37,7 @@ export function measureUnderLoad(serverPid: number, load: Load): Promise<LoadFig
       const { refused } = figure;
       if (Object.keys(refused).length > 0)
         return reject(new Error(`answers that were not 200: ${JSON.stringify(refused)}`));
-      resolve(figure);
+      resolve(worked.then(() => figure as LoadFigure));
     });
   });
 }

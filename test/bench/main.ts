@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
-import { erasureRows } from './figures/erasure-rows.ts';
+import { erasure } from './figures/erasure.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
@@ -22,13 +22,14 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasureRows],
+  ...[start, storedOffsets, insertSync, erasure],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
-  --tls   our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
+  --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
+  --scale   share of its rows and requests with which erasure is tried, such as 0.01
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
@@ -46,8 +47,8 @@ function describeMachine(): Record<string, string | number> {
   };
 }
 
-async function take(figure: Figure, stores: BenchStores): Promise<Row[]> {
-  const { bench, close } = await openBench(stores);
+async function take(figure: Figure, stores: BenchStores, scale: number): Promise<Row[]> {
+  const { bench, close } = await openBench(stores, scale);
   try {
     return await figure.measure(bench);
   } finally {
@@ -57,7 +58,12 @@ async function take(figure: Figure, stores: BenchStores): Promise<Row[]> {
 
 /** Takes the figures named, one after another; one that fails is reported and the others go on. */
 async function run(args: readonly string[]): Promise<void> {
-  const { values, words: names } = parseOptions(args, { tls: { type: 'boolean' } }, FIGURES.length);
+  const { values, words: names } = parseOptions(
+    args,
+    { tls: { type: 'boolean' }, scale: { type: 'string' } },
+    FIGURES.length,
+  );
+  const scale = numberOf(values, 'scale', { min: 0.001, max: 1, fallback: 1 });
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0) throw new UsageError(`no figure ${unknown.join(', ')}`);
   const rows: Row[] = [];
@@ -72,7 +78,7 @@ async function run(args: readonly string[]): Promise<void> {
     )) {
       console.error(`measuring ${figure.name} …`);
       try {
-        rows.push(...(await take(figure, stores)));
+        rows.push(...(await take(figure, stores, scale)));
       } catch (error) {
         console.error(`${figure.name}: ${error instanceof Error ? error.message : error}`);
         process.exitCode = 1;

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createKey } from '@playline/access-keys';
+import { createKey, type KeyKind } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { createEngine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
@@ -18,7 +18,7 @@ const KEY_STORE_MAX_MS = 10_000;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Topics, tables and a key of one figure alone, since what one publishes another must not read; `close` removes them. */
-export async function openBench(stores: BenchStores): Promise<{ bench: Bench; close(): Promise<void> }> {
+export async function openBench(stores: BenchStores, scale = 1): Promise<{ bench: Bench; close(): Promise<void> }> {
   const run = randomBytes(4).toString('hex');
   const [topicPrefix, database, environmentId] = [`test-bench-${run}.`, `test_bench_${run}`, `test-bench-${run}`];
   const redis = toBenchDatabase(stores.redis);
@@ -33,11 +33,10 @@ export async function openBench(stores: BenchStores): Promise<{ bench: Bench; cl
     await runFile('infra/kafka/main.ts', environment);
     await runFile('infra/clickhouse/main.ts', environment);
     await runFile('services/operator/src/main.ts', environment, ['identity', 'init']);
-    const accessKey = await createAccessKey(redis, environmentId);
-    return {
-      bench: { stores, topicPrefix, database, environmentId, accessKey, environment, serviceEnvironment },
-      close,
-    };
+    const keyOf = await createAccessKeys(redis, environmentId);
+    const keys = { accessKey: keyOf.publishable, secretKey: keyOf.secret };
+    const names = { topicPrefix, database, environmentId };
+    return { bench: { stores, ...names, ...keys, scale, environment, serviceEnvironment }, close };
   } catch (error) {
     await close();
     throw error;
@@ -76,18 +75,15 @@ async function runFile(file: string, environment: Record<string, string>, args: 
   });
 }
 
-async function createAccessKey(redisUrl: string, environmentId: string): Promise<string> {
+async function createAccessKeys(redisUrl: string, environmentId: string): Promise<Record<KeyKind, string>> {
   const store = await openRedisKeyStore({ url: redisUrl });
+  const create = async (kind: KeyKind) => {
+    const options = { projectId: 'test-bench', environmentId, environment: 'development', kind } as const;
+    return (await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options)).key;
+  };
   try {
     await waitFor('the key store is ready', () => store.ready(), { maxMs: KEY_STORE_MAX_MS });
-    const options = {
-      projectId: 'test-bench',
-      environmentId,
-      environment: 'development',
-      kind: 'publishable',
-    } as const;
-    const { key } = await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options);
-    return key;
+    return { publishable: await create('publishable'), secret: await create('secret') };
   } finally {
     await store.close();
   }

@@ -1,15 +1,6 @@
+import { openConsumerService } from './consumer-process.ts';
 import type { Bench } from './figure.ts';
-import { findFreePort } from './free-port.ts';
-import { type Measured, openService, waitUntilReady } from './processes.ts';
+import type { Measured } from './processes.ts';
 
 /** The event writer as it is deployed. */
-export async function openWriter(bench: Bench): Promise<Measured> {
-  const adminPort = await findFreePort();
-  const writer = openService('event-writer', {
-    ...bench.serviceEnvironment,
-    CONSUMER_GROUP: `${bench.topicPrefix}event-writer`,
-    ADMIN_PORT: String(adminPort),
-  });
-  await waitUntilReady(writer, adminPort);
-  return writer;
-}
+export const openWriter = (bench: Bench): Promise<Measured> => openConsumerService(bench, 'event-writer');

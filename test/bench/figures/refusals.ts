@@ -6,6 +6,7 @@ import { toRow } from '../figure.ts';
 import { openGateway, type Server } from '../gateway-servers.ts';
 import { type LoadClient, openLoadClient } from '../load-client.ts';
 import { createBody } from '../messages.ts';
+import { quantileOf } from '../quantile.ts';
 
 const BATCH = 20;
 /** What the key may send, and ten times as much, which is what it does send. */
@@ -103,11 +104,6 @@ async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer
   };
   await Promise.all(clients.map(drive));
   for (const client of clients) client.close();
-}
-
-function quantileOf(values: readonly number[], q: number): number {
-  const sorted = [...values].sort((one, other) => one - other);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
 
 /** Beside what is accepted in the same flood, which waits for the brokers. */

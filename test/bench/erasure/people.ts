@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import { createIdentityKeyer } from '@playline/people';
+import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickhouse.ts';
+import type { Bench } from '../figure.ts';
+import { prepareLinks } from '../link-facts.ts';
+import { publish } from '../prepared-records.ts';
+import { waitFor } from '../processes.ts';
+
+const ROWS = 10_000_000;
+const ROWS_OF_A_PERSON = 100;
+export const NAMES = 40;
+export const DAYS = 270;
+const DAY_MS = 86_400_000;
+/** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
+const CHUNK_ROWS = 1_000_000;
+/** Behind those of the topic: what the writer stores while this stands must not look like one of these rows. */
+const FIRST_PARTITION = 100;
+/** A typed identify joins the visitor to the user, and the user to the same id untyped. */
+const LINKS_OF_A_PERSON = 2;
+const LINKED_MAX_MS = 300_000;
+
+/** People of a filled table, by number from 0. */
+export interface People {
+  readonly count: number;
+  /** Of all people. */
+  readonly rows: number;
+  anonymousIdOf(person: number): string;
+}
+
+/** Some of the people. */
+export interface Range {
+  readonly first: number;
+  readonly count: number;
+}
+
+const userIdOf = (person: number) => `user-${person}`;
+
+/** As clients make them: a UUID. */
+function anonymousIdOf(person: number): string {
+  const digits = createHash('md5').update(`anonymous ${person}`).digest('hex');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/**
+ * Fills `events` past the log, for speed. Each person has a hundred rows, spread evenly over names and days, so that
+ * hardly two stand near each other. Keys are those that the gateway gives. `bench_people` says who has which.
+ */
+export async function fillEvents(bench: Bench): Promise<People> {
+  const engine = createEngine(bench);
+  const rows = Math.round(ROWS * bench.scale);
+  const count = Math.round(rows / ROWS_OF_A_PERSON);
+  await engine.ask(
+    'CREATE TABLE bench_people (person UInt32, user_key FixedString(16), anonymous_key FixedString(16), anonymous_id String) ENGINE = Memory',
+  );
+  await engine.insert('INSERT INTO bench_people FORMAT RowBinary', encodePeople(bench, count));
+  const endMs = Date.now() - (Date.now() % DAY_MS);
+  const shape = { environmentId: bench.environmentId, people: count, rows, endMs };
+  for (let first = 0; first < rows; first += CHUNK_ROWS) await engine.ask(fillStatement(shape, first));
+  await waitForRows(engine, { table: 'events', rows });
+  await waitForMerges(engine, bench.database);
+  return { count, rows, anonymousIdOf };
+}
+
+function encodePeople({ environment, environmentId }: Bench, count: number): Buffer {
+  const keyOf = createIdentityKeyer(Buffer.from(environment.IDENTITY_PEPPER ?? '', 'hex'));
+  const rows = Array.from({ length: count }, (_, person) => {
+    const number = Buffer.alloc(4);
+    number.writeUInt32LE(person);
+    const id = Buffer.from(anonymousIdOf(person));
+    const keys = [keyOf(environmentId, 'steam', userIdOf(person)), keyOf(environmentId, 'anonymous', id.toString())];
+    return Buffer.concat([number, ...keys, Buffer.from([id.length]), id]);
+  });
+  return Buffer.concat(rows);
+}
+
+interface Shape {
+  readonly environmentId: string;
+  readonly people: number;
+  readonly rows: number;
+  readonly endMs: number;
+}
+
+/** As the log goes, in the order of time. Ids and text as clients send them: ids stay with a person, sessions with a day, scores are new each time. */
+function fillStatement({ environmentId, people, rows, endMs }: Shape, first: number): string {
+  const hash = (salt: number) => `cityHash64(number, ${salt})`;
+  const count = Math.min(CHUNK_ROWS, rows - first);
+  return `INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key,
+    anonymous_key, user_key, anonymous_id, user_id, identity_type, device_id, session_id, surface, library,
+    library_version, user_agent, locale, page_url, page_path, page_title, properties, trace_id, kafka_partition, kafka_offset)
+  SELECT '${environmentId}', 'track', concat('event_', toString(${hash(2)} % ${NAMES})), happened, happened + INTERVAL 1 SECOND,
+    reinterpretAsUUID(sipHash128(number)), user_key, anonymous_key, user_key,
+    anonymous_id, concat('user-', toString(person)), 'steam', toString(reinterpretAsUUID(MD5(concat('d', toString(person))))),
+    toString(reinterpretAsUUID(MD5(concat(toString(person), toString(toDate(happened)))))), 'web', 'audience-web', '2.5.0',
+    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/141.0.0.0', 'en-US', 'https://play.example.com/arena/season-4',
+    '/arena/season-4', 'Arena', concat('{"level":', toString(${hash(7)} % 100), ',"mode":"ranked","weapon":"bow","score":',
+      toString(${hash(8)} % 100000), ',"seconds":', toString(${hash(9)} % 1000), '}'),
+    lower(hex(sipHash128(number, 1))), ${FIRST_PARTITION} + number % 6, intDiv(number, 6)
+  FROM (SELECT number, toUInt32(${hash(3)} % ${people}) AS person,
+    fromUnixTimestamp64Milli(toInt64(${endMs - DAYS * DAY_MS} + number * ${(DAYS * DAY_MS) / rows}), 'UTC') AS happened
+    FROM numbers(${first}, ${count})) AS made
+  INNER JOIN bench_people USING person
+  SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = ${CHUNK_ROWS},
+    min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
+}
+
+/** Links each person's anonymous id with their user id as clients do, through the log, and waits until all of it is stored. */
+export async function linkPeople(bench: Bench, people: People): Promise<void> {
+  const engine = createEngine(bench);
+  const pairs = Array.from({ length: people.count }, (_, person) => {
+    return { link: 'identify', from: anonymousIdOf(person), to: userIdOf(person) } as const;
+  });
+  await publish(bench, await prepareLinks(bench, pairs));
+  const wanted = LINKS_OF_A_PERSON * people.count;
+  const decided = async () => Number(await engine.ask('SELECT count() FROM identity_links')) >= wanted;
+  await waitFor(`${wanted} decisions are stored`, decided, { maxMs: LINKED_MAX_MS });
+}
+
+/** What a query finds of some people: their events, decisions about them, and their persons. */
+export async function countRowsOf(engine: Engine, { first, count }: Range): Promise<{ events: number; other: number }> {
+  const keys = (column: string) =>
+    `(SELECT ${column} FROM bench_people WHERE person >= ${first} AND person < ${first + count})`;
+  const any = (...columns: string[]) =>
+    columns.map((column) => `${column} IN ${keys('user_key')} OR ${column} IN ${keys('anonymous_key')}`).join(' OR ');
+  const answer = await engine.ask(`SELECT (SELECT count() FROM events WHERE ${any('identity_key', 'anonymous_key')}),
+    (SELECT count() FROM identity_links WHERE ${any('a_key', 'b_key')})
+      + (SELECT count() FROM identity_overrides WHERE ${any('identity_key')})
+    FORMAT TSV`);
+  const [events = Number.NaN, other = Number.NaN] = answer.split('\t').map(Number);
+  return { events, other };
+}
