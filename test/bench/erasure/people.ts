@@ -18,6 +18,8 @@ const FIRST_PARTITION = 100;
 /** A typed identify joins the visitor to the user, and the user to the same id untyped. */
 const LINKS_OF_A_PERSON = 2;
 const LINKED_MAX_MS = 300_000;
+/** Ten million rows are merged in a minute or two. */
+const FILLED_MAX_MS = 600_000;
 
 /** People of a filled table, by number from 0. */
 export interface People {
@@ -57,7 +59,7 @@ export async function fillEvents(bench: Bench): Promise<People> {
   const shape = { environmentId: bench.environmentId, people: count, rows, endMs };
   for (let first = 0; first < rows; first += CHUNK_ROWS) await engine.ask(fillStatement(shape, first));
   await waitForRows(engine, { table: 'events', rows });
-  await waitForMerges(engine, bench.database);
+  await waitForMerges(engine, bench.database, FILLED_MAX_MS);
   return { count, rows, anonymousIdOf };
 }
 

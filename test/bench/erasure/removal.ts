@@ -1,13 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ErasureRecords, type ErasureRows, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
-import { createEngine, waitForMerges } from '../clickhouse.ts';
+import { createEngine, type Engine, waitForMerges } from '../clickhouse.ts';
 import { watchEngineCpu } from '../engine-cpu.ts';
 import type { Bench } from '../figure.ts';
 
-/** Replaced files stay eight minutes, which says nothing of the work: here they go at once. */
-const QUICK = `old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1,
-  cleanup_delay_period_random_add = 0`;
-const LOOK_EVERY_MS = 500;
+/** Replaced files stay eight minutes, and up to five more until the engine looks: a constant that says nothing of the work. */
+const LOOKED_AFTER = 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0';
+const GONE_AT_ONCE = 'old_parts_lifetime = 1';
+const LOOK_EVERY_MS = 1_000;
+
+/** Has the engine look often for files that may go; each table does so from its next look on, so this comes early. */
+export const shortenLooks = (engine: Engine): Promise<void> => changeTables(engine, LOOKED_AFTER);
+
+async function changeTables(engine: Engine, settings: string): Promise<void> {
+  for (const table of [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
+    await engine.ask(`ALTER TABLE ${table} MODIFY SETTING ${settings}`);
+}
 
 /** Physical removal of everybody who was erased. */
 export interface Removal {
@@ -29,8 +37,7 @@ export async function measureRemoval(
   receipts: number,
 ): Promise<Removal> {
   const engine = createEngine(bench);
-  for (const table of [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
-    await engine.ask(`ALTER TABLE ${table} MODIFY SETTING ${QUICK}`);
+  await changeTables(engine, GONE_AT_ONCE);
   await waitForMerges(engine, bench.database);
   const cpu = await watchEngineCpu(engine, 'erasure_targets');
   const first = await runRemoval({ rows, records });
@@ -45,24 +52,29 @@ export async function measureRemoval(
 
 async function runRemoval({ rows, records }: { rows: ErasureRows; records: ErasureRecords }) {
   let [writtenMs, lookedMs, waitedMs] = [0, 0, 0];
-  const removeDeleted = async () => {
+  const timed = async <T>(work: Promise<T>, add: (ms: number) => void): Promise<T> => {
     const startMs = performance.now();
-    const removedAtMs = await rows.removeDeleted();
-    writtenMs = performance.now() - startMs;
-    return removedAtMs;
-  };
-  const findOnDisk = async (batchId: Buffer) => {
-    const startMs = performance.now();
-    const found = await rows.findOnDisk(batchId);
-    lookedMs += performance.now() - startMs;
-    return found;
-  };
-  const pause = async () => {
-    await delay(LOOK_EVERY_MS);
-    waitedMs += LOOK_EVERY_MS;
+    return work.finally(() => add(performance.now() - startMs));
   };
   const startMs = performance.now();
-  const timed = { ...rows, removeDeleted, findOnDisk };
-  const removal = await removeFromDisk({ rows: timed, records, wallClockMs: Date.now, pause });
+  const removal = await removeFromDisk({
+    rows: {
+      ...rows,
+      removeDeleted: () =>
+        timed(rows.removeDeleted(), (ms) => {
+          writtenMs += ms;
+        }),
+      findOnDisk: (batchId) =>
+        timed(rows.findOnDisk(batchId), (ms) => {
+          lookedMs += ms;
+        }),
+    },
+    records,
+    wallClockMs: Date.now,
+    pause: () =>
+      timed(delay(LOOK_EVERY_MS), (ms) => {
+        waitedMs += ms;
+      }),
+  });
   return { removal, writtenMs, lookedMs, waitedMs, ms: performance.now() - startMs - waitedMs };
 }

@@ -5,7 +5,7 @@ import { type Bystanders, INGEST, type Waits, watchBystanders } from '../erasure
 import { readTableBytes } from '../erasure/cost.ts';
 import { type Erased, eraseSome, type Scene } from '../erasure/erase.ts';
 import { DAYS, fillEvents, linkPeople, NAMES, type People } from '../erasure/people.ts';
-import { measureRemoval, type Removal } from '../erasure/removal.ts';
+import { measureRemoval, type Removal, shortenLooks } from '../erasure/removal.ts';
 import { timesOf } from '../erasure/requests.ts';
 import { openStack } from '../erasure/stack.ts';
 import { type Bar, type Figure, type Row, toRow } from '../figure.ts';
@@ -29,6 +29,7 @@ export const erasure: Figure = {
   name: 'erasure',
   optional: true,
   async measure(bench) {
+    await shortenLooks(createEngine(bench));
     const people = await fillEvents(bench);
     const { user, url, password } = bench.stores.clickhouse;
     const target = { url, user, password, database: bench.database };
