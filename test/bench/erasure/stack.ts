@@ -8,8 +8,11 @@ import { openWriter } from '../writer-process.ts';
 export interface Stack {
   /** What the world talks to. */
   readonly server: Server;
-  /** Apart from the others: five minutes after its start an eraser looks after all that was ever erased. */
-  startEraser(): Promise<void>;
+  /**
+   * Starts the eraser for a piece of work and ends it behind. Five minutes after its start an eraser looks for rows of
+   * everybody and rewrites files, which is a figure of its own: on a busy machine all of the work may take longer.
+   */
+  withEraser<T>(work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -24,14 +27,14 @@ export async function openStack(bench: Bench): Promise<Stack> {
     for (const process of opened.toReversed()) await process.close();
   };
   const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };
+  const withEraser = async <T>(work: () => Promise<T>) => {
+    const eraser = await openConsumerService(bench, 'eraser', groups);
+    return work().finally(() => eraser.close());
+  };
   try {
     await use(openWriter(bench));
     await use(openConsumerService(bench, 'identity-linker'));
-    return {
-      server: await use(openGateway(bench)),
-      startEraser: async () => void (await use(openConsumerService(bench, 'eraser', groups))),
-      close,
-    };
+    return { server: await use(openGateway(bench)), withEraser, close };
   } catch (error) {
     await close();
     throw error;

@@ -37,7 +37,6 @@ export const erasure: Figure = {
     const stack = await openStack(bench);
     try {
       await linkPeople(bench, people);
-      await stack.startEraser();
       return toRows(people, await measureAll({ bench, stack, people, ...stores }));
     } finally {
       await stack.close();
@@ -60,12 +59,14 @@ async function measureAll(scene: Scene): Promise<Measures> {
   const { bench } = scene;
   const requests = Math.max(1, Math.round(REQUESTS * bench.scale));
   const tableBytes = await readTableBytes(createEngine(bench));
-  const ones = await watchBystanders(scene, async () => {
+  const { withEraser } = scene.stack;
+  const eraseOnes = async () => {
     const erased: Erased[] = [];
     for (let person = 0; person < ONES; person++) erased.push(await eraseSome(scene, { first: person, count: 1 }));
     return erased;
-  });
-  const many = await watchBystanders(scene, () => eraseSome(scene, { first: ONES, count: requests }));
+  };
+  const ones = await withEraser(() => watchBystanders(scene, eraseOnes));
+  const many = await withEraser(() => watchBystanders(scene, () => eraseSome(scene, { first: ONES, count: requests })));
   return { tableBytes, ones, many, removal: await measureRemoval(bench, scene, ONES + requests) };
 }
 
