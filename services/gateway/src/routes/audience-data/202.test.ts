@@ -47,6 +47,16 @@ describe('202', () => {
     expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
   });
 
+  it('records nobody as linked who was looked up later than the cut-off: a newer link may have brought them', async () => {
+    const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
+    await link(gateway, [
+      ['anonymous', 'a'],
+      ['steam', 'u'],
+    ]);
+    await erase(gateway, '?userId=u');
+    expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
+  });
+
   it('records everybody who is known to be linked, once, and nobody else', async () => {
     const gateway = await openGateway();
     await link(gateway, [
