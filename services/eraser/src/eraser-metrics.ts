@@ -16,7 +16,7 @@ export interface EraserMetrics {
   /** Call the answer with the receipts of the batch. */
   startBatch(): (receipts: readonly ErasureReceipt[]) => void;
   countFault(during: Step | 'take' | UpkeepWork): void;
-  /** Work of the upkeep has been done. */
+  /** Work of the upkeep has been done, or counts from now on. */
   noteUpkeep(work: UpkeepWork): void;
   /** Rows that a scrub found although they were erased. */
   countSurvivors(table: string, rows: number): void;
@@ -112,11 +112,15 @@ function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Wait
 /** @returns what notes that some work has been done */
 function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   const doneMs = new Map<UpkeepWork, number>();
-  metrics.collectedGauge('eraser_upkeep_age_seconds', 'Since this process did the work; absent until it has', {
-    labelNames: ['work'],
-    collect: (gauge) => {
-      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
+  metrics.collectedGauge(
+    'eraser_upkeep_age_seconds',
+    'Since this process did the work, or began to lead; absent where it never led',
+    {
+      labelNames: ['work'],
+      collect: (gauge) => {
+        for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
+      },
     },
-  });
+  );
   return (work) => void doneMs.set(work, performance.now());
 }

@@ -10,7 +10,7 @@ import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createIntake } from './steps/intake.ts';
 import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
 import { putBackLaterLinks } from './steps/put-back.ts';
-import { openUpkeep, type Schedule } from './upkeep.ts';
+import { openUpkeep, type Schedule, UPKEEP_WORK } from './upkeep.ts';
 
 export interface EraserParts {
   readonly people: People;
@@ -115,6 +115,9 @@ function openWorkers(parts: EraserParts) {
     ...parts,
     onSurvivors: (survivors) => {
       for (const { table, rows } of survivors) metrics.countSurvivors(table, rows);
+    },
+    onLead: () => {
+      for (const work of UPKEEP_WORK) metrics.noteUpkeep(work);
     },
     onDone: metrics.noteUpkeep,
     onFault: metrics.countFault,

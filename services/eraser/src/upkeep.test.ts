@@ -24,6 +24,7 @@ function openBench() {
     ...{ wallClockMs: Date.now, schedule: { scrubMinute: 150, removalMinute: 180 } },
     logger: createLogger({ service: 'test', level: 'silent' }),
     onSurvivors: () => {},
+    onLead: () => {},
     onDone: (work) => done.push(work),
     onFault: (work) => done.push(`fault in ${work}` as UpkeepWork),
   });
@@ -51,6 +52,23 @@ describe('the upkeep', () => {
     await vi.advanceTimersByTimeAsync(24 * 60 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([3, 3]);
     expect(rewritten()).toBe(3);
+    await upkeep.close();
+  });
+
+  it('does again what failed, half an hour later and on the same day', async () => {
+    const { records, upkeep, countOf } = openBench();
+    const { readFinished } = records;
+    records.readFinished = async () => {
+      throw new Error('ClickHouse is away');
+    };
+    upkeep.lead();
+    await vi.advanceTimersByTimeAsync(6 * MINUTE_MS);
+    expect(countOf('fault in scrub' as UpkeepWork)).toBe(1);
+    records.readFinished = readFinished;
+    await vi.advanceTimersByTimeAsync(28 * MINUTE_MS);
+    expect(countOf('scrub')).toBe(0);
+    await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
+    expect(countOf('scrub')).toBe(1);
     await upkeep.close();
   });
 

@@ -21,6 +21,8 @@ export interface UpkeepParts {
   readonly schedule: Schedule;
   readonly logger: Logger;
   readonly onSurvivors: (survivors: readonly Survivors[]) => void;
+  /** Told when this process begins to lead. */
+  readonly onLead: () => void;
   readonly onDone: (work: UpkeepWork) => void;
   readonly onFault: (work: UpkeepWork) => void;
 }
@@ -54,6 +56,9 @@ const DAY_MINUTES = 24 * 60;
 const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
+/** Of work that is daily and has failed. */
+const AGAIN_AFTER_MS = 30 * MINUTE_MS;
+
 /** Opens the upkeep; it does nothing before it leads. */
 export function openUpkeep(parts: UpkeepParts): Upkeep {
   let stop: AbortController | null = null;
@@ -70,14 +75,17 @@ export function openUpkeep(parts: UpkeepParts): Upkeep {
       if (stop !== null) return;
       const mine = new AbortController();
       stop = mine;
-      const isDue = createDue(parts);
+      const due = createDue(parts);
       const look = () => {
-        const due = UPKEEP_WORK.filter(isDue);
         // One after the other: each may read whole tables.
-        for (const work of due) running = running.then(() => doWork(parts, work, mine.signal));
+        for (const work of UPKEEP_WORK.filter(due.isDue))
+          running = running.then(async () => {
+            if (!(await doWork(parts, work, mine.signal))) due.postpone(work);
+          });
       };
+      parts.onLead();
       timer = setInterval(look, MINUTE_MS);
-      running = running.then(() => doWork(parts, 'tidy', mine.signal));
+      running = running.then(async () => void (await doWork(parts, 'tidy', mine.signal)));
     },
     follow,
     close: follow,
@@ -85,23 +93,31 @@ export function openUpkeep(parts: UpkeepParts): Upkeep {
 }
 
 /** Once a day each, and once when this process begins to lead: nobody knows when it was done last. */
-function createDue({ schedule, wallClockMs }: UpkeepParts): (work: UpkeepWork) => boolean {
+function createDue({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;
   const days = new Map<UpkeepWork, number>();
+  const notBeforeMs = new Map<UpkeepWork, number>();
   const minutes: Partial<Record<UpkeepWork, number>> = { scrub: schedule.scrubMinute, remove: schedule.removalMinute };
-  return (work) => {
-    const minute = minutes[work];
-    if (minute === undefined) {
-      const isDue = performance.now() - tidiedMs >= TIDY_EVERY_MS;
-      if (isDue && work === 'expire') tidiedMs = performance.now();
-      return isDue;
-    }
-    if (performance.now() - startMs < FIRST_AFTER_MS) return false;
-    const day = dayOf(wallClockMs(), minute);
-    if (days.get(work) === day) return false;
-    days.set(work, day);
-    return true;
+  return {
+    isDue(work: UpkeepWork): boolean {
+      const minute = minutes[work];
+      if (minute === undefined) {
+        const isDue = performance.now() - tidiedMs >= TIDY_EVERY_MS;
+        if (isDue && work === 'expire') tidiedMs = performance.now();
+        return isDue;
+      }
+      if (performance.now() < (notBeforeMs.get(work) ?? startMs + FIRST_AFTER_MS)) return false;
+      const day = dayOf(wallClockMs(), minute);
+      if (days.get(work) === day) return false;
+      days.set(work, day);
+      return true;
+    },
+    /** It failed: it is due again on the same day, after a while. */
+    postpone(work: UpkeepWork): void {
+      days.delete(work);
+      notBeforeMs.set(work, performance.now() + AGAIN_AFTER_MS);
+    },
   };
 }
 
@@ -110,15 +126,18 @@ export function dayOf(nowMs: number, minute: number): number {
   return Math.floor((nowMs / MINUTE_MS - minute) / DAY_MINUTES);
 }
 
-async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
+/** @returns false when it failed */
+async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return true;
   try {
     await WORKS[work](parts, signal);
     parts.onDone(work);
+    return true;
   } catch (error) {
-    if (signal.aborted) return;
+    if (signal.aborted) return true;
     parts.onFault(work);
     parts.logger.error({ error, work }, 'the upkeep of erasures failed; it is done again by itself');
+    return false;
   }
 }
 

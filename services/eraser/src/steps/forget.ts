@@ -37,12 +37,15 @@ export function createForget(
   { graph, consents }: Pick<People, 'graph' | 'consents'>,
   { generation }: { generation: number },
 ): Forget {
-  const findConsents = async ({ environmentId, keys }: ErasedPerson, { kept, ends }: LaterConsents) => {
+  const findConsents = async ({ environmentId, keys, cutoffAt }: ErasedPerson, { kept, ends }: LaterConsents) => {
     const places = new Set(
       kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)),
     );
     const stored = await consents.readStored(environmentId, keys);
-    return stored.filter(({ place }) => !places.has(nameOf(place)) && place.offset < (ends.get(place.partition) ?? 0));
+    // One that the log has by the cut-off was received by then too: of a log that was made anew the end tells nothing.
+    const isJudged = ({ partition, offset, loggedAtMs }: ConsentPlace) =>
+      offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffAt;
+    return stored.filter(({ place }) => isJudged(place) && !places.has(nameOf(place)));
   };
   return {
     async identities(persons, commits) {
