@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ErasureReceipt } from '@playline/erasure';
+import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import type { Closable, Logger } from '@playline/runtime';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 
@@ -69,21 +69,48 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
   }
 }
 
-/** @returns whether there was anything to do */
+/**
+ * Does the batches that were noted, and begins one of the requests that are in none. A batch that cannot be finished does
+ * not keep back other people: only who is asked for again waits for it.
+ * @returns whether there was anything to do
+ * @throws the first fault, behind all that could be done
+ */
 async function runNext(parts: BatchLoopParts, signal: AbortSignal): Promise<boolean> {
   const { records } = parts;
   const progress = await records.readProgress();
   const unfinished = await records.readUnfinished();
   parts.onLook();
-  if (progress.length > 0) {
-    for (const batch of toBatches(progress, unfinished)) await finish(parts, batch, signal);
-    return true;
-  }
-  if (unfinished.length === 0) return false;
+  const faults: unknown[] = [];
+  for (const batch of toBatches(progress, unfinished))
+    await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
+  signal.throwIfAborted();
+  const hasBegun = await beginNext(parts, signal);
+  if (faults.length > 0) throw faults[0];
+  return hasBegun || progress.length > 0;
+}
+
+async function beginNext(parts: BatchLoopParts, signal: AbortSignal): Promise<boolean> {
+  const { records } = parts;
+  if ((await findFree(records)).length === 0) return false;
   await delay(parts.windowMs, undefined, { signal });
-  const requests = (await records.readUnfinished()).slice(0, parts.batchRequestsMax);
-  await finish(parts, await beginBatch(parts, requests, signal), signal);
+  const requests = (await findFree(records)).slice(0, parts.batchRequestsMax);
+  if (requests.length > 0) await finish(parts, await beginBatch(parts, requests, signal), signal);
   return true;
+}
+
+/** Requests that are in no batch and name nobody of one. */
+async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
+  const noted = await records.readProgress();
+  const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
+  const held = new Set(
+    noted.flatMap(({ environmentId, closureKeys }) => closureKeys.map((key) => nameOf(environmentId, key))),
+  );
+  const begun = new Set(noted.map(({ erasureId }) => erasureId.toString('hex')));
+  return (await records.readUnfinished()).filter(
+    ({ erasureId, environmentId, subjectKeys, memberKeys }) =>
+      !begun.has(erasureId.toString('hex')) &&
+      ![...subjectKeys, ...memberKeys].some((key) => held.has(nameOf(environmentId, key))),
+  );
 }
 
 async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal): Promise<void> {

@@ -37,16 +37,6 @@ export function createForget(
   { graph, consents }: Pick<People, 'graph' | 'consents'>,
   { generation }: { generation: number },
 ): Forget {
-  const findConsents = async ({ environmentId, keys, cutoffAt }: ErasedPerson, { kept, ends }: LaterConsents) => {
-    const places = new Set(
-      kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)),
-    );
-    const stored = await consents.readStored(environmentId, keys);
-    // One that the log has by the cut-off was received by then too: of a log that was made anew the end tells nothing.
-    const isJudged = ({ partition, offset, loggedAtMs }: ConsentPlace) =>
-      offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffAt;
-    return stored.filter(({ place }) => isJudged(place) && !places.has(nameOf(place)));
-  };
   return {
     async identities(persons, commits) {
       const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
@@ -67,7 +57,7 @@ export function createForget(
     async consents(persons, later) {
       const found = new Map<ErasedPerson, Counts>();
       for (const person of persons) {
-        const judged = await findConsents(person, later);
+        const judged = await findConsents(consents, person, later);
         found.set(person, { [CONSENTS]: await consents.forget(person.environmentId, judged) });
       }
       for (const { status, ...consent } of later.kept)
@@ -78,7 +68,7 @@ export function createForget(
       for (const person of persons) {
         const left = await Promise.all(person.keys.map((key) => isLinked(graph, person, key)));
         if (left.includes(true)) throw new Error('an identity is in the graph again');
-        if ((await findConsents(person, later)).length > 0) throw new Error('a consent is stored again');
+        if ((await findConsents(consents, person, later)).length > 0) throw new Error('a consent is stored again');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };
     },
@@ -93,4 +83,18 @@ async function isLinked(graph: People['graph'], { environmentId, cutoffAt }: Era
   if ((await graph.rootOf(environmentId, key)) === null) return false;
   const members = await graph.membersOf(environmentId, key);
   return members.some((member) => member.key.equals(key) && member.linkedAt <= cutoffAt);
+}
+
+/** Consents of a person that are stored and are none of the later ones. */
+async function findConsents(
+  consents: People['consents'],
+  { environmentId, keys, cutoffAt }: ErasedPerson,
+  { kept, ends }: LaterConsents,
+) {
+  const places = new Set(kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)));
+  // One that the log has by the cut-off was received by then too: of a log that was made anew the end tells nothing.
+  const isJudged = ({ partition, offset, loggedAtMs }: ConsentPlace) =>
+    offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffAt;
+  const stored = await consents.readStored(environmentId, keys);
+  return stored.filter(({ place }) => isJudged(place) && !places.has(nameOf(place)));
 }

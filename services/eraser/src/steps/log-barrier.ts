@@ -51,12 +51,7 @@ const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...LETTERS];
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const { reader, groups, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
-  const endsOf = async (topic: Topic) => {
-    const ends = await reader.bounds(nameOf(topic), { undecided: true });
-    // Nothing would be waited for. Of dead letters a deployment may have none.
-    if (ends.length === 0 && !LETTERS.includes(topic)) throw new Error(`there is no topic ${nameOf(topic)}`);
-    return ends;
-  };
+  const endsOf = (topic: Topic) => readEnds(reader, { name: nameOf(topic), isOptional: LETTERS.includes(topic) });
   const awaitEnds = (topic: Topic, groupId: string, until: { ends: readonly LogBounds[]; signal: AbortSignal }) =>
     awaitCommitted(options, { topic: nameOf(topic), groupId, ...until });
   const awaitEnd = async (topic: Topic, groupId: string, signal: AbortSignal) => {
@@ -99,6 +94,13 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
     },
     linkCommits: () => reader.committed(groups.linker, nameOf(TOPICS.identityLinks)),
   };
+}
+
+/** @throws Error where there is no topic: nothing would be waited for. Of dead letters a deployment may have none. */
+async function readEnds(reader: LogReader, { name, isOptional }: { name: string; isOptional: boolean }) {
+  const ends = await reader.bounds(name, { undecided: true });
+  if (ends.length === 0 && !isOptional) throw new Error(`there is no topic ${name}`);
+  return ends;
 }
 
 interface Awaited {
