@@ -45,6 +45,7 @@ export type GatewaySettings = Pick<
   | 'EVENT_AGE_MAX_MS'
   | 'EVENT_AHEAD_MAX_MS'
   | 'ERASURE_CLOCK_SKEW_MS'
+  | 'CLIENT_LIBRARIES'
 > &
   RateLimitSettings & { PUBLIC_URL: string };
 
@@ -74,6 +75,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     topicPrefix: config.TOPIC_PREFIX,
     eventAgeMaxMs: config.EVENT_AGE_MAX_MS,
     eventAheadMaxMs: config.EVENT_AHEAD_MAX_MS,
+    libraries: new Set(config.CLIENT_LIBRARIES),
     metrics,
   });
   const onFault = (error: unknown, words: string) => logger.warn({ error }, words);

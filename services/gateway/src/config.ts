@@ -49,6 +49,11 @@ export const configSchema = z.object({
    * would outlive the erasure.
    */
   ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
+  /** Comma-separated names of client libraries that rejections tell of, as `context.library` has them. */
+  CLIENT_LIBRARIES: settings
+    .text()
+    .default('playline-audience-client,audience-web,audience-pixel,audience-unity,audience-unreal')
+    .transform((names) => names.split(',').map((name) => name.trim())),
   ...rateLimitSettings,
 });
 

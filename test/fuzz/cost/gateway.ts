@@ -46,6 +46,7 @@ export async function openCostGateway(): Promise<CostGateway> {
     topicPrefix: 'fuzz.',
     eventAgeMaxMs: EVENT_AGE_MAX_MS,
     eventAheadMaxMs: EVENT_AHEAD_MAX_MS,
+    libraries: new Set(),
     metrics: createGatewayMetrics(metrics),
   });
   const app = createHttpApp({

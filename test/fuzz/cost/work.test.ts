@@ -12,7 +12,7 @@ const CONTEXT = {
   envelope: { schemaId: 1, environmentId: 'fuzz-test', receivedAt: NOW.getTime(), traceId: 'ab'.repeat(16) },
   keyOf: () => Buffer.alloc(16),
 };
-const read = createBatchReader();
+const read = createBatchReader(new Set());
 afterEach(() => vi.restoreAllMocks());
 
 /** Reads a body; null when it is refused as a whole. */

@@ -136,10 +136,11 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const { anyOf } = createPredicates(clearing, batchId);
   const rows = await connection.read<{ environment_id: string } & Omit<LinkPlace, 'environmentId'>>(
-    `SELECT environment_id, min((link_generation, link_offset, link_partition)) AS first, first.1 AS generation,
-       first.3 AS partition, first.2 AS offset
-     FROM identity_links WHERE ${touches(batchId)} AND NOT (${anyOf(['a_key', 'b_key'])})
-     GROUP BY environment_id, message_id ORDER BY generation, partition, offset`,
+    `SELECT DISTINCT environment_id, first.1 AS generation, first.3 AS partition, first.2 AS offset FROM (
+       SELECT environment_id, min((link_generation, link_offset, link_partition)) AS first
+       FROM identity_links WHERE ${touches(batchId)} AND NOT (${anyOf(['a_key', 'b_key'])})
+       GROUP BY environment_id, message_id, a_key, b_key
+     ) ORDER BY generation, partition, offset`,
   );
   return rows.map(({ environment_id: environmentId, generation, partition, offset }) => {
     return { environmentId, generation, partition, offset };

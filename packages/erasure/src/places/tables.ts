@@ -1,7 +1,5 @@
 import type { SweptTable, TablePlace } from './place.ts';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-
 const WITH_ROW = 'goes with the row';
 const ENVIRONMENT = 'names an environment';
 const MESSAGE = 'random; names a message, whose row goes';
@@ -71,19 +69,17 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
 export const OTHER_TABLES: readonly TablePlace[] = [
   {
     name: 'message_rejections',
-    // 90 days by the row, and a partition is a week: it goes when its last row may.
     clearing: {
-      by: 'ttl',
-      windowMs: 97 * DAY_MS,
-      reason: 'rows have no owner, so nobody is found in them; a client can write 64 characters into library',
+      by: 'no personal data',
+      reason: 'rows have no owner, so none could be found: libraries are told by names of a setting. Gone in 97 days',
     },
     columns: {
       environment_id: ENVIRONMENT,
       code: 'a word of ours',
       field: 'name of a field of the contract',
       surface: 'a word of the contract',
-      library: 'text of a client: gone in time',
-      library_version: 'text of a client: gone in time',
+      library: 'a name of our settings',
+      library_version: 'digits and dots',
       received_at: TIME,
       trace_id: TRACE,
       kafka_partition: OF_THE_LOG,

@@ -203,8 +203,9 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
  * linked with their subject when they were made, and the decisions that say so are gone now.
  */
 async function tellFollowers({ records }: BatchParts, { persons, names }: Batch): Promise<void> {
-  const own = new Set(names.map(toId));
-  const waiting = (await records.readUnfinished()).filter((request) => !own.has(toId(request)));
+  // Of a batch that is noted it is known already whom it is about.
+  const begun = new Set([...names, ...(await records.readProgress())].map(toId));
+  const waiting = (await records.readUnfinished()).filter((request) => !begun.has(toId(request)));
   const personOf = indexPersons(persons);
   const told = waiting.flatMap((request) => {
     const known = [...request.subjectKeys, ...request.memberKeys];

@@ -123,6 +123,7 @@ const settings: GatewaySettings = {
   EVENT_AGE_MAX_MS: 30 * 24 * 60 * 60 * 1000,
   EVENT_AHEAD_MAX_MS: 24 * 60 * 60 * 1000,
   ERASURE_CLOCK_SKEW_MS: 2000,
+  CLIENT_LIBRARIES: ['playline-unity'],
   PUBLIC_URL: 'https://docs.test',
   ...parseConfig(z.object(rateLimitSettings), {}),
 };

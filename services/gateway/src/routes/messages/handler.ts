@@ -26,6 +26,8 @@ export interface MessagesRouteParts {
   /** How old and how far ahead of this clock an event may be, both inclusive. */
   eventAgeMaxMs: number;
   eventAheadMaxMs: number;
+  /** Names of client libraries that rejections tell of. */
+  libraries: ReadonlySet<string>;
   metrics: GatewayMetrics;
 }
 
@@ -122,8 +124,9 @@ function chargeRest(allowance: Allowance, units: number): void {
 }
 
 /** Builds the reader of whole bodies: records of what is acceptable, and the answer, which names what is not. */
-function createMessagesReader({ keyer, schemaIds, topicPrefix, eventAgeMaxMs, eventAheadMaxMs }: MessagesRouteParts) {
-  const readBatch = createBatchReader();
+function createMessagesReader(parts: MessagesRouteParts) {
+  const { keyer, schemaIds, topicPrefix, eventAgeMaxMs, eventAheadMaxMs } = parts;
+  const readBatch = createBatchReader(parts.libraries);
   const topics = { messages: topicPrefix + TOPICS.messages.name, links: topicPrefix + TOPICS.identityLinks.name };
   return (exchange: Exchange, environmentId: string, body: Buffer) => {
     const ids = schemaIds();

@@ -38,8 +38,9 @@ export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 /**
  * Builds a reader: one scan of the bytes finds every field of every message, and what it doubts is explained message by
  * message. No body is ever parsed into objects, so that none costs more than its bytes.
+ * @param libraries names of client libraries that rejections tell of
  */
-export function createBatchReader(): BatchReader {
+export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
   const encodeScanned = createScannedEncoder();
   return (body, { window, envelope, keyOf }) => {
@@ -53,7 +54,8 @@ export function createBatchReader(): BatchReader {
       accepted: count - rejected.length,
       rejected: rejected.length,
       entries,
-      rejections: rejected.length === 0 ? NO_REJECTIONS : toBatchRejections(rejected, state.batch, envelope),
+      rejections:
+        rejected.length === 0 ? NO_REJECTIONS : toBatchRejections(rejected, state.batch, { ...envelope, libraries }),
     };
   };
 }

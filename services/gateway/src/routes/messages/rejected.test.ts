@@ -10,7 +10,7 @@ const ENVELOPE = { environmentId: 'demo-test', receivedAt: 1_790_000_000_000, tr
 const toldOf = ({ sent }: TestProducer): RejectionRecord[] =>
   sent.flatMap(({ records }) => records).map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)));
 
-const readBatch = createBatchReader();
+const readBatch = createBatchReader(new Set(['playline-unity']));
 
 /** What the log would be told of these messages. */
 function judge(messages: unknown[]) {
@@ -102,15 +102,17 @@ describe('what the log is told of rejected messages', () => {
     expect(small.records.length + small.omitted).toBe(300);
   });
 
-  it('cuts names and versions of libraries to 64 characters, and leaves out what is no text', () => {
+  it('names libraries that the settings name, and versions of digits; whatever else a client writes there is left out', () => {
     const toldBy = (library: unknown, libraryVersion: unknown) =>
       judge([{ context: { library, libraryVersion } }]).records[0];
-    expect(toldBy('🎮'.repeat(65), 'x'.repeat(300))).toMatchObject({
-      library: '🎮'.repeat(64),
-      libraryVersion: 'x'.repeat(64),
+    expect(toldBy('playline-unity', '12.0.345.6')).toMatchObject({
+      library: 'playline-unity',
+      libraryVersion: '12.0.345.6',
     });
+    for (const version of ['1.0-anna', '1.0.0.0.0', '491711234567', 'x', '1..2', ' 1'])
+      expect(toldBy('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
     expect(toldBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
-    expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'broken \ufffd', libraryVersion: '' });
+    expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
   });
 
   it('holds nothing of the content, whatever was sent', () => {

@@ -13,16 +13,26 @@ const BATCH_ERRORS_MAX = 100;
  */
 const ERRORS_ALWAYS = 10;
 const BYTES_PER_ERROR = 256;
-/** Names and versions of client libraries are shorter; more would be content. */
-const LIBRARY_CODE_POINTS_MAX = 64;
-const UTF16_UNITS_PER_CODE_POINT = 2;
+/** What stands for a library that nobody named in the settings. */
+const OTHER_LIBRARY = 'other';
+/** Numbers and dots: anything else may be content. */
+const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
-/** What the log is told about rejected messages: what was wrong and which client said it, nothing of the content. */
+/** What stands beside the errors. */
+interface Told extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
+  /** Names of client libraries that are told of; of any other one only that it is another. */
+  readonly libraries: ReadonlySet<string>;
+}
+
+/**
+ * What the log is told about rejected messages: what was wrong and which client said it, nothing of the content. Rejections
+ * have no owner, so no erasure finds them: no text of a client gets there.
+ */
 export function toBatchRejections(
   rejected: readonly Rejected[],
   batch: ScannedBatch,
-  { environmentId, receivedAt, traceId }: Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'>,
+  { environmentId, receivedAt, traceId, libraries }: Told,
 ): BatchRejections {
   const records: RejectionRecord[] = [];
   const recordsMax = Math.min(BATCH_ERRORS_MAX, ERRORS_ALWAYS + Math.floor(batch.body.length / BYTES_PER_ERROR));
@@ -31,7 +41,7 @@ export function toBatchRejections(
     const taken = faults.slice(0, recordsMax - records.length);
     omitted += faults.length - taken.length;
     if (taken.length === 0) continue;
-    const origin = originOf(batch, message);
+    const origin = originOf(batch, message, libraries);
     for (const { error } of taken)
       records.push({ environmentId, code: error.code, field: error.field, ...origin, receivedAt, traceId });
   }
@@ -40,12 +50,14 @@ export function toBatchRejections(
 
 type Origin = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
 
-function originOf(batch: ScannedBatch, message: number): Origin {
-  const surface = stringOf(batch, message, FIELD.surface);
+function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): Origin {
+  const [surface, library, version] = [FIELD.surface, FIELD.library, FIELD.libraryVersion].map((field) =>
+    stringOf(batch, message, field),
+  ) as [string, string, string];
   return {
     surface: SURFACES.find((name) => name === surface) ?? '',
-    library: cutText(stringOf(batch, message, FIELD.library)),
-    libraryVersion: cutText(stringOf(batch, message, FIELD.libraryVersion)),
+    library: library === '' || libraries.has(library) ? library : OTHER_LIBRARY,
+    libraryVersion: VERSION.test(version) ? version : '',
   };
 }
 
@@ -53,11 +65,4 @@ function originOf(batch: ScannedBatch, message: number): Origin {
 function stringOf(batch: ScannedBatch, message: number, field: Field): string {
   const start = batch.starts[(message << ROW_SHIFT) + field]!;
   return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
-}
-
-/** The first characters of a text, as a copy: a slice would keep the whole text alive while the brokers are waited for. */
-function cutText(text: string): string {
-  if (text.length <= LIBRARY_CODE_POINTS_MAX) return text.toWellFormed();
-  const units = text.slice(0, LIBRARY_CODE_POINTS_MAX * UTF16_UNITS_PER_CODE_POINT);
-  return [...units].slice(0, LIBRARY_CODE_POINTS_MAX).join('').toWellFormed();
 }
