@@ -139,6 +139,9 @@ export function serviceSpec(places: Places, service: ServiceEntry, { ports, env 
       ...service.environment,
       // One name in the environment would put services that read different topics into one group.
       CONSUMER_GROUP: service.name,
+      // Whose commits the eraser waits for: the groups bear the names of their services.
+      LINKER_GROUP: 'identity-linker',
+      WRITER_GROUP: 'event-writer',
       ...env,
       ...publicPort,
       ADMIN_HOST: '127.0.0.1',

@@ -23,6 +23,8 @@ const STAND_INS: Record<string, string> = {
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
   CONSUMER_GROUP: 'stack',
+  LINKER_GROUP: 'stack',
+  WRITER_GROUP: 'stack',
   HTTP_HOST: '127.0.0.1',
   HTTP_PORT: '1',
   ADMIN_HOST: '127.0.0.1',

@@ -45,7 +45,10 @@ beforeAll(async () => {
   others = openOthers(rig);
   [erasedOne, bystander] = [createPerson(rig), createPerson(rig)];
   needles = namesOf(erasedOne);
-  for (const person of [erasedOne, bystander]) await leaveTraces(person);
+  for (const person of [erasedOne, bystander]) {
+    await leaveTraces(person);
+    await noteUnlink(person);
+  }
   shared = await shareDevice(bystander, erasedOne);
   before = {
     engine: await findInTables(engineOf(), needles),
@@ -82,6 +85,12 @@ async function leaveTraces(person: Person): Promise<void> {
     await until('the dead letter is there', async () =>
       (await rig.log.read(`${topic}.dead`)).some((letter) => letter.value?.includes(token)),
     );
+}
+
+/** As the writer stores that somebody was split off from the person, who stays. */
+async function noteUnlink({ userKey }: Person): Promise<void> {
+  await rig.query(`INSERT INTO identity_unlinks SELECT environment_id, identity_key, 0, 0, 'stayed', now64(3)
+    FROM events WHERE identity_key = unhex('${userKey.toString('hex')}') LIMIT 1`);
 }
 
 /** Messages, a body and a request that are refused, and name the token wherever something is judged. */

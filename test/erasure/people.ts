@@ -114,6 +114,7 @@ export async function rowsAbout(rig: ErasureRig, { keys }: Person): Promise<Reco
     events: 'identity_key',
     identity_links: 'a_key',
     identity_overrides: 'identity_key',
+    identity_unlinks: 'identity_key',
     consent_log: 'identity_key',
   };
   const found: Record<string, string[]> = {};

@@ -7,6 +7,7 @@ import { CHECKOUT, freePorts, placesOf, readStackFile, type StackFile } from '@p
 import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configSchema as eraserSettings } from '../../services/eraser/src/config.ts';
 import { configSchema as writerSettings } from '../../services/event-writer/src/config.ts';
 import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
 import { configSchema as linkerSettings } from '../../services/identity-linker/src/config.ts';
@@ -43,6 +44,11 @@ const SETTINGS: Record<string, string> = {
   SESSION_TIMEOUT_MS: '12000',
   UNIQUE_IDENTITY_TYPES: 'passport,email',
   BLOCKED_IDS: '{"demo-development":["player"]}',
+  CLIENT_LIBRARIES: 'night,audience-web',
+  BATCH_WINDOW_MS: '1000',
+  BATCH_REQUESTS_MAX: '500',
+  SCRUB_AT: '01:15',
+  REMOVAL_AT: '04:45',
 };
 
 /** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */
@@ -57,6 +63,8 @@ const OWN: Record<string, string> = {
   SCHEMA_REGISTRY_URL: 'https://elsewhere.invalid',
   IDENTITY_PEPPER: 'ab'.repeat(32),
   CONSUMER_GROUP: 'one-for-all',
+  LINKER_GROUP: 'nobody',
+  WRITER_GROUP: 'nobody',
   HTTP_HOST: '203.0.113.1',
   HTTP_PORT: '1',
   ADMIN_HOST: '203.0.113.1',
@@ -74,6 +82,7 @@ const PORTS = [
   'CLICKHOUSE',
   'GATEWAY_ADMIN',
   'EVENT_WRITER_ADMIN',
+  'ERASER_ADMIN',
 ];
 let ports: Record<string, string> = {};
 
@@ -144,7 +153,9 @@ afterAll(async () => {
 
 describe('the settings of this test', () => {
   it('are all that services know', () => {
-    const known = [gatewaySettings, linkerSettings, writerSettings].flatMap(({ shape }) => Object.keys(shape));
+    const known = [gatewaySettings, linkerSettings, writerSettings, eraserSettings].flatMap(({ shape }) =>
+      Object.keys(shape),
+    );
     const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
     expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
   });
@@ -156,7 +167,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
     );
-    expect(started.out).toContain('all 7 processes serve');
+    expect(started.out).toContain('all 8 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
     expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);
@@ -192,7 +203,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const told of [doctor!, again!]) {
       expect(told.code).toBe(1);
-      expect(told.out).toMatch(/4 of 7 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+      expect(told.out).toMatch(/5 of 8 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
@@ -204,7 +215,9 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     rmSync(join(places.state, 'data', 'redis'), { recursive: true });
     const started = await up();
     expect(started.out).toContain('wait until you run `npm run rebuild`');
-    expect(started.out).toContain('2 of 7 processes: gateway cannot do all, identity-linker does not serve');
+    expect(started.out).toContain(
+      '3 of 8 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
+    );
     expect(started.code).toBe(1);
     expect(await resolveFirst()).toMatchObject({ code: 3, out: expect.stringContaining('npm run rebuild') });
     expect(await post(trackMessage({ anonymousId: 'during' }))).toBe(200);

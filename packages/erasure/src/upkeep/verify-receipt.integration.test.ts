@@ -8,6 +8,7 @@ const NOTHING = {
   'clickhouse.events': 0,
   'clickhouse.identity_links': 0,
   'clickhouse.identity_overrides': 0,
+  'clickhouse.identity_unlinks': 0,
   'clickhouse.consent_log': 0,
 };
 
