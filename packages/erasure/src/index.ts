@@ -1,4 +1,5 @@
 export * from './fence-set.ts';
+export * from './fences.ts';
 export * from './places/place.ts';
 export * from './places/redis.ts';
 export * from './places/system.ts';

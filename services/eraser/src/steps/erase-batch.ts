@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  createFences,
   type ErasureProgress,
   type ErasureReceipt,
   type ErasureRecords,
@@ -157,11 +158,11 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     signal.throwIfAborted();
     parts.onStep?.(step);
   };
+  const { raise } = createFences(records, people.guards);
   begin('fence');
   await holdAll(parts, persons);
   const fences = persons.flatMap(toFences);
-  await records.putFences(fences);
-  await people.guards.fence(fences);
+  await raise(fences);
   const fencedAt = wallClockMs();
 
   begin('wait for the log');
@@ -172,7 +173,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   begin('forget');
   const forget = createForget(people, parts);
   // Once more: Redis may have lost its last second since.
-  await people.guards.fence(fences);
+  await raise(fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
   const forgottenMs = performance.now();
 

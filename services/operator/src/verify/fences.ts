@@ -1,5 +1,6 @@
 import type { IsFenced } from '@playline/events';
-import { type QueryRows, readRows } from '../clickhouse-query.ts';
+import type { QueryRows } from '../clickhouse-query.ts';
+import { readFences } from '../rebuild/tables.ts';
 
 /** Latest cut-off of an identity, by environment and hexadecimal key. */
 export type Cutoffs = ReadonlyMap<string, number>;
@@ -16,13 +17,8 @@ export function createIsFenced(cutoffs: Cutoffs): IsFenced {
 
 /** Fences as `erasure_fences` has them; none where a deployment has no such table. */
 export async function readCutoffs(query: QueryRows): Promise<Cutoffs> {
-  const cutoffs = new Map<string, number>();
-  const tables = await readRows(query('EXISTS TABLE erasure_fences'));
-  if (Number(tables[0]?.[0]) === 0) return cutoffs;
-  const rows = query(`
-    SELECT environment_id, lower(hex(identity_key)), toUnixTimestamp64Milli(max(cutoff_at))
-    FROM erasure_fences GROUP BY environment_id, identity_key`);
-  for await (const [environmentId, key, cutoff] of rows)
-    cutoffs.set(keyOf(String(environmentId), String(key)), Number(cutoff));
-  return cutoffs;
+  const fences = await readFences(query);
+  return new Map(
+    fences.map(({ environmentId, key, cutoffMs }) => [keyOf(environmentId, key.toString('hex')), cutoffMs]),
+  );
 }
