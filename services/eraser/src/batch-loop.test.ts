@@ -32,7 +32,7 @@ it('a batch that cannot be finished keeps back nobody but whom it is about, and 
       linkCommits: async () => new Map(),
     },
     ...{ windowMs: 10, batchRequestsMax: 10, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, startBatch: () => () => {} },
+    ...{ onLook: () => {}, onFault: () => {}, onLeft: () => {}, startBatch: () => () => {} },
   });
   const [one, other] = [randomBytes(16), randomBytes(16)];
   const first = createRequest(one);

@@ -13,6 +13,8 @@ export interface BatchLoopParts extends BatchParts {
   readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
+  /** Told when a batch under way is left to another process. */
+  readonly onLeft: () => void;
 }
 
 /** Does one batch after the other, in the one process that leads. */
@@ -115,7 +117,10 @@ async function findFree(records: BatchParts['records']): Promise<ErasureRequest[
 
 async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const end = parts.startBatch();
-  const receipts = await finishBatch(parts, batch, signal);
+  const receipts = await finishBatch(parts, batch, signal).catch((fault: unknown) => {
+    if (signal.aborted) parts.onLeft();
+    throw fault;
+  });
   end(receipts);
   if (receipts.length > 0) parts.logger.info({ requests: receipts.length }, 'erased, with a receipt for each request');
 }

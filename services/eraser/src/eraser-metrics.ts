@@ -15,6 +15,8 @@ export interface Waiting {
 export interface EraserMetrics {
   /** Call the answer with the receipts of the batch. */
   startBatch(): (receipts: readonly ErasureReceipt[]) => void;
+  /** A batch that was begun here is another process's now. */
+  countLeft(): void;
   countFault(during: Step | 'take' | UpkeepWork): void;
   /** Work of the upkeep has been done, or counts from now on. */
   noteUpkeep(work: UpkeepWork): void;
@@ -50,6 +52,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
   const batches = metrics.histogram('eraser_batch_seconds', 'Time of batches that were finished', {
     bucketsSeconds: SECONDS,
   });
+  const left = metrics.counter('eraser_batches_left_total', 'Batches that were begun and left to another process');
   const faults = metrics.counter('eraser_faults_total', 'Attempts that failed and are done again', ['during']);
   const survivors = metrics.counter('eraser_survivors_total', 'Rows that were found although they were erased', [
     'table',
@@ -66,6 +69,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
           erased.observe(secondsBetween(acceptedAt, visiblyErasedAt));
       };
     },
+    countLeft: () => left.inc(),
     countFault: (during) => faults.inc({ during }),
     countSurvivors: (table, rows) => survivors.inc({ table }, rows),
     countPutBack: (links) => putBack.inc(links),

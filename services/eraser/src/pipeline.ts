@@ -109,6 +109,7 @@ function openWorkers(parts: EraserParts) {
       step = 'take';
     },
     onFault: () => metrics.countFault(step),
+    onLeft: metrics.countLeft,
     startBatch: metrics.startBatch,
   });
   const upkeep = openUpkeep({
