@@ -7,3 +7,4 @@ export * from './rejection.ts';
 export * from './schema-readers.ts';
 export * from './timestamp.ts';
 export * from './topics.ts';
+export * from './waiting-headers.ts';

@@ -96,6 +96,39 @@ describe.each([
     expect(await ours()).toEqual([late]);
   });
 
+  it('keep what was found of a request when it is added again, also beside one that is new', async () => {
+    const [request, other] = [createRequest(), createRequest()];
+    const found = { ...request, memberKeys: [newId()] };
+    await records.addRequests([request]);
+    await records.putRequests([found]);
+    await records.addRequests([request, other]);
+    const kept = await records.readRequests([request.erasureId, other.erasureId]);
+    expect(kept).toHaveLength(2);
+    expect(kept).toEqual(expect.arrayContaining([found, other]));
+  });
+
+  it('tell which erasures had no receipt yet at a moment', async () => {
+    const requests = Array.from({ length: 3 }, () => createRequest());
+    const [waiting, late, early] = requests as [ErasureRequest, ErasureRequest, ErasureRequest];
+    await records.addRequests(requests);
+    const [before, after] = [
+      createReceipt({ erasureId: early.erasureId, visiblyErasedAt: AT - 1 }),
+      createReceipt({ erasureId: late.erasureId, visiblyErasedAt: AT }),
+    ];
+    await records.putReceipts([before, after]);
+    const ids = requests.map(({ erasureId }) => erasureId.toString('hex'));
+    const open = (await records.readOpenSince(AT)).filter(({ request }) =>
+      ids.includes(request.erasureId.toString('hex')),
+    );
+    expect(open).toHaveLength(2);
+    expect(open).toEqual(
+      expect.arrayContaining([
+        { request: waiting, receipt: null },
+        { request: late, receipt: after },
+      ]),
+    );
+  });
+
   it('keep the latest cut-off of an identity, in whichever order fences come', async () => {
     const environmentId = `test-${randomUUID()}`;
     const [one, other] = [newId(), newId()];

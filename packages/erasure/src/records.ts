@@ -29,6 +29,7 @@ export interface ErasureRequest {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly subjectKeys: readonly Buffer[];
+  /** Of the same person: whom the gateway knew of, then whom the eraser has found. */
   readonly memberKeys: readonly Buffer[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
@@ -107,10 +108,14 @@ export function stateOf(receipt: ErasureReceipt | null): ErasureState {
  * resolves; the same again changes nothing.
  */
 export interface ErasureRecords {
-  /** @throws RowsFault */
+  /** Keeps requests that are not kept yet; one that is stays as it is, with whom an eraser has found. @throws RowsFault */
+  addRequests(requests: readonly ErasureRequest[]): Promise<void>;
+  /** Keeps requests in the place of what was kept of them. @throws RowsFault */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
   /** Requests without a receipt, the oldest first. @throws RowsFault */
   readUnfinished(): Promise<ErasureRequest[]>;
+  /** Erasures that had no receipt yet at this moment (epoch milliseconds), in any order. @throws RowsFault */
+  readOpenSince(sinceMs: number): Promise<Erasure[]>;
   /** Of several cut-offs of one identity the latest holds. @throws RowsFault */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
   /** Every fence that stands in no known piece; those of one moment, however long it takes to tell them. @throws RowsFault */

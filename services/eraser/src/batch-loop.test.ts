@@ -27,12 +27,12 @@ it('a batch that cannot be finished keeps back nobody but whom it is about, and 
   const loop = openBatchLoop({
     ...{ people, rows, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
     barrier: {
-      linksStored: async () => {},
+      linksStored: async () => [],
       allStored: async () => ({ byName: {}, consents: new Map() }),
       linkCommits: async () => new Map(),
     },
     ...{ windowMs: 10, batchRequestsMax: 10, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, onLeft: () => {}, startBatch: () => () => {} },
+    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
   });
   const [one, other] = [randomBytes(16), randomBytes(16)];
   const first = createRequest(one);

@@ -13,8 +13,8 @@ export interface BatchLoopParts extends BatchParts {
   readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Told when a batch under way is left to another process. */
-  readonly onLeft: () => void;
+  /** Told when work under way stops because another process leads. */
+  readonly onHandover: () => void;
 }
 
 /** Does one batch after the other, in the one process that leads. */
@@ -62,7 +62,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
       retryMs = RETRY_MIN_MS;
       if (!hasWorked) await alarm.wait(LOOK_MS, signal);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return parts.onHandover();
       parts.onFault(error);
       parts.logger.warn({ error, retryMs }, 'erasures wait: a step failed and is done again');
       await delay(retryMs, undefined, { signal }).catch(() => {});
@@ -96,12 +96,14 @@ async function beginNext(parts: BatchLoopParts, signal: AbortSignal): Promise<bo
   if ((await findFree(records)).length === 0) return false;
   await delay(parts.windowMs, undefined, { signal });
   const requests = (await findFree(records)).slice(0, parts.batchRequestsMax);
-  if (requests.length > 0) await finish(parts, await beginBatch(parts, requests, signal), signal);
-  return true;
+  if (requests.length === 0) return true;
+  const batch = await beginBatch(parts, requests, signal);
+  if (batch !== null) await finish(parts, batch, signal);
+  return batch !== null;
 }
 
-/** Requests that are in no batch and name nobody of one. */
-async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
+/** Requests that are in no batch and name nobody of one. @throws RowsFault */
+export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
   const held = new Set(
@@ -117,10 +119,7 @@ async function findFree(records: BatchParts['records']): Promise<ErasureRequest[
 
 async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const end = parts.startBatch();
-  const receipts = await finishBatch(parts, batch, signal).catch((fault: unknown) => {
-    if (signal.aborted) parts.onLeft();
-    throw fault;
-  });
+  const receipts = await finishBatch(parts, batch, signal);
   end(receipts);
   if (receipts.length > 0) parts.logger.info({ requests: receipts.length }, 'erased, with a receipt for each request');
 }

@@ -15,8 +15,8 @@ export interface Waiting {
 export interface EraserMetrics {
   /** Call the answer with the receipts of the batch. */
   startBatch(): (receipts: readonly ErasureReceipt[]) => void;
-  /** A batch that was begun here is another process's now. */
-  countLeft(): void;
+  /** What was under way is another process's now. */
+  countHandover(): void;
   countFault(during: Step | 'take' | UpkeepWork): void;
   /** Work of the upkeep has been done, or counts from now on. */
   noteUpkeep(work: UpkeepWork): void;
@@ -52,7 +52,10 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
   const batches = metrics.histogram('eraser_batch_seconds', 'Time of batches that were finished', {
     bucketsSeconds: SECONDS,
   });
-  const left = metrics.counter('eraser_batches_left_total', 'Batches that were begun and left to another process');
+  const handovers = metrics.counter(
+    'eraser_handovers_total',
+    'Times that work under way stopped because another process leads',
+  );
   const faults = metrics.counter('eraser_faults_total', 'Attempts that failed and are done again', ['during']);
   const survivors = metrics.counter('eraser_survivors_total', 'Rows that were found although they were erased', [
     'table',
@@ -69,7 +72,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
           erased.observe(secondsBetween(acceptedAt, visiblyErasedAt));
       };
     },
-    countLeft: () => left.inc(),
+    countHandover: () => handovers.inc(),
     countFault: (during) => faults.inc({ during }),
     countSurvivors: (table, rows) => survivors.inc({ table }, rows),
     countPutBack: (links) => putBack.inc(links),

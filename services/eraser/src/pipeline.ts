@@ -109,7 +109,7 @@ function openWorkers(parts: EraserParts) {
       step = 'take';
     },
     onFault: () => metrics.countFault(step),
-    onLeft: metrics.countLeft,
+    onHandover: metrics.countHandover,
     startBatch: metrics.startBatch,
   });
   const upkeep = openUpkeep({
@@ -127,12 +127,13 @@ function openWorkers(parts: EraserParts) {
 }
 
 function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void): BatchParts {
-  const { people, rows, records, reader, producer, groups, topicPrefix, generation, logger, wallClockMs } = parts;
+  const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
+    parts;
   const onLost = (facts: number) =>
     logger.error({ facts }, 'later links of erased people stand in the log no more: they are not put back');
   return {
     ...{ people, rows, records, generation, wallClockMs },
-    barrier: createLogBarrier({ reader, groups, topicPrefix }),
+    barrier: createLogBarrier({ reader, groups, schemaOf, topicPrefix }),
     putBack: async (batchId) => {
       const links = await putBackLaterLinks({ rows, reader, producer, topicPrefix, generation, onLost }, batchId);
       countPutBack(links);

@@ -5,6 +5,7 @@ import {
   createGraphFact,
   GraphBehindFault,
   type LinkSourcePartition,
+  namedBy,
   type People,
   type StepRules,
 } from '@playline/people';
@@ -68,7 +69,8 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
   const { generation } = parts;
   const { graph } = parts.people;
   const decode = createDecodeBatch(parts.schemaOf, 'link');
-  const facts = createApplyFacts(graph, createGraphFact(parts.rules));
+  const toGraphFact = createGraphFact(parts.rules);
+  const facts = createApplyFacts(graph, toGraphFact);
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(graph);
   const { parkedTopic, parkedPace: pace } = parts;
@@ -101,7 +103,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
       metrics.batch(applied, deadLetters.length);
       tellDeadLetters(parts.logger, position, batch);
       const parked = parkedFacts.of(position);
-      parked.add(toParked(found, applied));
+      parked.add(toParked(found, applied, toGraphFact));
       // Copies of facts that went round may be in this batch: what they are copies of is committed with it.
       await parked.settled();
     },
@@ -121,11 +123,16 @@ function toOutgoing(applied: Applied, place: Place): OutgoingRecord[] {
   return applied.kind === 'decided' ? encodeDecisions(place.topic, place, applied.decisions) : [];
 }
 
-function toParked(found: readonly Found[], applied: readonly Applied[]): ParkedFact[] {
+function toParked(
+  found: readonly Found[],
+  applied: readonly Applied[],
+  toGraphFact: ReturnType<typeof createGraphFact>,
+): ParkedFact[] {
   return applied.flatMap((one, at) => {
     if (one.kind !== 'parked') return [];
-    const { fact, record } = found[at]!;
-    return [{ person: `${fact.environmentId} ${one.person.toString('hex')}`, record }];
+    const { fact, record, offset } = found[at]!;
+    const person = `${fact.environmentId} ${one.person.toString('hex')}`;
+    return [{ person, record, keys: namedBy(toGraphFact(fact, offset)) }];
   });
 }
 

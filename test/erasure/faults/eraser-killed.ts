@@ -11,8 +11,8 @@ import { MOMENTS } from './moments.ts';
 import { createScene, doings, isLinked } from './scene.ts';
 
 const KILLED_AT = Object.values(MOMENTS);
-/** A batch that was under way is done, has failed, or is another process's. */
-const ENDS = ['eraser_requests_total', 'eraser_faults_total', 'eraser_batches_left_total'];
+/** What was under way is done, has failed, or is another process's. */
+const ENDS = ['eraser_requests_total', 'eraser_faults_total', 'eraser_handovers_total'];
 
 /** Erasers, each with a wire of its own, so that it is seen which of them does something. */
 interface Watch {

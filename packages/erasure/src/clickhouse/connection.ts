@@ -23,13 +23,19 @@ export interface SentColumn {
   readonly as: string;
 }
 
+export interface SentRows {
+  readonly rows: readonly object[];
+  /** A condition on the table's own values: other rows are not inserted. */
+  readonly where?: string;
+}
+
 /** The few kinds of call that erasures make; every fault of one is a `RowsFault`. */
 export interface Connection {
   read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
   /** @param signal ends the question at once, and gives its connection back */
   stream<T>(query: string, options?: { params?: Record<string, unknown>; signal?: AbortSignal }): AsyncIterable<T>;
   run(statement: string, settings?: ClickHouseSettings): Promise<void>;
-  insert(table: string, columns: readonly SentColumn[], rows: readonly object[]): Promise<void>;
+  insert(table: string, columns: readonly SentColumn[], sent: SentRows): Promise<void>;
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -81,7 +87,7 @@ export function openConnection(target: ClickHouseTarget): Connection {
     stream: (query, options = {}) => streamRows(client, { query, ...options, told }),
     run: (query, clickhouse_settings = {}) =>
       told(async () => void (await client.command({ query, clickhouse_settings }))),
-    insert: (table, columns, rows) => told(() => insertRows(client, table, { columns, rows })),
+    insert: (table, columns, sent) => told(() => insertRows(client, table, { columns, ...sent })),
     async ready() {
       if (gate.refusalOf(target.url) !== null) return false;
       const answer = await client.ping({ select: true });
@@ -120,14 +126,16 @@ async function* streamRows<T>(client: ClickHouseClient, question: StreamedQuesti
 async function insertRows(
   client: ClickHouseClient,
   table: string,
-  { columns, rows }: { columns: readonly SentColumn[]; rows: readonly object[] },
+  { columns, rows, where }: SentRows & { columns: readonly SentColumn[] },
 ): Promise<void> {
   if (rows.length === 0) return;
   const names = columns.map(({ name }) => name).join(', ');
   const values = columns.map(({ as, name }) => `${as} AS ${name}`).join(', ');
   const structure = columns.map(({ name, type }) => `${name} ${type}`).join(', ');
   const { stream } = await client.exec({
-    query: `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') FORMAT JSONEachRow`,
+    query: `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') ${
+      where === undefined ? '' : `WHERE ${where}`
+    } FORMAT JSONEachRow`,
     values: Readable.from(rows.map((row) => `${JSON.stringify(row)}\n`)),
     // Acknowledged when it is written, and a fault behind the first bytes of an answer does not look like success.
     clickhouse_settings: { async_insert: 0, wait_end_of_query: 1, max_execution_time: EXECUTION_MAX_S },

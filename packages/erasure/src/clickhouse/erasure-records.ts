@@ -47,18 +47,24 @@ const REQUEST_FIELDS = `toString(erasure_id) AS erasure_id, environment_id,
   arrayMap(key -> lower(hex(key)), subject_keys) AS subjects, arrayMap(key -> lower(hex(key)), member_keys) AS members,
   toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms, toUnixTimestamp64Milli(requested_at) AS requested_ms, trace_id`;
 
+/** In one statement with the insert: whoever was paused between a look and its insert would put back what it had seen. */
+const NOT_KEPT = 'erasure_id NOT IN (SELECT erasure_id FROM erasure_requests)';
+
 /** Opens the records; connects with the first call. */
 export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
   const connection = openConnection(target);
   return {
+    addRequests: (requests: readonly ErasureRequest[]) =>
+      connection.insert('erasure_requests', REQUEST_COLUMNS, { rows: requests.map(toRequestRow), where: NOT_KEPT }),
     putRequests: (requests: readonly ErasureRequest[]) =>
-      connection.insert('erasure_requests', REQUEST_COLUMNS, requests.map(toRequestRow)),
+      connection.insert('erasure_requests', REQUEST_COLUMNS, { rows: requests.map(toRequestRow) }),
     readUnfinished: () => readUnfinished(connection),
+    readOpenSince: (sinceMs) => readOpenSince(connection, sinceMs),
     putFences: async (fences: readonly ErasureFence[]) =>
-      connection.insert('erasure_fences', FENCE_COLUMNS, fences.map(toFenceRow)),
+      connection.insert('erasure_fences', FENCE_COLUMNS, { rows: fences.map(toFenceRow) }),
     readFences: (reading = {}) => readFences(connection, reading),
     putReceipts: (receipts: readonly ErasureReceipt[]) =>
-      connection.insert('erasure_receipts', RECEIPT_COLUMNS, receipts.map(toReceiptRow)),
+      connection.insert('erasure_receipts', RECEIPT_COLUMNS, { rows: receipts.map(toReceiptRow) }),
     readReceipt: async (erasureId) => {
       const id = `erasure_id = '${toUuidText(erasureId)}'`;
       const [receipt] = await readReceipts(connection, id);
@@ -66,7 +72,7 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     },
     readOpenReceipts: () => readReceipts(connection, 'physically_erased_at IS NULL OR log_expired_at IS NULL'),
     putProgress: (progress: readonly ErasureProgress[]) =>
-      connection.insert('erasure_progress', PROGRESS_COLUMNS, progress.map(toProgressRow)),
+      connection.insert('erasure_progress', PROGRESS_COLUMNS, { rows: progress.map(toProgressRow) }),
     readProgress: () => readProgress(connection),
     dropProgress: (batchId) => connection.run(`ALTER TABLE erasure_progress DROP PARTITION '${toUuidText(batchId)}'`),
     readFinished: () => readFinished(connection),
@@ -94,6 +100,15 @@ async function readUnfinished(connection: Connection): Promise<ErasureRequest[]>
   const rows = await connection.read<RequestRow>(`SELECT ${REQUEST_FIELDS} FROM erasure_requests FINAL
     WHERE erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts) ORDER BY requested_ms, erasure_id`);
   return rows.map(fromRequestRow);
+}
+
+async function readOpenSince(connection: Connection, sinceMs: number): Promise<Erasure[]> {
+  const rows = await connection.read<RequestRow>(
+    `SELECT ${REQUEST_FIELDS} FROM erasure_requests FINAL WHERE erasure_id NOT IN (
+       SELECT erasure_id FROM erasure_receipts WHERE visibly_erased_at < fromUnixTimestamp64Milli({since: Int64}, 'UTC'))`,
+    { since: sinceMs },
+  );
+  return withReceipts(connection, rows.map(fromRequestRow));
 }
 
 async function* readFences(connection: Connection, { knownParts, signal }: FenceReading): AsyncGenerator<StoredFence> {
@@ -168,7 +183,10 @@ async function readErasures(connection: Connection, page: ErasurePage): Promise<
       ...(after && { at: after.requestedAt, id: after.erasureId.toString('hex').toUpperCase() }),
     },
   );
-  const requests = rows.map(fromRequestRow);
+  return withReceipts(connection, rows.map(fromRequestRow));
+}
+
+async function withReceipts(connection: Connection, requests: readonly ErasureRequest[]): Promise<Erasure[]> {
   const ids = requests.map(({ erasureId }) => erasureId);
   const receipts = await readOfIds(ids, async (texts) => {
     const found = `(SELECT * FROM erasure_receipts FINAL WHERE ${OF_IDS})`;

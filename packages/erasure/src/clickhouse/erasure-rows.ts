@@ -77,7 +77,7 @@ async function putTargets(connection: Connection, batchId: Buffer, targets: read
     if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
     return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
   });
-  await connection.insert('erasure_targets', TARGET_COLUMNS, rows);
+  await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
 }
 
 async function findEverywhere(

@@ -34,20 +34,13 @@ function pageOf(erasures: Erasure[], { environmentId, state, after, erasuresMax 
 
 /** Records in this process, for tests. */
 export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
-  const requests = new Map<string, ErasureRequest>();
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
   let parts = 0;
   const oldestFirst = (rows: ErasureReceipt[]) => rows.sort((one, other) => one.acceptedAt - other.acceptedAt);
   return {
     ...createProgress(),
-    async putRequests(put) {
-      for (const request of put) requests.set(request.erasureId.toString('hex'), request);
-    },
-    async readUnfinished() {
-      const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => request);
-      return left.sort((one, other) => one.requestedAt - other.requestedAt);
-    },
+    ...createRequests(receipts),
     async putFences(put) {
       const part = String(parts++);
       if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('nobody cannot be fenced');
@@ -70,14 +63,44 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     readReceipt: async (erasureId) => receipts.get(erasureId.toString('hex')) ?? null,
     readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => knownIn(receipt) < 2)),
     readFinished: async () => new Set(receipts.keys()),
-    readEnvironments: async () => [...new Set([...requests.values()].map(({ environmentId }) => environmentId))],
-    readRequests: async (ids) => ids.flatMap((id) => requests.get(id.toString('hex')) ?? []),
-    readErasures: async (page) => {
-      const erasures = [...requests].map(([id, request]) => ({ request, receipt: receipts.get(id) ?? null }));
-      return pageOf(erasures, page);
-    },
     ready: async () => true,
     close: async () => {},
+  };
+}
+
+type OfRequests =
+  | 'addRequests'
+  | 'putRequests'
+  | 'readUnfinished'
+  | 'readOpenSince'
+  | 'readEnvironments'
+  | 'readRequests'
+  | 'readErasures';
+
+function createRequests(receipts: ReadonlyMap<string, ErasureReceipt>): Pick<ErasureRecords, OfRequests> {
+  const requests = new Map<string, ErasureRequest>();
+  const listAll = (): Erasure[] =>
+    [...requests].map(([id, request]) => ({ request, receipt: receipts.get(id) ?? null }));
+  return {
+    async addRequests(added) {
+      for (const request of added) {
+        const id = request.erasureId.toString('hex');
+        if (!requests.has(id)) requests.set(id, request);
+      }
+    },
+    async putRequests(put) {
+      for (const request of put) requests.set(request.erasureId.toString('hex'), request);
+    },
+    async readUnfinished() {
+      const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => request);
+      return left.sort((one, other) => one.requestedAt - other.requestedAt);
+    },
+    async readOpenSince(sinceMs) {
+      return listAll().filter(({ receipt }) => receipt === null || receipt.visiblyErasedAt >= sinceMs);
+    },
+    readEnvironments: async () => [...new Set([...requests.values()].map(({ environmentId }) => environmentId))],
+    readRequests: async (ids) => ids.flatMap((id) => requests.get(id.toString('hex')) ?? []),
+    readErasures: async (page) => pageOf(listAll(), page),
   };
 }
 

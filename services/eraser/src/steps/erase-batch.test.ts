@@ -95,7 +95,7 @@ type World = Awaited<ReturnType<typeof openWorld>>;
 function toParts(world: World, waiting: number[], die: () => boolean): BatchParts {
   const { people, rows, records } = world;
   const stored = mortal(
-    { linksStored: async () => {}, allStored: async () => ENDS, linkCommits: async () => COMMITS },
+    { linksStored: async () => [], allStored: async () => ENDS, linkCommits: async () => COMMITS },
     die,
   );
   return {
@@ -140,7 +140,7 @@ async function erase(world: World, program: Program): Promise<void> {
       const progress = await parts.records.readProgress();
       const unfinished = await parts.records.readUnfinished();
       const batches = toBatches(progress, unfinished);
-      if (batches.length === 0 && unfinished.length > 0) batches.push(await beginBatch(parts, unfinished, signal));
+      if (batches.length === 0 && unfinished.length > 0) batches.push((await beginBatch(parts, unfinished, signal))!);
       for (const batch of batches) await finishBatch(parts, batch, signal);
       break;
     } catch (fault) {

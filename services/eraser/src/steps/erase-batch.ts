@@ -1,36 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   createFences,
   type ErasureProgress,
   type ErasureReceipt,
-  type ErasureRecords,
   type ErasureRequest,
-  type ErasureRows,
   FENCES_KNOWN_WITHIN_MS,
   hashClosure,
   IDENTITY_WINDOW_MS,
   SWEPT_TABLES,
 } from '@playline/erasure';
-import type { ErasureHold, HoldName, People } from '@playline/people';
-import { type Counts, countRows, indexPersons, mergeCounts, placeOf } from './counts.ts';
+import type { HoldName } from '@playline/people';
+import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
-import type { LogBarrier } from './log-barrier.ts';
 import type { ErasedPerson } from './persons.ts';
-import { resolvePersons } from './resolve.ts';
+import { holdAll, rest, type SettleParts, settlePersons, toHash } from './settle.ts';
 
-export interface BatchParts {
-  readonly people: Pick<People, 'graph' | 'guards' | 'consents'>;
-  readonly rows: ErasureRows;
-  readonly records: ErasureRecords;
-  readonly barrier: LogBarrier;
+export interface BatchParts extends SettleParts {
   /** Publishes links again that are later than the erasure and went with the person. */
   readonly putBack: (batchId: Buffer) => Promise<void>;
   /** Generation of the link topic. */
   readonly generation: number;
   readonly wallClockMs: () => number;
-  /** Waits; by itself for as long as it is told. */
-  readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Told when a step begins. */
   readonly onStep?: (step: Step) => void;
 }
@@ -58,62 +48,30 @@ const SWEEPS_MAX = 10;
 /**
  * Begins a batch: finds out who is erased, holds every identity of theirs, and notes it all. Nothing is erased yet; an
  * eraser that dies before the note begins anew.
+ * @returns null when all of them wait for other erasures
  * @throws whatever the stores throw; then it may be called again
  */
-export async function beginBatch(parts: BatchParts, requests: readonly ErasureRequest[], signal: AbortSignal) {
+export async function beginBatch(
+  parts: BatchParts,
+  requests: readonly ErasureRequest[],
+  signal: AbortSignal,
+): Promise<Batch | null> {
   parts.onStep?.('resolve');
   const persons = await settlePersons(parts, requests, signal);
-  const batchId = randomBytes(16);
-  const batch: Batch = { batchId, persons, names: requests, deleted: new Map() };
+  if (persons.length === 0) return null;
+  const names = persons.flatMap((person) => person.requests);
+  const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
+  // Whom it has found, for as long as anybody asks: who is linked with them by another request, or checks the receipt.
+  await parts.records.putRequests(persons.flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
   return batch;
 }
 
-/**
- * Requests about one person with different cut-offs: a link between the two waits for the earlier hold, although the
- * later erasure is about it. So holds are raised to the latest, and who is erased is found out once more.
- */
-async function settlePersons(parts: BatchParts, requests: readonly ErasureRequest[], signal: AbortSignal) {
-  for (let before = ''; ; ) {
-    await parts.barrier.linksStored(signal);
-    const persons = await resolvePersons(parts.rows, requests);
-    await assertNotBegun(parts, requests);
-    await holdAll(parts, persons);
-    const now = persons.map(({ keys }) => toHash(keys)).join();
-    const isRaised = persons.some(({ requests: own, cutoffAt }) => own.some((each) => each.cutoffAt < cutoffAt));
-    if (!isRaised || now === before) return persons;
-    before = now;
-  }
-}
-
-/**
- * Another process may have begun these erasures while this one was paused: decisions that its sweep has taken were not
- * found. It notes them before it sweeps, so this is asked behind the look for decisions.
- */
-async function assertNotBegun({ records }: BatchParts, requests: readonly ErasureRequest[]): Promise<void> {
-  const begun = new Set((await records.readProgress()).map(toId));
-  if (requests.some((request) => begun.has(toId(request))))
-    throw new Error('another process has begun erasures of this batch');
-}
-
-/**
- * Each erasure of a person holds all of it: whichever is let go first, the others keep later links waiting. A hold that
- * is gone was let go by another process, which has finished the erasure while this one was paused, or was lost with the
- * last second of Redis. Only what was lost is placed again: a receipt comes before the release, so it is there to be seen.
- */
-async function holdAll(parts: BatchParts, persons: readonly ErasedPerson[]): Promise<void> {
-  const { guards } = parts.people;
-  const gone: ErasureHold[] = [];
-  for (const { environmentId, cutoffAt: cutoffMs, keys, requests } of persons)
-    for (const { erasureId } of requests) {
-      const hold = { environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null };
-      if (!(await guards.extend(hold))) gone.push(hold);
-    }
-  if (gone.length === 0) return;
-  const unfinished = new Set((await parts.records.readUnfinished()).map(toId));
-  if (gone.some((hold) => !unfinished.has(toId(hold))))
-    throw new Error('another process has finished erasures of this batch');
-  for (const hold of gone) await guards.place(hold);
+function toFound({ keys, requests }: ErasedPerson): ErasureRequest[] {
+  return requests.map((request) => {
+    const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
+    return { ...request, memberKeys: keys.filter((key) => !isSubject(key)) };
+  });
 }
 
 /**
@@ -191,38 +149,12 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - forgottenMs)), signal);
   const verified = { ...NO_ROWS, ...(await forget.verify(persons, consents)) };
   const times = { fencedAt, visiblyErasedAt: wallClockMs(), logExpiresAt: storedAt + IDENTITY_WINDOW_MS };
-  await tellFollowers(parts, batch);
   const receipts = persons.flatMap((person) =>
     toReceipts(batch, person, { ...times, verified, logEnds: logEnds.byName }),
   );
   await records.putReceipts(receipts);
   return receipts;
 }
-
-/**
- * Tells requests that came meanwhile whom this batch has found of the same person: they are about everybody who was
- * linked with their subject when they were made, and the decisions that say so are gone now.
- */
-async function tellFollowers({ records }: BatchParts, { persons, names }: Batch): Promise<void> {
-  // Of a batch that is noted it is known already whom it is about.
-  const begun = new Set([...names, ...(await records.readProgress())].map(toId));
-  const waiting = (await records.readUnfinished()).filter((request) => !begun.has(toId(request)));
-  const personOf = indexPersons(persons);
-  const told = waiting.flatMap((request) => {
-    const known = [...request.subjectKeys, ...request.memberKeys];
-    const theirs = new Set(known.flatMap((key) => personOf(request.environmentId, key) ?? []));
-    const named = new Set(known.map(toText));
-    const found = [...theirs].flatMap(({ keys }) => keys).filter((key) => !named.has(toText(key)));
-    return found.length === 0 ? [] : [{ ...request, memberKeys: [...request.memberKeys, ...found] }];
-  });
-  await records.putRequests(told);
-}
-
-const toText = (key: Buffer) => key.toString('latin1');
-const toHash = (keys: readonly Buffer[]) => hashClosure(keys).toString('hex');
-const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
-
-const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
 /** Every place that a sweep looks into: one of which nothing is told was looked into and held nothing. */
 const NO_ROWS: Counts = Object.fromEntries(

@@ -107,13 +107,13 @@ describe('a request that is taken from its topic', () => {
 
   it('waits for the stores, and is never given up', async () => {
     const { records, take } = openBench();
-    const { putRequests } = records;
-    records.putRequests = async () => {
+    const { addRequests } = records;
+    records.addRequests = async () => {
       throw new Error('ClickHouse is away');
     };
     const request = createRequest();
     await expect(take(frame(request))).rejects.toThrow(RetryableFault);
-    records.putRequests = putRequests;
+    records.addRequests = addRequests;
     await take(frame(request));
     expect(await records.readUnfinished()).toEqual([request]);
   });

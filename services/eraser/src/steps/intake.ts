@@ -11,7 +11,7 @@ import { type BatchHandler, type DeadLetter, type Producer, RetryableFault, send
 
 export interface IntakeParts {
   readonly people: Pick<People, 'guards'>;
-  readonly records: Pick<ErasureRecords, 'putRequests' | 'readUnfinished'>;
+  readonly records: Pick<ErasureRecords, 'addRequests' | 'readUnfinished'>;
   readonly schemaOf: SchemaSource;
   readonly producer: Producer;
   readonly logger: Logger;
@@ -56,13 +56,9 @@ async function takeAll({ people: { guards }, records }: IntakeParts, requests: r
     if (await guards.confirm({ environmentId, erasureId })) continue;
     await guards.place({ environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null });
   }
-  const readIds = async () =>
-    new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
-  // One that stands there may know more members by now.
-  const known = await readIds();
-  await records.putRequests(requests.filter(({ erasureId }) => !known.has(erasureId.toString('hex'))));
+  await records.addRequests(requests);
   // Asked behind the hold: a receipt that comes later is followed by a release.
-  const unfinished = await readIds();
+  const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests) if (!unfinished.has(request.erasureId.toString('hex'))) await guards.release(request);
 }
 

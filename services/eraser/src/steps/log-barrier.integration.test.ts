@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Admin } from '@platformatic/kafka';
-import { TOPICS } from '@playline/contracts';
-import type { LogReader, Producer } from '@playline/stream';
+import { frameRecord, type IdentityLinkRecord, identityLinkCodec, TOPICS, WAITING_HEADERS } from '@playline/contracts';
+import type { LogReader, OutgoingRecord, Producer } from '@playline/stream';
 import { openAtomicPublisher, openLogReader, openProducer } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
@@ -25,11 +25,12 @@ afterAll(async () => {
 });
 
 const value = Buffer.from('record');
-const publish = (topic: string, count: number) =>
+const publishRecords = (records: readonly OutgoingRecord[]) =>
   new Promise<void>((resolve, reject) => {
-    const records = Array.from({ length: count }, () => ({ topic: own.prefix + topic, key: Buffer.from('k'), value }));
     producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
   });
+const publish = (topic: string, count: number) =>
+  publishRecords(Array.from({ length: count }, () => ({ topic: own.prefix + topic, key: Buffer.from('k'), value })));
 const commitAt = (groupId: string, name: string, partitionOffsets: { partition: number; offset: bigint }[]) =>
   admin.alterConsumerGroupOffsets({ groupId, topics: [{ name, partitionOffsets }] });
 /** Commits of groups that have no members: whoever reads is not what is tried here. */
@@ -38,7 +39,33 @@ const commit = async (groupId: string, topic: string, to: (end: number) => numbe
   const partitions = bounds.map(({ partition, end }) => ({ partition, offset: BigInt(to(end)) }));
   await commitAt(groupId, own.prefix + topic, partitions);
 };
-const { messages, identityLinks: links, identityDecisions: decisions, consents } = TOPICS;
+const { messages, identityLinks: links, parkedLinks, identityDecisions: decisions, consents } = TOPICS;
+const SCHEMA_ID = 7;
+const schemaOf = async (id: number) => (id === SCHEMA_ID ? identityLinkCodec.schema : null);
+const UNLINK: IdentityLinkRecord['unlink'] = [{ key: Buffer.alloc(16, 1), kind: 'custom' }];
+
+interface Fact {
+  readonly record: IdentityLinkRecord;
+  readonly keys: readonly Buffer[];
+}
+
+function createFact(number: number): Fact {
+  const ids = { fromKind: 'anonymous', fromId: `from ${number}`, toKind: 'custom', toId: `to ${number}` } as const;
+  const times = { eventTime: 1_000 + number, receivedAt: 2_000 + number };
+  const named = { environmentId: 'env', messageId: randomBytes(16), link: 'alias', traceId: '', unlink: [] } as const;
+  return { record: { ...named, ...ids, ...times, unlink: [] }, keys: [randomBytes(16), randomBytes(16)] };
+}
+
+/** As the linker writes facts that wait. */
+const publishFacts = (topic: string, facts: readonly Fact[]) =>
+  publishRecords(
+    facts.map(({ record, keys }) => ({
+      topic: own.prefix + topic,
+      key: Buffer.from('k'),
+      value: frameRecord(SCHEMA_ID, identityLinkCodec.encode(record)),
+      headers: { [WAITING_HEADERS.identityKeys]: Buffer.concat(keys) },
+    })),
+  );
 
 describe('the barrier', () => {
   let groups: { linker: string; writer: string };
@@ -58,7 +85,7 @@ describe('the barrier', () => {
         };
       },
     });
-    barrier = createLogBarrier({ reader: watched, groups, topicPrefix: own.prefix, pollMs: 20 });
+    barrier = createLogBarrier({ reader: watched, groups, schemaOf, topicPrefix: own.prefix, pollMs: 20 });
     for (const topic of [links, messages, consents, decisions])
       await commit(topic === links ? groups.linker : groups.writer, topic.name);
   });
@@ -96,18 +123,28 @@ describe('the barrier', () => {
     await stored.wait;
   });
 
-  it('waits for a link that went back to the end of its topic while it waited for the linker', async () => {
+  it('tells the links that wait, on their rounds and in the parked place, with whom they name, and waits for none of them', async () => {
     await publish(links.name, 1);
     const stored = begin(barrier.linksStored(signal));
     await asked(groups.linker, links.name);
     const before = await reader.bounds(own.prefix + links.name);
-    await publish(links.name, 1);
+    const [round, parked, unlink, done] = [0, 1, 2, 3].map(createFact) as [Fact, Fact, Fact, Fact];
+    await publishFacts(links.name, [round, { ...unlink, record: { ...unlink.record, unlink: UNLINK } }]);
+    await publishFacts(parkedLinks.name, [done]);
+    await commit(`${groups.linker}-parked`, parkedLinks.name);
+    await publishFacts(parkedLinks.name, [parked]);
+    // New ones have waited for nobody, and what cannot be read names nobody.
+    await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));
     await commitAt(groups.linker, own.prefix + links.name, partitions);
-    await asked(groups.linker, links.name);
-    expect(stored.isOver).toBe(false);
-    await commit(groups.linker, links.name);
-    await stored.wait;
+    await commit(groups.writer, decisions.name);
+    const told = await stored.wait;
+    const toTold = ({ record, keys }: Fact, isUnlink = false) => {
+      return { environmentId: 'env', receivedAtMs: record.receivedAt, keys, isUnlink };
+    };
+    const expected = [toTold(round), toTold(unlink, true), toTold(parked)];
+    expect(told).toHaveLength(expected.length);
+    expect(told).toEqual(expect.arrayContaining(expected));
   });
 
   it('tells the ends that it waited for, dead letters included, and of consents by partition', async () => {

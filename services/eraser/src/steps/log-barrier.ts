@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { deadLetterTopicOf, TOPICS, type Topic } from '@playline/contracts';
+import { deadLetterTopicOf, type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
 import type { LogBounds, LogReader } from '@playline/stream';
+import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
 /** Consumer groups whose commits say what is stored. */
 export interface Groups {
@@ -11,6 +12,8 @@ export interface Groups {
 export interface LogBarrierOptions {
   readonly reader: LogReader;
   readonly groups: Groups;
+  /** Texts of the schemas that link facts were written with. */
+  readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
   /** How long between two looks. */
   readonly pollMs?: number;
@@ -26,8 +29,8 @@ export interface LogEnds {
 
 /** Waits until what stands in the log now is stored. Every wait ends with the signal. @throws Error of the brokers */
 export interface LogBarrier {
-  /** Every link that stands in the log is decided, and its decisions are stored. */
-  linksStored(signal: AbortSignal): Promise<void>;
+  /** Every link that stands in the log is decided, and its decisions are stored. @returns those that wait for erasures */
+  linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
   /** Everything about people that stands in the log is stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
   /** The linker's commits by partition: what is decided in front of them is published. */
@@ -36,8 +39,6 @@ export interface LogBarrier {
 
 /** A commit comes milliseconds behind a block; a block waits for a second. */
 const POLL_MS = 100;
-/** Links whose earlier erasure took long wait in a place of their own; the linker looks every second who is free. */
-const PARKED_LOOKED_AT_WITHIN_MS = 3_000;
 /** How many looks see no progress before it is asked whether there is anything in front of the end. */
 const IDLE_LOOKS = 10;
 
@@ -59,21 +60,13 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
     await awaitEnds(topic, groupId, { ends, signal });
   };
 
-  /** A link that an erasure has held back until a moment ago may be about the next one. */
-  const awaitParked = async (signal: AbortSignal) => {
-    const committed = await reader.committed(`${groups.linker}-parked`, nameOf(TOPICS.parkedLinks));
-    const isWaiting = ({ partition, start, end }: LogBounds) =>
-      Math.max(committed.get(partition) ?? start, start) < end;
-    if ((await endsOf(TOPICS.parkedLinks)).some(isWaiting))
-      await delay(PARKED_LOOKED_AT_WITHIN_MS, undefined, { signal });
-  };
-
+  const readWaiting = createReadWaiting({ ...options, linkerGroup: groups.linker });
   const linksStored = async (signal: AbortSignal) => {
-    await awaitParked(signal);
-    // A link that waits for another erasure goes back to the end of the topic before it is committed: the first wait ends
-    // when it stands there, the second when it has been looked at again.
-    for (let time = 0; time < 2; time++) await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
+    await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
+    // In front of the wait for decisions: a link that waits no more by now is among those.
+    const waiting = await readWaiting();
     await awaitEnd(TOPICS.identityDecisions, groups.writer, signal);
+    return waiting;
   };
   return {
     linksStored,

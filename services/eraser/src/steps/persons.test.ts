@@ -32,7 +32,7 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
 });
 /** Places of the keys of each person, and how many requests it has. */
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
-  findPersons(requests, { links, unlinks: [] });
+  findPersons(requests, { links, unlinks: [], others: [] });
 const show = (persons: ReturnType<typeof findPersons>) =>
   persons.map(({ keys: found, requests, cutoffAt }) => {
     const places = found.map((key) => keys.findIndex((each) => each.equals(key))).sort((a, b) => a - b);
@@ -68,7 +68,7 @@ describe('who is erased', () => {
     const links = [link(0, 1), link(1, 2), link(2, 3)];
     const unlinks = [parted(0, 'split'), parted(1, 'split'), parted(2, 'stayed'), parted(3, 'stayed')];
     const placesOf = (subject: number, decisions: { links: StoredLink[]; unlinks: typeof unlinks }) =>
-      show(findPersons([request([subject])], decisions))[0]!.places;
+      show(findPersons([request([subject])], { ...decisions, others: [] }))[0]!.places;
     expect(placesOf(0, { links, unlinks })).toEqual([0, 1]);
     expect(placesOf(3, { links, unlinks })).toEqual([2, 3]);
     const again = { ...link(0, 3), last: { generation: 1, offset: 2 } };

@@ -1,4 +1,4 @@
-import { TOPICS } from '@playline/contracts';
+import { TOPICS, WAITING_HEADERS } from '@playline/contracts';
 import type { ErasureRows } from '@playline/erasure';
 import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
 
@@ -12,9 +12,6 @@ export interface PutBackParts {
   /** Told how many facts could not be read again. */
   readonly onLost: (facts: number) => void;
 }
-
-/** Header of a fact that has been in the topic before: facts of a person that wait together keep the order of it. */
-const FIRST_OFFSET = 'first-offset';
 
 /**
  * Links that are later than the erasure and were applied before its hold took effect went out of the graph with the
@@ -47,7 +44,12 @@ async function readRecord(
 
 function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): OutgoingRecord {
   const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
-  return { topic, key, value: value!, headers: { [FIRST_OFFSET]: String(offset), ...Object.fromEntries(kept) } };
+  return {
+    topic,
+    key,
+    value: value!,
+    headers: { [WAITING_HEADERS.firstOffset]: String(offset), ...Object.fromEntries(kept) },
+  };
 }
 
 function publish(producer: Pick<Producer, 'send'>, records: readonly OutgoingRecord[]): Promise<void> {

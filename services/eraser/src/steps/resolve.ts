@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import type { ErasureRequest, ErasureRows, StoredLink, StoredUnlink } from '@playline/erasure';
+import type { Erasure, ErasureRequest, ErasureRows, StoredLink, StoredUnlink } from '@playline/erasure';
 import { type ErasedPerson, findPersons } from './persons.ts';
 
-/** Finds out from the stored decisions who is erased. @throws RowsFault */
+/**
+ * Finds out who is erased: from the stored decisions, and from other erasures that were open when these were asked for,
+ * whose decisions may be gone.
+ * @throws RowsFault
+ */
 export async function resolvePersons(
   rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>,
   requests: readonly ErasureRequest[],
+  others: readonly Erasure[],
 ): Promise<ErasedPerson[]> {
   const cutoffMs = Math.max(...requests.map(({ cutoffAt }) => cutoffAt));
   const links: StoredLink[] = [];
   const unlinks: StoredUnlink[] = [];
-  const seen = new Set<string>();
-  let frontier = collect(
-    seen,
-    requests.flatMap(({ environmentId, subjectKeys, memberKeys }) =>
-      [...subjectKeys, ...memberKeys].map((key) => ({ environmentId, key })),
-    ),
-  );
+  const collect = createCollect(others.map(({ request }) => request));
+  let frontier = collect(requests.flatMap(identitiesOf));
   // One look for everybody who is a step further away: a person is rarely more than three steps wide.
   while (frontier.length > 0) {
     const look = randomBytes(16);
@@ -28,13 +28,12 @@ export async function resolvePersons(
       const found = await rows.findLinks(look);
       links.push(...found);
       unlinks.push(...(await rows.findUnlinks(look)));
-      const ends = found.flatMap(({ environmentId, a, b }) => [a, b].map((key) => ({ environmentId, key })));
-      frontier = collect(seen, ends);
+      frontier = collect(found.flatMap(({ environmentId, a, b }) => [a, b].map((key) => ({ environmentId, key }))));
     } finally {
       await rows.dropTargets(look);
     }
   }
-  return findPersons(requests, { links, unlinks });
+  return findPersons(requests, { links, unlinks, others });
 }
 
 interface Identity {
@@ -42,10 +41,27 @@ interface Identity {
   readonly key: Buffer;
 }
 
-/** Those that were not seen yet, once each. */
-function collect(seen: Set<string>, identities: readonly Identity[]): Identity[] {
-  return identities.filter(({ environmentId, key }) => {
-    const name = `${environmentId} ${key.toString('latin1')}`;
-    return !seen.has(name) && seen.add(name);
-  });
+const nameOf = ({ environmentId, key }: Identity) => `${environmentId} ${key.toString('latin1')}`;
+
+function identitiesOf({ environmentId, subjectKeys, memberKeys }: ErasureRequest): Identity[] {
+  return [...subjectKeys, ...memberKeys].map((key) => ({ environmentId, key }));
+}
+
+/** @returns what gives those that it was not given yet, once each, and with them whom other erasures name beside them */
+function createCollect(others: readonly ErasureRequest[]): (identities: readonly Identity[]) => Identity[] {
+  const seen = new Set<string>();
+  const named = others.flatMap((request) => identitiesOf(request).map((identity) => ({ identity, request })));
+  const byName = Map.groupBy(named, ({ identity }) => nameOf(identity));
+  return (identities) => {
+    const collected: Identity[] = [];
+    const waiting = [...identities];
+    for (let identity = waiting.pop(); identity !== undefined; identity = waiting.pop()) {
+      const name = nameOf(identity);
+      if (seen.has(name)) continue;
+      seen.add(name);
+      collected.push(identity);
+      for (const { request } of byName.get(name) ?? []) waiting.push(...identitiesOf(request));
+    }
+    return collected;
+  };
 }

@@ -11,7 +11,7 @@ function toFact(person: string, offset: number, bytes = 10): ParkedFact {
     ...{ topic: 'links', partition: 0, offset, timestampMs: 0, key: Buffer.from('env'), value },
     headers: { name: 'text', other: Buffer.from('bytes'), none: undefined },
   };
-  return { person, record };
+  return { person, record, keys: [Buffer.from(`key of ${person}`.padEnd(16))] };
 }
 
 /** Facts that wait, and rounds as they are handed to the log, which answers when it is told to. */
@@ -100,8 +100,8 @@ describe('parked facts', () => {
     const { parked, rounds, names, told } = createBench();
     const back = (offset: number) => {
       const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
-      const { person, record } = toFact('a', offset);
-      return { person, record: { ...record, headers } };
+      const { record, ...fact } = toFact('a', offset);
+      return { ...fact, record: { ...record, headers } };
     };
     parked.add([toFact('a', 1)]);
     const parkedAtMs = Date.now();
@@ -181,7 +181,7 @@ describe('parked facts', () => {
     expect(record).toMatchObject({ topic: 'links', key: Buffer.from('env') });
     expect(record!.headers).toEqual({
       ...{ name: Buffer.from('text'), other: Buffer.from('bytes') },
-      ...{ 'first-offset': '1', rounds: '1' },
+      ...{ 'first-offset': '1', 'identity-keys': fact.keys[0], rounds: '1' },
     });
   });
 

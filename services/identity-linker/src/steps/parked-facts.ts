@@ -6,6 +6,8 @@ import { sumBytes, toRecords, toWaiting, type WaitingFact } from './waiting-fact
 export interface ParkedFact {
   readonly person: string;
   readonly record: StreamRecord;
+  /** Keys of all identities that it names. */
+  readonly keys: readonly Buffer[];
 }
 
 /** Parked facts of one partition for as long as it is ours. Offsets from `firstWaiting` on must not be committed. */
@@ -91,9 +93,9 @@ class Rounds implements ParkedFacts {
 
   add(facts: readonly ParkedFact[]): void {
     if (this.#signal.aborted) return;
-    for (const { person: name, record } of facts) {
+    for (const { person: name, record, keys } of facts) {
       const person = this.#persons.get(name) ?? this.#open(name);
-      const waiting = toWaiting(record);
+      const waiting = toWaiting(record, keys);
       person.waiting.push(waiting);
       this.#waitingBytes += waiting.bytes;
     }

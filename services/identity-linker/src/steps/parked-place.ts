@@ -117,7 +117,10 @@ class Place implements ParkedPlace {
 
   /** Of a fact that was written twice the later copy is enough: it stands in the log as well, and is not committed either. */
   #put({ record, environmentId, messageId, receivedAt, keys }: PlacedFact): void {
-    const fact = toWaiting(record);
+    const fact = toWaiting(
+      record,
+      keys.map((key) => Buffer.from(key, 'hex')),
+    );
     const name = `${environmentId}/${messageId}/${fact.firstOffset}`;
     const known = this.#waiting.get(name);
     if (known !== undefined) this.#remove([[name, known]]);

@@ -1,3 +1,4 @@
+import { WAITING_HEADERS } from '@playline/contracts';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
 /** A fact that waits for an erasure, apart from the fetch that brought it. */
@@ -14,19 +15,20 @@ export interface WaitingFact {
   readonly outgoing: OutgoingRecord;
 }
 
-/** Header of a fact that was parked: its first offset. A newer one may have been written before its copy was. */
-const FIRST_OFFSET = 'first-offset';
+const { firstOffset: FIRST_OFFSET, identityKeys: IDENTITY_KEYS } = WAITING_HEADERS;
 /** Header of a fact on its rounds: how often it has gone back to the end of its topic. It outlives whoever counts. */
 const ROUNDS = 'rounds';
+const KEY_BYTES = 16;
 /** Objects around a fact's bytes. */
 const FACT_OVERHEAD_BYTES = 300;
 
 /**
  * The fact as it is, for the end of its topic: there it gets a later offset, and its turn. A header tells its first one.
  * Copied, since a record of a fetch keeps the whole answer of the broker in memory.
+ * @param keys of all identities that it names, 16 bytes each
  */
-export function toWaiting({ topic, offset, key, value, headers }: StreamRecord): WaitingFact {
-  const { [ROUNDS]: rounds, ...others } = headers;
+export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, keys: readonly Buffer[]): WaitingFact {
+  const { [ROUNDS]: rounds, [IDENTITY_KEYS]: _, ...others } = headers;
   const kept = Object.entries(others).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
   const copies = kept.map(([name, content]): [string, Buffer] => [name, Buffer.from(content)]);
   const known = headers[FIRST_OFFSET];
@@ -35,9 +37,16 @@ export function toWaiting({ topic, offset, key, value, headers }: StreamRecord):
     topic,
     key: key === null ? null : Buffer.from(key),
     value: Buffer.from(value!),
-    headers: { ...Object.fromEntries(copies), [FIRST_OFFSET]: String(firstOffset) },
+    headers: {
+      ...Object.fromEntries(copies),
+      [FIRST_OFFSET]: String(firstOffset),
+      [IDENTITY_KEYS]: Buffer.concat(keys),
+    },
   };
-  const headerBytes = copies.reduce((sum, [name, content]) => sum + name.length + content.length, 0);
+  const headerBytes = copies.reduce(
+    (sum, [name, content]) => sum + name.length + content.length,
+    keys.length * KEY_BYTES,
+  );
   const bytes = outgoing.value.length + headerBytes + FACT_OVERHEAD_BYTES;
   return { offset, firstOffset, rounds: Number(rounds ?? 0), outgoing, bytes };
 }

@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { findFree } from '../batch-loop.ts';
+import { createKeys, ENVIRONMENT, openWorld, STEP_MS, T, toEvent } from '../test/overlap-world.ts';
+import { beginBatch, finishBatch, toBatches } from './erase-batch.ts';
+
+const { signal } = new AbortController();
+const PEOPLE = 5;
+type Command =
+  | { readonly do: 'link'; readonly a: number; readonly b: number }
+  | { readonly do: 'ask'; readonly who: number }
+  | { readonly do: 'decide'; readonly links: number }
+  | { readonly do: 'begin'; readonly requestsMax: number }
+  | { readonly do: 'finish'; readonly which: number };
+
+const who = fc.nat({ max: PEOPLE - 1 });
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('link' as const), a: who, b: who }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('ask' as const), who }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('decide' as const), links: fc.integer({ min: 1, max: 4 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('begin' as const), requestsMax: fc.constantFrom(1, 2, 9) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('finish' as const), which: fc.nat({ max: 2 }) }) },
+);
+
+interface Asked {
+  readonly who: number;
+  readonly at: number;
+  readonly id: string;
+}
+
+/** Runs a program to its end, and notes what became of it. */
+async function runProgram(program: readonly Command[]) {
+  const world = await openWorld();
+  const { log, parts, records, rows, take, tick, runLinker } = world;
+  const keys = createKeys(PEOPLE);
+  const placeOf = (key: Buffer) => keys.findIndex((each) => each.equals(key));
+  const links: { a: number; b: number; at: number }[] = [];
+  const asked: Asked[] = [];
+  const erased = new Map<string, { who: Set<number>; cutoffAt: number; endedAt: number }>();
+  const begin = async (requestsMax: number) => {
+    const free = (await findFree(records)).slice(0, requestsMax);
+    const batch = free.length === 0 ? null : await beginBatch(parts, free, signal);
+    for (const { keys: found, cutoffAt, requests } of batch?.persons ?? [])
+      for (const { erasureId } of requests) {
+        const closure = { who: new Set(found.map(placeOf)), cutoffAt, endedAt: Number.POSITIVE_INFINITY };
+        erased.set(erasureId.toString('hex'), closure);
+      }
+  };
+  const finish = async (which: number) => {
+    const batches = toBatches(await records.readProgress(), await records.readUnfinished());
+    const batch = batches[which % batches.length];
+    if (batch === undefined) return;
+    for (const { erasureId, visiblyErasedAt } of await finishBatch(parts, batch, signal))
+      erased.get(erasureId.toString('hex'))!.endedAt = visiblyErasedAt;
+  };
+  for (const step of program) {
+    const at = tick();
+    // Everybody does something at each moment.
+    for (const [name, key] of keys.entries()) rows.add('events', { ...toEvent(key, at), name });
+    if (step.do === 'link' && step.a !== step.b) {
+      links.push({ ...step, at });
+      log.push({ a: keys[step.a]!, b: keys[step.b]!, at });
+    }
+    if (step.do === 'ask')
+      asked.push({ who: step.who, at, id: (await take(keys[step.who]!, at, at)).erasureId.toString('hex') });
+    if (step.do === 'decide') await runLinker(step.links);
+    if (step.do === 'begin') await begin(step.requestsMax);
+    if (step.do === 'finish') await finish(step.which);
+  }
+  for (let round = 0; (await records.readUnfinished()).length > 0; round++) {
+    if (round > 50) throw new Error('erasures never end');
+    await finish(0);
+    await begin(9);
+  }
+  while ((await records.readProgress()).length > 0) await finish(0);
+  for (let round = 0; round < 3; round++) await runLinker();
+  return { ...world, keys, links, asked, erased };
+}
+
+/** Everybody whom links join with one. */
+function reach(from: number, links: readonly { a: number; b: number }[]): Set<number> {
+  const reached = new Set([from]);
+  for (let size = 0; size < reached.size; ) {
+    size = reached.size;
+    for (const { a, b } of links) if (reached.has(a) || reached.has(b)) reached.add(a).add(b);
+  }
+  return reached;
+}
+
+it('erasures that overlap, in whatever order they are asked for, begun and finished, erase whoever was linked when each was asked for, and nobody whom no link joins', async () => {
+  const property = fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 24 }), async (program) => {
+    const { people, rows, keys, links, asked, erased } = await runProgram(program);
+    const done = [...erased.values()];
+    const isTakenBefore = ({ a, b, at }: (typeof links)[number], askedAt: number) =>
+      done.some(({ who, cutoffAt, endedAt }) => endedAt < askedAt && at <= cutoffAt && (who.has(a) || who.has(b)));
+    const events = new Set(rows.rowsOf('events').map(({ name, received_at }) => `${name} ${received_at}`));
+    const mayGo = new Set<string>();
+    for (const { who: subject, at: askedAt, id } of asked) {
+      const linked = links.filter(({ at }) => at <= askedAt);
+      const standing = linked.filter((link) => !isTakenBefore(link, askedAt));
+      for (const each of reach(subject, standing)) {
+        // By this erasure, or by one of a later cut-off.
+        expect(done.some(({ who, cutoffAt }) => cutoffAt >= askedAt && who.has(each))).toBe(true);
+        for (let at = T + STEP_MS; at <= askedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
+      }
+      const { cutoffAt } = erased.get(id)!;
+      const joined = links.filter(({ at }) => at <= cutoffAt);
+      for (const each of reach(subject, joined))
+        for (let at = T + STEP_MS; at <= cutoffAt; at += STEP_MS) mayGo.add(`${each} ${at}`);
+    }
+    const steps = program.length;
+    for (let at = T + STEP_MS; at <= T + steps * STEP_MS; at += STEP_MS)
+      for (const each of keys.keys()) if (!mayGo.has(`${each} ${at}`)) expect(events).toContain(`${each} ${at}`);
+    expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
+    const isErased = ({ a, b, at }: (typeof links)[number]) =>
+      done.some(({ who, cutoffAt }) => at <= cutoffAt && (who.has(a) || who.has(b)));
+    for (const link of links.filter((each) => !isErased(each))) {
+      const members = await people.graph.membersOf(ENVIRONMENT, keys[link.a]!);
+      expect(members.map(({ key }) => key)).toContainEqual(keys[link.b]!);
+    }
+  });
+  await fc.assert(property, { numRuns: 1_500 });
+});

@@ -1,0 +1,76 @@
+import {
+  createRecordReader,
+  identityLinkCodec,
+  type SchemaSource,
+  TOPICS,
+  type Topic,
+  WAITING_HEADERS,
+} from '@playline/contracts';
+import type { LogReader, StreamRecord } from '@playline/stream';
+
+/** A link fact that waits for an erasure: nobody has decided it yet. */
+export interface WaitingLink {
+  readonly environmentId: string;
+  /** Epoch milliseconds: when the gateway accepted it. */
+  readonly receivedAtMs: number;
+  /** Of all identities that it names, 16 bytes each. */
+  readonly keys: readonly Buffer[];
+  /** Whether it parts people. */
+  readonly isUnlink: boolean;
+}
+
+export interface WaitingLinksOptions {
+  readonly reader: LogReader;
+  readonly schemaOf: SchemaSource;
+  /** Consumer group of the linker. */
+  readonly linkerGroup: string;
+  readonly topicPrefix: string;
+}
+
+const KEY_BYTES = 16;
+/** The linker commits nothing that waits: neither on its rounds nor in the parked place. */
+const PLACES = [
+  { topic: TOPICS.identityLinks, groupSuffix: '' },
+  { topic: TOPICS.parkedLinks, groupSuffix: '-parked' },
+] as const satisfies readonly { topic: Topic; groupSuffix: string }[];
+
+/**
+ * Creates what reads the links that wait. A few that were decided a moment ago, or stand behind one that waits, may be
+ * among them; none that waits is missing.
+ * @throws Error of the brokers or the registry
+ */
+export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
+  const { reader, schemaOf, linkerGroup, topicPrefix } = options;
+  const decode = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
+  const toWaiting = async ({ value, headers }: StreamRecord): Promise<WaitingLink[]> => {
+    const keys = headers[WAITING_HEADERS.identityKeys];
+    if (keys === undefined) return [];
+    const answer = await decode(value);
+    if (answer.kind !== 'record') return [];
+    const { environmentId, receivedAt: receivedAtMs, unlink } = answer.record;
+    return [{ environmentId, receivedAtMs, keys: toKeys(Buffer.from(keys)), isUnlink: unlink.length > 0 }];
+  };
+  return async () => {
+    // All commits first: a fact may go from one place to the other meanwhile, and its old record is still read then.
+    const places = [];
+    for (const { topic, groupSuffix } of PLACES) {
+      const name = topicPrefix + topic.name;
+      places.push({ topic: name, committed: await reader.committed(linkerGroup + groupSuffix, name) });
+    }
+    const waiting: WaitingLink[] = [];
+    for (const { topic, committed } of places)
+      for (const { partition, start, end } of await reader.bounds(topic)) {
+        const from = Math.max(committed.get(partition) ?? start, start);
+        if (from >= end) continue;
+        for await (const record of reader.read({ topic, partition, start: from, end }))
+          waiting.push(...(await toWaiting(record)));
+      }
+    return waiting;
+  };
+}
+
+function toKeys(bytes: Buffer): Buffer[] {
+  return Array.from({ length: Math.floor(bytes.length / KEY_BYTES) }, (_, at) =>
+    bytes.subarray(at * KEY_BYTES, (at + 1) * KEY_BYTES),
+  );
+}

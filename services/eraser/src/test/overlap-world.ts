@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import type { ErasureRecords, ErasureRequest } from '@playline/erasure';
+import { type MemoryErasureRows, openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
+import type { GraphFact } from '@playline/people';
+import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
+import type { BatchParts } from '../steps/erase-batch.ts';
+import type { WaitingLink } from '../steps/waiting-links.ts';
+
+export const T = Date.UTC(2026, 5, 15);
+/** More than clocks are apart. */
+export const STEP_MS = 10_000;
+export const ENVIRONMENT = 'env';
+const SOURCE = { generation: 0, partition: 0 };
+
+interface Link {
+  readonly a: Buffer;
+  readonly b: Buffer;
+  readonly at: number;
+}
+
+export const toWaiting = ({ a, b, at }: Link): WaitingLink => {
+  return { environmentId: ENVIRONMENT, receivedAtMs: at, keys: [a, b], isUnlink: false };
+};
+
+/** A log of links and a linker that decides them when it is told to; what waits goes to the end of the log. */
+function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
+  const log: Link[] = [];
+  let next = 0;
+  const decide = async (link: Link) => {
+    const step = { link: 'alias', aKind: 'custom', bKind: 'anonymous', blocked: false, otherKeys: [] };
+    const times = { receivedAt: link.at, eventTime: link.at };
+    const steps = [{ ...step, aKey: link.a, bKey: link.b }];
+    const fact = { environmentId: ENVIRONMENT, offset: next, ...times, steps } as unknown as GraphFact;
+    const [applied] = await people.graph.apply({ ...SOURCE, after: next - 1, through: next, facts: [fact] });
+    if (applied?.kind === 'parked') return log.push(link);
+    if (applied?.kind !== 'decided') return;
+    rows.add('identity_links', {
+      ...{ environment_id: ENVIRONMENT, link_generation: 0, link_partition: 0, link_offset: next },
+      ...{ outcome: applied.decisions[0]!.outcome, message_id: link.at, a_key: link.a, b_key: link.b },
+      ...{ person_key: Buffer.alloc(16), event_time: link.at, received_at: link.at },
+    });
+  };
+  return {
+    log,
+    next: () => next,
+    async run(linksMax = Number.POSITIVE_INFINITY) {
+      for (const end = Math.min(log.length, next + linksMax); next < end; next++) await decide(log[next]!);
+    },
+  };
+}
+
+/** Asks as the gateway does: its members are whom the graph knows now. */
+function createTake(people: MemoryPeople, records: ErasureRecords) {
+  return async (subject: Buffer, cutoffAt: number, requestedAt = cutoffAt - 2_000): Promise<ErasureRequest> => {
+    const isKnown = (await people.graph.rootOf(ENVIRONMENT, subject)) !== null;
+    const members = isKnown ? await people.graph.membersOf(ENVIRONMENT, subject) : [];
+    const memberKeys = members.map(({ key }) => key).filter((key) => !key.equals(subject));
+    const named = { environmentId: ENVIRONMENT, subjectKeys: [subject], memberKeys };
+    const request = { erasureId: randomBytes(16), ...named, cutoffAt, requestedAt, traceId: '' };
+    const keys = [subject, ...memberKeys];
+    await people.guards.place({ ...request, keys, cutoffMs: cutoffAt, lapsesAtMs: null });
+    await records.addRequests([request]);
+    return request;
+  };
+}
+
+export async function openWorld() {
+  let nowMs = T;
+  const wallClockMs = () => nowMs;
+  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(wallClockMs)];
+  await people.rebuild.mintEpoch();
+  const { log, next, run: runLinker } = createLinker(people, rows);
+  const parts: BatchParts = {
+    ...{ people, rows, records, generation: 0, wallClockMs },
+    barrier: {
+      linksStored: async () => {
+        await runLinker();
+        return log.slice(next()).map(toWaiting);
+      },
+      allStored: async () => {
+        await runLinker();
+        return { byName: {}, consents: new Map() };
+      },
+      linkCommits: async () => new Map([[0, next()]]),
+    },
+    putBack: async (batchId) => {
+      for (const { offset } of await rows.findLaterLinks(batchId)) log.push(log[offset]!);
+    },
+    // The linker goes on while the eraser waits.
+    pause: () => runLinker(),
+  };
+  const tick = () => {
+    nowMs += STEP_MS;
+    return nowMs;
+  };
+  return { people, rows, records, log, runLinker, parts, take: createTake(people, records), tick };
+}
+
+const NOBODY = Buffer.alloc(16);
+export const toEvent = (key: Buffer, at: number) => {
+  const carried = { anonymous_key: key, anonymous_id: '', from_key: NOBODY, to_key: NOBODY };
+  return { environment_id: ENVIRONMENT, identity_key: key, ...carried, event_time: at, received_at: at };
+};
+
+export const createKeys = (count: number) => Array.from({ length: count }, () => randomBytes(16));
+export const toHex = (keys: Iterable<Buffer>) => new Set([...keys].map((key) => key.toString('hex')));
