@@ -136,7 +136,7 @@ function costRows(ones: readonly Erased[], { many, people, tableBytes }: Costs):
       figure: 'erasure',
       case: `one person of ${events} rows, evenly over ${NAMES} names and ${DAYS} days, in ${millions(people.rows)}`,
       ...{ unit: 'bytes read', ours: readBytes, beside: 'the whole table', theirs: tableBytes, bars: [BYTES_MAX] },
-      also: `${megabytes(readBytes)} of ${megabytes(tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
+      also: `${ones.map((each) => megabytes(each.readBytes)).join(', ')} of ${megabytes(tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
     }),
     toRow({
       ...{ figure: 'erasure', case: many.name, unit: 'engine CPU-ms per request' },
