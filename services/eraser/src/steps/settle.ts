@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ErasureRecords, type ErasureRequest, type ErasureRows, hashClosure } from '@playline/erasure';
 import type { ErasureHold, HoldName, People } from '@playline/people';
+import { indexPersons } from './counts.ts';
 import type { LogBarrier } from './log-barrier.ts';
 import { CLOCKS_APART_MS, type ErasedPerson } from './persons.ts';
 import { resolvePersons } from './resolve.ts';
@@ -103,18 +104,23 @@ async function findUndecided(
   persons: readonly ErasedPerson[],
   waiting: readonly WaitingLink[],
 ): Promise<ReadonlyMap<ErasedPerson, 'held' | 'freed'>> {
+  const personOf = indexPersons(persons);
+  const touching = waiting.flatMap((link) => {
+    const named = link.keys.map((key) => personOf(link.environmentId, key));
+    const mayChange = (person: ErasedPerson) =>
+      link.receivedAtMs <= person.cutoffAt && (link.isUnlink || named.some((each) => each !== person));
+    return [...new Set(named)].flatMap((person) => (person && mayChange(person) ? [{ person, link }] : []));
+  });
   const undecided = new Map<ErasedPerson, 'held' | 'freed'>();
-  if (waiting.length === 0) return undecided;
-  for (const person of persons) {
-    const own = new Set(person.keys.map((key) => key.toString('latin1')));
-    const isOwn = (key: Buffer) => own.has(key.toString('latin1'));
-    for (const { environmentId, receivedAtMs, keys, isUnlink } of waiting) {
-      if (environmentId !== person.environmentId || receivedAtMs > person.cutoffAt || !keys.some(isOwn)) continue;
-      if (!isUnlink && keys.every(isOwn)) continue;
-      const from = await guards.heldFrom(environmentId, keys);
-      const isHeld = from.some((heldFromMs) => heldFromMs !== null && receivedAtMs > heldFromMs);
-      if (isHeld || !undecided.has(person)) undecided.set(person, isHeld ? 'held' : 'freed');
-    }
+  for (const [environmentId, own] of Map.groupBy(touching, ({ link }) => link.environmentId)) {
+    const keys = new Map(own.flatMap(({ link }) => link.keys.map((key) => [key.toString('latin1'), key] as const)));
+    const from = await guards.heldFrom(environmentId, [...keys.values()]);
+    const heldFromMs = new Map([...keys.keys()].map((name, at) => [name, from[at]!]));
+    const isHeld = ({ keys: named, receivedAtMs }: WaitingLink) =>
+      named.some((key) => receivedAtMs > (heldFromMs.get(key.toString('latin1')) ?? Number.POSITIVE_INFINITY));
+    for (const { person, link } of own)
+      if (isHeld(link)) undecided.set(person, 'held');
+      else if (!undecided.has(person)) undecided.set(person, 'freed');
   }
   return undecided;
 }
