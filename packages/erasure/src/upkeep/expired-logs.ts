@@ -24,9 +24,11 @@ export interface ExpiredLogs {
 }
 
 /**
- * Notes in receipts that the log holds nothing of their erasure any more: every partition begins at or behind the end that
- * it had when the fences stood. A log that is gone, or ends before that end, was made anew or has lost its end; which of
- * the two cannot be told, so it counts from the time when whatever stood in it has expired (`logExpiresAt`).
+ * Notes in receipts that the log holds nothing of their erasure any more, when both is so:
+ * - the time has passed when whatever stood in it has expired (`logExpiresAt`). What came late stands behind the noted
+ *   ends: a message of before the cut-off that a gateway was slow to publish, a link that waited for another erasure.
+ * - every partition begins at or behind the end that it had when the fences stood. A log that is gone, or ends before that
+ *   end, was made anew or has lost its end; which of the two cannot be told, so of it the time alone tells.
  * @throws RowsFault, or a fault of the log
  */
 export async function noteExpiredLogs({
@@ -36,25 +38,19 @@ export async function noteExpiredLogs({
   wallClockMs,
 }: ExpiredLogsOptions): Promise<ExpiredLogs> {
   const receipts = (await records.readOpenReceipts()).filter(({ logExpiredAt }) => logExpiredAt === null);
+  const logExpiredAt = wallClockMs();
+  const due = receipts.filter(({ logExpiresAt }) => logExpiredAt >= logExpiresAt);
   const logs = new Map<string, ReadonlyMap<number, PartitionBounds>>();
-  for (const topic of new Set(receipts.flatMap(endsOf).map((each) => each.topic))) {
+  for (const topic of new Set(due.flatMap(endsOf).map((each) => each.topic))) {
     const bounds = await log.bounds(topicPrefix + topic);
     logs.set(topic, new Map(bounds.map((each) => [each.partition, each])));
   }
-  const logExpiredAt = wallClockMs();
-  const isExpired = (receipt: ErasureReceipt) => {
-    const ends = endsOf(receipt);
-    const isDue = logExpiredAt >= receipt.logExpiresAt;
-    return (
-      (ends.length > 0 || isDue) &&
-      ends.every(({ topic, partition, end }) => {
-        const bounds = logs.get(topic)?.get(partition);
-        if (bounds === undefined || bounds.end < end) return isDue;
-        return bounds.start >= end;
-      })
-    );
-  };
-  const expired = receipts.filter(isExpired);
+  const expired = due.filter((receipt) =>
+    endsOf(receipt).every(({ topic, partition, end }) => {
+      const bounds = logs.get(topic)?.get(partition);
+      return bounds === undefined || bounds.end < end || bounds.start >= end;
+    }),
+  );
   await records.putReceipts(expired.map((receipt) => ({ ...receipt, logExpiredAt })));
   return { noted: expired.length, waiting: receipts.length - expired.length };
 }

@@ -107,7 +107,7 @@ describe('operator erasures show', () => {
       'fenced      2026-06-15T00:00:01.000Z  25 h ago, 3 s behind the request',
       'invisible   2026-06-15T00:00:10.000Z  25 h ago, 12 s behind the request: no query found a row any more',
       'physical    still to come: with the next nightly removal, or npm run erasures -- remove',
-      'log         still to come: at the latest 2026-06-18T06:00:00.000Z, in 2 d',
+      'log         still to come: due 2026-06-18T06:00:00.000Z, in 2 d',
       'identities  2',
       `hash        ${hashClosure(keys).toString('hex')}  SHA-256 of their keys`,
       'places      clickhouse.events  deleted 12, then found 0',

@@ -68,9 +68,9 @@ function physicalLine({ physicallyErasedAt }: ErasureReceipt, at: At): string {
 }
 
 function logLine({ logExpiredAt, logExpiresAt }: ErasureReceipt, { at, nowMs }: { at: At; nowMs: number }): string {
-  if (logExpiredAt !== null) return at('log', logExpiredAt, 'every partition began behind the ends below');
+  if (logExpiredAt !== null) return at('log', logExpiredAt, 'every partition began at or behind the ends below');
   const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
-  return toLine('log', `still to come: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'at the latest'} ${due}`);
+  return toLine('log', `still to come: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);
 }
 
 function countsOf({ deleted, verified }: ErasureReceipt): string[] {
