@@ -6,6 +6,7 @@ export * from './places/system.ts';
 export * from './places/tables.ts';
 export * from './places/topics.ts';
 export * from './records.ts';
+export * from './request-fault.ts';
 export * from './rows.ts';
 export * from './upkeep/batches.ts';
 export * from './upkeep/closure.ts';

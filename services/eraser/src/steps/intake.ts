@@ -4,7 +4,7 @@ import {
   erasureRequestCodec,
   type SchemaSource,
 } from '@playline/contracts';
-import type { ErasureRecords } from '@playline/erasure';
+import { type ErasureRecords, findRequestFault } from '@playline/erasure';
 import type { People } from '@playline/people';
 import type { Logger } from '@playline/runtime';
 import { type BatchHandler, type DeadLetter, type Producer, RetryableFault, sendDeadLetters } from '@playline/stream';
@@ -19,11 +19,6 @@ export interface IntakeParts {
   readonly onRequests: () => void;
 }
 
-const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
-const KEY_BYTES = 16;
-/** Redis keeps times in six bytes. */
-const TIME_END_MS = 2 ** 48;
-
 /**
  * Creates the step that takes requests from their topic: each gets its hold, which a gateway may not have lived to
  * confirm, and stands in `erasure_requests` before its offset is committed. Nothing is erased here, so requests never
@@ -36,7 +31,7 @@ export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
     const letters: DeadLetter[] = [];
     for (const record of records) {
       const answer = await retryable('the schema of a request', async () => read(record.value));
-      const reason = answer.kind === 'record' ? findFault(answer.record) : answer.reason;
+      const reason = answer.kind === 'record' ? findRequestFault(answer.record) : answer.reason;
       if (answer.kind === 'record' && reason === null) requests.push(answer.record);
       else letters.push({ record, reason: reason ?? '' });
     }
@@ -60,16 +55,6 @@ async function takeAll({ people: { guards }, records }: IntakeParts, requests: r
   // Asked behind the hold: a receipt that comes later is followed by a release.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests) if (!unfinished.has(request.erasureId.toString('hex'))) await guards.release(request);
-}
-
-/** Avro knows bytes and numbers; what may be a key or a time is checked here. @returns why it is no request, or null */
-function findFault({ environmentId, erasureId, subjectKeys, memberKeys, cutoffAt, requestedAt }: ErasureRequestRecord) {
-  const isKey = (key: Buffer) => key.length === KEY_BYTES && key.some((byte) => byte !== 0);
-  const isTime = (timeMs: number) => Number.isSafeInteger(timeMs) && timeMs >= 0 && timeMs < TIME_END_MS;
-  if (!ENVIRONMENT_ID.test(environmentId)) return 'not an environment id';
-  if (erasureId.length !== KEY_BYTES) return 'not an erasure id';
-  if (subjectKeys.length === 0 || ![...subjectKeys, ...memberKeys].every(isKey)) return 'not identity keys';
-  return isTime(cutoffAt) && isTime(requestedAt) ? null : 'time out of range';
 }
 
 /** Whatever ails the stores, requests wait for them. */

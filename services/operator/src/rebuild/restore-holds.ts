@@ -1,27 +1,41 @@
-import { type ErasureRequestRecord, erasureRequestCodec, TOPICS } from '@playline/contracts';
-import type { People } from '@playline/people';
+import { erasureRequestCodec, TOPICS } from '@playline/contracts';
+import { findRequestFault } from '@playline/erasure';
+import type { ErasureHold, People } from '@playline/people';
 import { findWhole, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
-import { readDoneErasures } from './tables.ts';
+import { readDoneErasures, readStoredHolds } from './tables.ts';
 
 /**
- * Puts back the holds of all erasures whose request stands on the topic and that have no receipt yet, so that no link
- * newer than their cut-off draws a stranger in.
+ * Puts back the holds of all erasures that have no receipt yet, so that no link newer than their cut-off draws a stranger
+ * in. The topic has requests that nobody has stored yet, the tables those that the topic has forgotten.
  * @returns number of holds
  */
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
-  const done = await readDoneErasures(sources.query);
-  const placed: ErasureRequestRecord[] = [];
-  const requests = await findWhole(sources, [TOPICS.erasures, erasureRequestCodec]);
-  for await (const { value } of readTail(sources, requests)) {
-    if (done.has(value.erasureId.toString('hex'))) continue;
-    const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = value;
-    await guards.place({ environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null });
-    placed.push(value);
-  }
+  const holds = new Map<string, ErasureHold>();
+  for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
+  // Of one that stands in both the table may know more members; and behind the topic, whence it gets its requests.
+  for (const hold of await readStoredHolds(sources.query)) holds.set(toId(hold), hold);
+  for (const hold of holds.values()) await guards.place(hold);
   // A receipt comes before its release: what got one meanwhile may have been released before it was placed here.
-  const doneSince = await readDoneErasures(sources.query);
-  const over = placed.filter(({ erasureId }) => doneSince.has(erasureId.toString('hex')));
-  for (const { environmentId, erasureId } of over) await guards.release({ environmentId, erasureId });
-  return placed.length - over.length;
+  const done = await readDoneErasures(sources.query);
+  const over = [...holds.values()].filter((hold) => done.has(toId(hold)));
+  for (const hold of over) await guards.release(hold);
+  return holds.size - over.length;
+}
+
+const toId = ({ erasureId }: Pick<ErasureHold, 'erasureId'>) => erasureId.toString('hex');
+
+async function* readLoggedHolds(sources: RebuildSources): AsyncGenerator<ErasureHold> {
+  const done = await readDoneErasures(sources.query);
+  const requests = await findWhole(sources, [TOPICS.erasures, erasureRequestCodec]);
+  for await (const { record, value } of readTail(sources, requests)) {
+    const fault = findRequestFault(value);
+    if (fault !== null) {
+      const { topic, partition, offset } = record;
+      sources.onProgress(`${topic}/${partition}/${offset} is no request (${fault}), and is left out`);
+    } else if (!done.has(toId(value))) {
+      const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = value;
+      yield { environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null };
+    }
+  }
 }

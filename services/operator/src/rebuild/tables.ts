@@ -3,6 +3,7 @@ import type {
   ChosenStatus,
   Cutoff,
   DecidedPlace,
+  ErasureHold,
   LinkSourcePartition,
   PlacedConsent,
   UnlinkSide,
@@ -162,6 +163,21 @@ export async function readDoneErasures(query: QueryRows): Promise<ReadonlySet<st
   // `hex` of a UUID gives its bytes in their order, as it does for a fixed string.
   const rows = await readRows(query('SELECT DISTINCT lower(hex(erasure_id)) FROM erasure_receipts'));
   return new Set(rows.map(([id]) => String(id)));
+}
+
+/** Holds of stored requests that have no receipt; none where a deployment has no such table. */
+export async function readStoredHolds(query: QueryRows): Promise<ErasureHold[]> {
+  if (!(await hasTable(query, 'erasure_requests')) || !(await hasTable(query, 'erasure_receipts'))) return [];
+  const rows = query(`SELECT environment_id, lower(hex(erasure_id)),
+      arrayMap(key -> lower(hex(key)), arrayConcat(subject_keys, member_keys)), toUnixTimestamp64Milli(cutoff_at)
+    FROM erasure_requests FINAL WHERE erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)`);
+  const holds: ErasureHold[] = [];
+  for await (const [environmentId, id, keys, cutoff] of rows)
+    holds.push({
+      ...{ environmentId: String(environmentId), erasureId: Buffer.from(String(id), 'hex'), lapsesAtMs: null },
+      ...{ keys: (keys as string[]).map((key) => Buffer.from(key, 'hex')), cutoffMs: Number(cutoff) },
+    });
+  return holds;
 }
 
 async function hasTable(query: QueryRows, name: string): Promise<boolean> {

@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import { expect, it } from 'vitest';
+import type { ErasureRequest } from './records.ts';
+import { findRequestFault } from './request-fault.ts';
+
+const TIME_MAX_MS = 2 ** 48 - 1;
+const REQUEST: ErasureRequest = {
+  ...{ erasureId: randomBytes(16), environmentId: 'demo_2-production', subjectKeys: [randomBytes(16)], memberKeys: [] },
+  ...{ cutoffAt: TIME_MAX_MS, requestedAt: 0, traceId: '' },
+};
+
+it.each([
+  ['the shortest environment id', { environmentId: 'e' }],
+  ['the longest environment id', { environmentId: 'e'.repeat(64) }],
+  ['several keys', { subjectKeys: [randomBytes(16), randomBytes(16)], memberKeys: [randomBytes(16)] }],
+  ['the first and the last time that a store can keep', {}],
+])('a request is one with %s', (_what, over) => {
+  expect(findRequestFault({ ...REQUEST, ...over })).toBeNull();
+});
+
+it.each([
+  ['no environment', { environmentId: '' }, 'not an environment id'],
+  ['an environment id too long', { environmentId: 'e'.repeat(65) }, 'not an environment id'],
+  ['an environment id that would end a key of Redis', { environmentId: 'e}' }, 'not an environment id'],
+  ['a line behind its environment id', { environmentId: 'env\n' }, 'not an environment id'],
+  ['an id too short', { erasureId: randomBytes(15) }, 'not an erasure id'],
+  ['no subject', { subjectKeys: [], memberKeys: [randomBytes(16)] }, 'not identity keys'],
+  ['a key too long', { memberKeys: [randomBytes(17)] }, 'not identity keys'],
+  ['the key of nobody', { subjectKeys: [Buffer.alloc(16)] }, 'not identity keys'],
+  ['a cut-off that no store can keep', { cutoffAt: TIME_MAX_MS + 1 }, 'time out of range'],
+  ['a cut-off before all time', { cutoffAt: -1 }, 'time out of range'],
+  ['half a millisecond', { requestedAt: 0.5 }, 'time out of range'],
+  ['no number', { requestedAt: Number.NaN }, 'time out of range'],
+])('it is none with %s, and the reason quotes nothing', (_what, over, reason) => {
+  expect(findRequestFault({ ...REQUEST, ...over })).toBe(reason);
+});

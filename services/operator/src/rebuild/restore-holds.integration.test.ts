@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import { type ErasureRequestRecord, erasureRequestCodec, TOPICS } from '@playline/contracts';
+import type { People } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
+import { createSchemaRegistry, openLogReader } from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { createQueryRows } from '../clickhouse-query.ts';
+import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
+import { restoreHolds } from './restore-holds.ts';
+import type { RebuildSources } from './stores.ts';
+
+const CUTOFF = 1_790_000_000_000;
+let fixture: LogFixture;
+let database: RedisDatabase;
+let people: People;
+let sources: RebuildSources;
+let told: string[] = [];
+
+beforeAll(async () => {
+  fixture = await openLogFixture();
+  database = await openRedisDatabase();
+  const { prefix: topicPrefix, brokers } = fixture;
+  const environment: Record<string, string> = fixture.environment;
+  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
+  people = await openRedisPeople({ url: database.url, linkTopic, consentTopic: topicPrefix + TOPICS.consents.name });
+  const query = createQueryRows({
+    url: environment.CLICKHOUSE_URL!,
+    user: environment.CLICKHOUSE_USER!,
+    password: environment.CLICKHOUSE_PASSWORD!,
+    database: environment.CLICKHOUSE_DATABASE!,
+  });
+  const { schemaOf } = createSchemaRegistry({ url: environment.SCHEMA_REGISTRY_URL! });
+  const log = openLogReader({ brokers, clientId: 'test' });
+  const onProgress = (line: string) => void told.push(line);
+  sources = { log, query, schemaOf, topicPrefix, writerGroup: fixture.group, onProgress };
+}, 120_000);
+beforeEach(async () => {
+  await database.client.flushdb();
+  await people.rebuild.mintEpoch();
+  told = [];
+});
+afterAll(async () => {
+  await people?.close();
+  await sources?.log.close();
+  await fixture?.close();
+  await database?.close();
+});
+
+function createRequest(over: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord {
+  const keys = { subjectKeys: [randomBytes(16)], memberKeys: [randomBytes(16)] };
+  const times = { cutoffAt: CUTOFF, requestedAt: CUTOFF - 2_000 };
+  return { erasureId: randomBytes(16), environmentId: 'test-one', ...keys, ...times, traceId: '', ...over };
+}
+
+const publish = (...requests: ErasureRequestRecord[]) =>
+  fixture.publish(requests.map((each) => fixture.toRecord(TOPICS.erasures.name, erasureRequestCodec, each)));
+
+const toUuid = (id: Buffer) => id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+
+/** As the eraser's intake stores it. */
+async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoffAt }: ErasureRequestRecord) {
+  const [subjects, members] = [subjectKeys, memberKeys].map(
+    (keys) => `[${keys.map((key) => `unhex('${key.toString('hex')}')`).join()}]`,
+  );
+  await fixture.query(`INSERT INTO erasure_requests (erasure_id, environment_id, subject_keys, member_keys, cutoff_at)
+    VALUES ('${toUuid(erasureId)}', '${environmentId}', ${subjects}, ${members}, fromUnixTimestamp64Milli(${cutoffAt}))`);
+}
+
+const finish = ({ erasureId }: ErasureRequestRecord) =>
+  fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('x', '${toUuid(erasureId)}')`);
+
+/** Until when links of each key may pass; null where it is not held. */
+const heldFrom = ({ environmentId, subjectKeys, memberKeys }: ErasureRequestRecord) =>
+  people.guards.heldFrom(environmentId, [...subjectKeys, ...memberKeys]);
+
+it('everybody is held again whose erasure has no receipt, whether the topic has its request, a table, or both', async () => {
+  const [onTopic, inTable, done, doneInTable] = [createRequest(), createRequest(), createRequest(), createRequest()];
+  // The table knows a member more: an earlier erasure of the same person has found it.
+  const inBoth = createRequest({ memberKeys: [] });
+  const known = { ...inBoth, memberKeys: [randomBytes(16)] };
+  await publish(onTopic, inBoth, done);
+  for (const request of [inTable, known, done, doneInTable]) await store(request);
+  for (const request of [done, doneInTable]) await finish(request);
+  expect(await restoreHolds(sources, people)).toBe(3);
+  for (const request of [onTopic, inTable, known]) expect(await heldFrom(request)).toEqual([CUTOFF, CUTOFF]);
+  for (const request of [done, doneInTable]) expect(await heldFrom(request)).toEqual([null, null]);
+  const { environmentId } = inTable;
+  expect((await people.guards.list(environmentId)).map(({ lapsesAtMs }) => lapsesAtMs)).toEqual([null, null, null]);
+  for (const request of [onTopic, inTable, inBoth]) await finish(request);
+});
+
+it('what the eraser takes for no request holds nobody, is told, and keeps nobody from being held', async () => {
+  const sound = createRequest();
+  const broken = [
+    createRequest({ cutoffAt: 2 ** 50 }),
+    createRequest({ environmentId: 'Env!' }),
+    createRequest({ memberKeys: [Buffer.alloc(16)] }),
+  ];
+  await publish(...broken, sound);
+  expect(await restoreHolds(sources, people)).toBe(1);
+  expect(await heldFrom(sound)).toEqual([CUTOFF, CUTOFF]);
+  for (const { environmentId } of broken)
+    expect(await people.guards.list(environmentId)).toHaveLength(environmentId === 'test-one' ? 1 : 0);
+  const reasons = told.map((line) => /audience\.erasures\.v1\/\d+\/\d+ is no request \((.+)\)/.exec(line)?.[1]);
+  expect(reasons.sort()).toEqual(['not an environment id', 'not identity keys', 'time out of range']);
+  await finish(sound);
+});
