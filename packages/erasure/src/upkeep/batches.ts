@@ -3,20 +3,26 @@ import type { ErasureRows, ErasureTarget } from '../rows.ts';
 
 /** Of one batch. A look at the tables costs nearly the same for one and for many: a hundred thousand take a second more. */
 const TARGETS_MAX = 100_000;
-/** No look takes this long; one that is killed leaves targets that say no more than the fences they came from. */
+/** No look takes this long; one that is killed leaves keyed hashes of people who are erased, or are about to be. */
 const STALE_AFTER_MS = 6 * 60 * 60 * 1000;
-/** What ids of these batches begin with: an eraser's are random. */
+/** What ids of looks begin with: those of batches that are erased together are random. */
 const TAG = Buffer.from('upkeep');
 const TIME_BYTES = 6;
 
-const newUpkeepBatch = (atMs: number): Buffer => {
+/**
+ * Names a batch that is only looked for, and that nobody notes: its id says when it was made, so that it is dropped when
+ * it is old and not while it is looked for.
+ * @param atMs epoch milliseconds
+ * @returns 16 bytes
+ */
+export function newLook(atMs: number): Buffer {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeUIntBE(Math.max(0, Math.trunc(atMs)), 0, TIME_BYTES);
   return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
-};
+}
 
-/** When a batch of the upkeep was made, in epoch milliseconds; null for a batch of an eraser. */
-export function upkeepBatchTimeOf(batchId: Buffer): number | null {
+/** When a look was begun, in epoch milliseconds; null for a batch that is erased. */
+export function lookTimeOf(batchId: Buffer): number | null {
   return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
 }
 
@@ -24,15 +30,15 @@ export interface StaleBatches {
   readonly rows: Pick<ErasureRows, 'readBatches' | 'dropTargets'>;
   readonly wallClockMs: () => number;
   /**
-   * Batches of erasers that are worked on, their ids in hexadecimal: others are dropped. Asked behind the list of batches,
-   * so an eraser notes its batch before it puts targets. Without it batches of erasers are left alone.
+   * Batches that are being erased, their ids in hexadecimal: others are dropped, but for looks. Asked behind the list of
+   * batches, so an eraser notes its batch before it puts targets. Without it batches of erasers are left alone.
    */
   readonly readWorkedOn?: () => Promise<ReadonlySet<string>>;
 }
 
 /**
- * Drops targets that whoever was killed left behind: of the upkeep when they are older than six hours, of erasers when
- * nobody works on them.
+ * Drops targets that whoever was killed left behind: of looks when they are older than six hours, of others when nobody
+ * works on them.
  * @returns how many batches were dropped
  * @throws RowsFault, or what `readWorkedOn` throws
  */
@@ -41,7 +47,7 @@ export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: Stal
   const workedOn = await readWorkedOn?.();
   const staleMs = wallClockMs() - STALE_AFTER_MS;
   const stale = batches.filter((batch) => {
-    const madeAtMs = upkeepBatchTimeOf(batch);
+    const madeAtMs = lookTimeOf(batch);
     if (madeAtMs !== null) return madeAtMs < staleMs;
     return workedOn !== undefined && !workedOn.has(batch.toString('hex'));
   });
@@ -55,7 +61,7 @@ export interface TargetBatchesOptions {
   readonly targetsMax?: number;
 }
 
-/** Targets in as many batches as they need, for a look that no eraser makes. */
+/** Targets in as many batches as they need, for a look at everybody who was erased. */
 export class TargetBatches {
   readonly #options: TargetBatchesOptions;
   readonly #ids: Buffer[] = [];
@@ -81,7 +87,7 @@ export class TargetBatches {
     const targets = this.#waiting;
     if (targets.length === 0) return;
     this.#waiting = [];
-    const id = newUpkeepBatch(this.#options.wallClockMs());
+    const id = newLook(this.#options.wallClockMs());
     // Known before it is put: a fault may come behind what was written.
     this.#ids.push(id);
     await this.#options.rows.putTargets(id, targets);

@@ -3,7 +3,7 @@ import type { ErasureTarget } from '../rows.ts';
 import type { ClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import { beginErasure, openClickHouseUpkeep, openMemoryUpkeep, putErased, type UpkeepHarness } from '../test/upkeep.ts';
-import { dropStaleBatches, upkeepBatchTimeOf } from './batches.ts';
+import { dropStaleBatches, lookTimeOf } from './batches.ts';
 import { scrub } from './scrub.ts';
 import type { Survivors } from './survivors.ts';
 
@@ -112,7 +112,7 @@ describe.each(STORES)('a scrub of rows in %s', (_name, open: () => Promise<Upkee
     const putTargets = async (batch: Buffer, targets: readonly ErasureTarget[]) => {
       batches++;
       expect(targets.length).toBeLessThanOrEqual(3);
-      expect(upkeepBatchTimeOf(batch)).toBe(NOW);
+      expect(lookTimeOf(batch)).toBe(NOW);
       await rows.putTargets(batch, targets);
     };
     const { fences, found } = await run({ targetsMax: 3, rows: { ...rows, putTargets } });

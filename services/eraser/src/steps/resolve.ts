@@ -1,5 +1,11 @@
-import { randomBytes } from 'node:crypto';
-import type { Erasure, ErasureRequest, ErasureRows, StoredLink, StoredUnlink } from '@playline/erasure';
+import {
+  type Erasure,
+  type ErasureRequest,
+  type ErasureRows,
+  newLook,
+  type StoredLink,
+  type StoredUnlink,
+} from '@playline/erasure';
 import { type ErasedPerson, findPersons } from './persons.ts';
 
 /**
@@ -19,7 +25,7 @@ export async function resolvePersons(
   let frontier = collect(requests.flatMap(identitiesOf));
   // One look for everybody who is a step further away: a person is rarely more than three steps wide.
   while (frontier.length > 0) {
-    const look = randomBytes(16);
+    const look = newLook(Date.now());
     try {
       await rows.putTargets(
         look,

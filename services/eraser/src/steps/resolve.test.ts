@@ -1,0 +1,28 @@
+import { randomBytes } from 'node:crypto';
+import { dropStaleBatches, type ErasureRequest } from '@playline/erasure';
+import { openMemoryErasureRows } from '@playline/erasure/memory';
+import { expect, it } from 'vitest';
+import { resolvePersons } from './resolve.ts';
+
+const HOUR_MS = 3_600_000;
+const NOBODY_WORKS = async () => new Set<string>();
+
+it('a look for who is erased keeps its targets while somebody tidies, and loses them six hours after it was killed', async () => {
+  const rows = openMemoryErasureRows();
+  const subjectKeys = [randomBytes(16)];
+  const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys, memberKeys: [] };
+  const request: ErasureRequest = { ...names, cutoffAt: Date.now(), requestedAt: Date.now(), traceId: '' };
+  const tidyIn = (ms: number) =>
+    dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NOBODY_WORKS });
+  const findLinks: typeof rows.findLinks = async (look) => {
+    // The look is noted in no progress, so nobody says that it is worked on.
+    expect(await tidyIn(5 * HOUR_MS)).toBe(0);
+    return rows.findLinks(look);
+  };
+  const [person] = await resolvePersons({ ...rows, findLinks }, [request]);
+  expect(person).toMatchObject({ keys: subjectKeys });
+  expect(await rows.readBatches()).toEqual([]);
+  await resolvePersons({ ...rows, dropTargets: async () => {} }, [request]);
+  expect(await tidyIn(7 * HOUR_MS)).toBe(1);
+  expect(await rows.readBatches()).toEqual([]);
+});
