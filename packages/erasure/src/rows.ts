@@ -90,10 +90,11 @@ export interface ErasureRows {
    * Deletes what is theirs up to the cut-off and blanks what others' rows say of them. Rows that are inserted meanwhile
    * may stay, so whoever inserts must know the fences before; also rows that the store moves just then. Both are found
    * as survivors: sweep until there are none.
+   * @param signal ends the wait for a change of a table, which goes on: the next sweep waits for it first
    * @returns what was there before
-   * @throws RowsFault
+   * @throws RowsFault, or the reason of the signal
    */
-  sweep(batchId: Buffer): Promise<FoundRows[]>;
+  sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
   /** Nothing where the batch was not swept yet; also what an eraser found that died. @throws RowsFault */
   readNoted(batchId: Buffer): Promise<NotedRows>;
   /** What a query would still find. @throws RowsFault */
@@ -112,17 +113,18 @@ export interface ErasureRows {
   /**
    * Waits until no insert runs any more that runs now: of a writer that has died the store may finish one. Takes as long
    * as an insert may, a minute at most.
-   * @throws RowsFault
+   * @throws RowsFault, or the reason of the signal
    */
-  awaitInserts(): Promise<void>;
+  awaitInserts(signal?: AbortSignal): Promise<void>;
   /** What stands in files that are in use, deleted rows included, until `removeDeleted`. @throws RowsFault */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
   /**
    * Writes files with deleted rows anew without them, of all batches. Reads and writes whole parts.
+   * @param signal ends the wait, as that of a sweep
    * @returns when it was done, in epoch milliseconds of the store's clock
-   * @throws RowsFault
+   * @throws RowsFault, or the reason of the signal
    */
-  removeDeleted(): Promise<number>;
+  removeDeleted(signal?: AbortSignal): Promise<number>;
   /** How many files that were replaced up to this moment of the store's clock are still there; they go in minutes. @throws RowsFault */
   countReplaced(untilMs: number): Promise<number>;
   /** Batches that have targets: also what an eraser that died left behind. @throws RowsFault */

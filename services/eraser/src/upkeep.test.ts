@@ -82,6 +82,21 @@ describe('the upkeep', () => {
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });
 
+  it('is closed at once while files are written anew, which the store goes on with', async () => {
+    const { rows, upkeep, countOf } = openBench();
+    const begun = vi.fn();
+    // As a table of a billion rows: nothing but the signal ends the wait.
+    rows.removeDeleted = (signal) => {
+      begun();
+      return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    };
+    upkeep.lead();
+    await vi.advanceTimersByTimeAsync(6 * MINUTE_MS);
+    expect(begun).toHaveBeenCalledOnce();
+    await upkeep.close();
+    expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
+  });
+
   it('lets go of holds and targets that an eraser left of erasures which are done, and of no others', async () => {
     const { people, records, rows, upkeep, countOf } = openBench();
     const [finished, waiting] = [erasure(), erasure()];

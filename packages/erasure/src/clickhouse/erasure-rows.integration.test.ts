@@ -66,6 +66,10 @@ describe('the rows of people in ClickHouse', () => {
     await until('the other insert runs', () => running('later'));
     await waiting;
     expect([await running('before'), await running('later')]).toEqual([false, true]);
+    const stop = new AbortController();
+    const stopped = expect(harness.rows.awaitInserts(stop.signal)).rejects.toThrow('enough');
+    stop.abort(new Error('enough'));
+    await stopped;
     await Promise.all([before, later]);
   });
 
@@ -161,6 +165,33 @@ describe('the rows of people in ClickHouse', () => {
     await sweepAll(harness.rows, batch);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
     expect(await unfinished()).toBe('0');
+  });
+
+  it('are not waited for behind the end of the signal: what is changed goes on, and a repeat waits for it', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
+    const batch = await target(environmentId, key);
+    const isStopped = async (work: (signal: AbortSignal) => Promise<unknown>) => {
+      const stop = new AbortController();
+      const over = expect(work(stop.signal)).rejects.toThrow('enough');
+      await until('it is under way', async () => (await unfinished()) === '1');
+      stop.abort(new Error('enough'));
+      await over;
+      expect(await unfinished()).toBe('1');
+    };
+    const { rows } = harness;
+    for (const work of [(signal: AbortSignal) => rows.sweep(batch, signal), rows.removeDeleted]) {
+      await harness.query('SYSTEM STOP MERGES events');
+      try {
+        await isStopped(work);
+      } finally {
+        await harness.query('SYSTEM START MERGES events');
+      }
+      await work(new AbortController().signal);
+      expect(await unfinished()).toBe('0');
+    }
+    expect(await rows.findOnDisk(batch)).toEqual([]);
   });
 
   it('are never counted as none by a store that cannot count', async () => {

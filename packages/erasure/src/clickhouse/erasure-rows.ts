@@ -33,21 +33,23 @@ const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 
 /** Opens the rows; connects with the first call. */
 export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
   const connection = openConnection(options);
-  const wait = { deadlineMs: options.mutationDeadlineMs ?? MUTATION_DEADLINE_MS };
+  const deadlineMs = options.mutationDeadlineMs ?? MUTATION_DEADLINE_MS;
+  const engineUntil = (signal: AbortSignal | undefined): Engine => ({ connection, wait: { deadlineMs, signal } });
   return {
     putTargets: (batchId, targets) => putTargets(connection, batchId, targets),
-    sweep: async (batchId) => {
+    sweep: async (batchId, signal) => {
+      const engine = engineUntil(signal);
       const found: FoundRows[] = [];
       // One table after the other: the engine has other work, and what one reads the next need not wait for.
-      for (const table of SWEPT_TABLES) found.push(...(await sweepTable({ connection, wait }, table, batchId)));
+      for (const table of SWEPT_TABLES) found.push(...(await sweepTable(engine, table, batchId)));
       await assertTargets(connection, batchId);
       return found;
     },
     findSurvivors: (batchId) => findEverywhere(connection, batchId, {}),
     findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
     ...createQuestions(connection),
-    awaitInserts: () => awaitInserts(connection),
-    removeDeleted: () => removeDeleted({ connection, wait }),
+    awaitInserts: (signal) => awaitInserts(connection, signal),
+    removeDeleted: (signal) => removeDeleted(engineUntil(signal)),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
     readBatches: async () => {
       const rows = await connection.read<{ id: string }>(

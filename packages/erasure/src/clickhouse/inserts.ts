@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { RowsFault } from '../rows.ts';
 import type { Connection } from './connection.ts';
+import { rest } from './rest.ts';
 
 const POLL_MS = 100;
 /** The engine gives an insert of a service up after a minute (`max_execution_time` of its account). */
@@ -10,7 +10,7 @@ const INSERT_MAX_MS = 90_000;
  * Waits until no insert into this database runs any more that ran when it was called. Services share an account, so
  * each sees the inserts of all. Those of erasures write no row about anybody, and may take minutes.
  */
-export async function awaitInserts(connection: Connection): Promise<void> {
+export async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
   const readRunning = async () => {
     const rows = await connection.read<{ id: string }>(
       `SELECT query_id AS id FROM system.processes
@@ -25,7 +25,7 @@ export async function awaitInserts(connection: Connection): Promise<void> {
       const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
       throw new RowsFault(words, { isRetryable: true, code: 'INSERT_WAIT' });
     }
-    await delay(POLL_MS);
+    await rest(POLL_MS, signal);
     const running = await readRunning();
     for (const id of awaited) if (!running.includes(id)) awaited.delete(id);
   }

@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import { RowsFault } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { toWords } from './fault.ts';
+import { rest } from './rest.ts';
 
 /** A change of rows that stand, which the engine makes in the background. */
 export interface Mutation {
@@ -15,6 +15,8 @@ export interface Mutation {
 export interface MutationWait {
   /** How long one mutation may take before the wait for it is a fault. It goes on, and a repeat finds it. */
   readonly deadlineMs: number;
+  /** Ends the wait likewise. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** A small mutation takes some 50 ms; a large one is asked for twice a second. */
@@ -39,15 +41,20 @@ interface Unfinished {
  *
  * The statement only notes the mutation and the wait is ours: a connection need not stand for as long as a table takes,
  * and a mutation that fails is taken back. Otherwise the engine would try it for ever, and every later one behind it.
- * @throws RowsFault when it fails, or one that stands before it does
+ * @throws RowsFault when it fails, or one that stands before it does; the reason of the signal
  */
 export async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
   await awaitEnd(connection, mutation, wait);
+  wait.signal?.throwIfAborted();
   await connection.run(mutation.statement, SUBMIT);
   await awaitEnd(connection, mutation, wait);
 }
 
-async function awaitEnd(connection: Connection, mutation: Mutation, { deadlineMs }: MutationWait): Promise<void> {
+async function awaitEnd(
+  connection: Connection,
+  mutation: Mutation,
+  { deadlineMs, signal }: MutationWait,
+): Promise<void> {
   const end = performance.now() + deadlineMs;
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     const unfinished = await readUnfinished(connection, mutation);
@@ -58,7 +65,7 @@ async function awaitEnd(connection: Connection, mutation: Mutation, { deadlineMs
       throw faultOf(mutation, toWords(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
     if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
-    await delay(pauseMs);
+    await rest(pauseMs, signal);
   }
 }
 

@@ -24,7 +24,7 @@ export interface RemovalOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly onReplaced?: (files: number) => void;
   /** Rests between two such looks, by itself for ten seconds; there are at most 180. */
   readonly pause?: (signal?: AbortSignal) => Promise<void>;
-  /** Ends it between two steps. */
+  /** Ends it between two steps, and the wait for a change of a table. */
   readonly signal?: AbortSignal;
 }
 
@@ -52,7 +52,7 @@ export async function removeFromDisk(options: RemovalOptions): Promise<Removal> 
     // All of it before the removal begins: what is erased while it runs is masked behind it, and would look like left over.
     const { fences, covered, deferred } = await putErased(options, batches);
     signal?.throwIfAborted();
-    const removedAtMs = await rows.removeDeleted();
+    const removedAtMs = await rows.removeDeleted(signal);
     await awaitReplaced(options, removedAtMs);
     const found: Survivors[] = [];
     for (const batch of batches.ids) {

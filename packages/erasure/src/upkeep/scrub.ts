@@ -14,7 +14,7 @@ export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
    * rows that the store moved under a sweep.
    */
   readonly onSurvivors?: (survivors: readonly Survivors[], look: number) => void;
-  /** Ends it between two steps. */
+  /** Ends it between two steps, and the wait for a change of a table. */
   readonly signal?: AbortSignal;
 }
 
@@ -73,6 +73,6 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batch: Bu
         isRetryable: true,
         code: 'SURVIVORS',
       });
-    swept.push(...toSurvivors(await rows.sweep(batch)));
+    swept.push(...toSurvivors(await rows.sweep(batch, signal)));
   }
 }

@@ -137,7 +137,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
   begin('sweep');
   await rows.putTargets(batchId, fences);
-  await rows.awaitInserts();
+  await rows.awaitInserts(signal);
   await sweepAll(parts, batch, signal);
   const consents = { kept: await rows.findConsents(batchId), ends: logEnds.consents };
   await note(parts, batch, await forget.consents(persons, consents));
@@ -175,7 +175,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   await noteRows();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
-    await rows.sweep(batch.batchId);
+    await rows.sweep(batch.batchId, signal);
     await noteRows();
     const left = await rows.findSurvivors(batch.batchId);
     if (left.length === 0) return;

@@ -80,3 +80,20 @@ it('an erasure waits for a link that nobody holds back any more, and is left out
   const batch = (await beginBatch({ ...parts, barrier, pause }, requests, signal))!;
   expect(batch.persons.map(({ keys }) => toHex(keys))).toEqual([toHex([subject, other])]);
 });
+
+it('an eraser that is told to stop while a table is changed stops at once, and the next one finishes its batch', async () => {
+  const { records, rows, parts, take } = await openWorld();
+  const [subject] = createKeys(1) as [Buffer];
+  const request = await take(subject, T);
+  const stop = new AbortController();
+  // As a table of a billion rows: nothing but the signal ends the wait.
+  const sweep: typeof rows.sweep = (_batchId, ended) => {
+    const over = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
+    stop.abort(new Error('SIGTERM'));
+    return over;
+  };
+  const batch = (await beginBatch(parts, [request], stop.signal))!;
+  await expect(finishBatch({ ...parts, rows: { ...rows, sweep } }, batch, stop.signal)).rejects.toThrow('SIGTERM');
+  const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
+  expect(await finishBatch(parts, left!, signal)).toHaveLength(1);
+});

@@ -19,10 +19,10 @@ it('a look for who is erased keeps its targets while somebody tidies, and loses 
     expect(await tidyIn(5 * HOUR_MS)).toBe(0);
     return rows.findLinks(look);
   };
-  const [person] = await resolvePersons({ ...rows, findLinks }, [request]);
+  const [person] = await resolvePersons({ ...rows, findLinks }, [request], []);
   expect(person).toMatchObject({ keys: subjectKeys });
   expect(await rows.readBatches()).toEqual([]);
-  await resolvePersons({ ...rows, dropTargets: async () => {} }, [request]);
+  await resolvePersons({ ...rows, dropTargets: async () => {} }, [request], []);
   expect(await tidyIn(7 * HOUR_MS)).toBe(1);
   expect(await rows.readBatches()).toEqual([]);
 });
