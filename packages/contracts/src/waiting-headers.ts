@@ -4,4 +4,9 @@ export const WAITING_HEADERS = {
   firstOffset: 'first-offset',
   /** Keys of all identities that it names, 16 bytes each: an eraser cannot make them of the ids, and asks whom it is about. */
   identityKeys: 'identity-keys',
+  /**
+   * Of a record of the parked place that is no fact: offsets of facts in front of it, in its partition, that have gone
+   * back to the topic of links, eight bytes each. What is committed stands still while any fact waits in front of them.
+   */
+  left: 'left',
 } as const;

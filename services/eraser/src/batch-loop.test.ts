@@ -59,3 +59,45 @@ it('a batch that cannot be finished keeps back nobody but whom it is about, and 
   expect(await people.guards.list('env')).toEqual([]);
   await loop.close();
 });
+
+it('requests that wait for another erasure keep back nobody, however many they are', async () => {
+  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
+  await people.rebuild.mintEpoch();
+  const [held, waiting, again, stranger] = Array.from({ length: 4 }, () => randomBytes(16)) as [
+    Buffer,
+    Buffer,
+    Buffer,
+    Buffer,
+  ];
+  const first = createRequest(held);
+  const late = { cutoffAt: T + 10, requestedAt: T - 1_000 };
+  const others = [waiting, again].map((key) => ({ ...createRequest(key), ...late }));
+  const last = { ...createRequest(stranger), ...late, requestedAt: T };
+  // Of a long erasure: only its hold is seen here.
+  const { erasureId, environmentId } = first;
+  await people.guards.place({ erasureId, environmentId, keys: [held], cutoffMs: T, lapsesAtMs: null });
+  for (const { subjectKeys: keys, cutoffAt: cutoffMs, ...request } of [...others, last])
+    await people.guards.place({ ...request, keys, cutoffMs, lapsesAtMs: null });
+  await records.addRequests([...others, last]);
+  const links = [waiting, again].map((key) => ({
+    ...{ environmentId: 'env', receivedAtMs: T + 5, keys: [held, key], isUnlink: false },
+  }));
+  const loop = openBatchLoop({
+    ...{ people, rows, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    barrier: {
+      linksStored: async () => links,
+      allStored: async () => ({ byName: {}, consents: new Map() }),
+      linkCommits: async () => new Map(),
+    },
+    ...{ windowMs: 10, batchRequestsMax: 2, logger: createLogger({ service: 'test', level: 'silent' }) },
+    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
+  });
+  loop.lead();
+  const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
+  await until('the stranger is erased', async () => {
+    loop.wake();
+    return isDone(last);
+  });
+  for (const other of others) expect(await isDone(other)).toBe(false);
+  await loop.close();
+});

@@ -56,9 +56,10 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
+  const leftOut: LeftOut = new Map();
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {
-      const hasWorked = await runNext(parts, signal);
+      const hasWorked = await runNext(parts, leftOut, signal);
       retryMs = RETRY_MIN_MS;
       if (!hasWorked) await alarm.wait(LOOK_MS, signal);
     } catch (error) {
@@ -77,7 +78,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
  * @returns whether there was anything to do
  * @throws the first fault, behind all that could be done
  */
-async function runNext(parts: BatchLoopParts, signal: AbortSignal): Promise<boolean> {
+async function runNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSignal): Promise<boolean> {
   const { records } = parts;
   const progress = await records.readProgress();
   const unfinished = await records.readUnfinished();
@@ -86,21 +87,31 @@ async function runNext(parts: BatchLoopParts, signal: AbortSignal): Promise<bool
   for (const batch of toBatches(progress, unfinished))
     await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
   signal.throwIfAborted();
-  const hasBegun = await beginNext(parts, signal);
+  const hasBegun = await beginNext(parts, leftOut, signal);
   if (faults.length > 0) throw faults[0];
   return hasBegun || progress.length > 0;
 }
 
-async function beginNext(parts: BatchLoopParts, signal: AbortSignal): Promise<boolean> {
-  const { records } = parts;
-  if ((await findFree(records)).length === 0) return false;
+/** Ids of requests (hexadecimal) that wait for other erasures, and when they are looked at again: others go on. */
+type LeftOut = Map<string, number>;
+
+async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSignal): Promise<boolean> {
+  const findNext = async () => {
+    const isDue = (request: ErasureRequest) => (leftOut.get(toId(request)) ?? 0) <= performance.now();
+    return (await findFree(parts.records)).filter(isDue).slice(0, parts.batchRequestsMax);
+  };
+  if ((await findNext()).length === 0) return false;
   await delay(parts.windowMs, undefined, { signal });
-  const requests = (await findFree(records)).slice(0, parts.batchRequestsMax);
+  const requests = await findNext();
   if (requests.length === 0) return true;
   const batch = await beginBatch(parts, requests, signal);
+  for (const request of requests) leftOut.set(toId(request), performance.now() + LOOK_MS);
+  for (const name of batch?.names ?? []) leftOut.delete(toId(name));
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
 }
+
+const toId = ({ erasureId }: Pick<ErasureRequest, 'erasureId'>) => erasureId.toString('hex');
 
 /** Requests that are in no batch and name nobody of one. @throws RowsFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
@@ -109,10 +120,10 @@ export async function findFree(records: BatchParts['records']): Promise<ErasureR
   const held = new Set(
     noted.flatMap(({ environmentId, closureKeys }) => closureKeys.map((key) => nameOf(environmentId, key))),
   );
-  const begun = new Set(noted.map(({ erasureId }) => erasureId.toString('hex')));
+  const begun = new Set(noted.map(toId));
   return (await records.readUnfinished()).filter(
     ({ erasureId, environmentId, subjectKeys, memberKeys }) =>
-      !begun.has(erasureId.toString('hex')) &&
+      !begun.has(toId({ erasureId })) &&
       ![...subjectKeys, ...memberKeys].some((key) => held.has(nameOf(environmentId, key))),
   );
 }

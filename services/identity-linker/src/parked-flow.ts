@@ -6,6 +6,7 @@ import type { LinkerParts } from './pipeline.ts';
 import { createDecodeBatch, type Found, tellDeadLetters } from './steps/decode-batch.ts';
 import { createParkedPlace, type ParkedPlace, type PlacedFact } from './steps/parked-place.ts';
 import { createPublish } from './steps/publish.ts';
+import { isLeftMark } from './steps/waiting-fact.ts';
 
 const STORY_END_MS = 60_000;
 
@@ -27,7 +28,7 @@ export function createParkedFlow(parts: LinkerParts): ParkedFlow {
   return {
     handler: {
       async onBatch(records, position) {
-        const batch = await decode(records);
+        const batch = await decode(records.filter((record) => !isLeftMark(record)));
         await publish(batch.deadLetters);
         tellDeadLetters(parts.logger, position, batch);
         await places.of(position).add(batch.found.map(toPlaced));

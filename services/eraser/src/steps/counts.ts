@@ -33,12 +33,14 @@ export function countRows(
 }
 
 /** Finds the person of an identity; an identity is one person's. */
-export function indexPersons(
+function indexPersons(
   persons: readonly ErasedPerson[],
 ): (environmentId: string, key: Buffer) => ErasedPerson | undefined {
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
   const byKey = new Map(
-    persons.flatMap((person) => person.keys.map((key) => [nameOf(person.environmentId, key), person] as const)),
+    persons.flatMap((person) =>
+      person.identities.map(({ environmentId, key }) => [nameOf(environmentId, key), person] as const),
+    ),
   );
   return (environmentId, key) => byKey.get(nameOf(environmentId, key));
 }

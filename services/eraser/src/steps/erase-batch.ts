@@ -12,8 +12,8 @@ import {
 import type { HoldName } from '@playline/people';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
-import type { ErasedPerson } from './persons.ts';
-import { holdAll, rest, type SettleParts, settlePersons, toHash } from './settle.ts';
+import { type Closure, type ErasedPerson, toPersons } from './persons.ts';
+import { holdAll, rest, type SettleParts, settleClosures, toId } from './settle.ts';
 
 export interface BatchParts extends SettleParts {
   /** Publishes links again that are later than the erasure and went with the person. */
@@ -57,21 +57,27 @@ export async function beginBatch(
   signal: AbortSignal,
 ): Promise<Batch | null> {
   parts.onStep?.('resolve');
-  const persons = await settlePersons(parts, requests, signal);
-  if (persons.length === 0) return null;
-  const names = persons.flatMap((person) => person.requests);
-  const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
-  // Whom it has found, for as long as anybody asks: who is linked with them by another request, or checks the receipt.
-  await parts.records.putRequests(persons.flatMap(toFound));
+  const closures = await settleClosures(parts, requests, signal);
+  if (closures.length === 0) return null;
+  const names = closures.map(({ request }) => request);
+  const batch: Batch = { batchId: randomBytes(16), persons: toPersons(closures), names, deleted: new Map() };
   await parts.records.putProgress(toProgress(batch));
+  await assertAlone(parts, batch);
   return batch;
 }
 
-function toFound({ keys, requests }: ErasedPerson): ErasureRequest[] {
-  return requests.map((request) => {
-    const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
-    return { ...request, memberKeys: keys.filter((key) => !isSubject(key)) };
-  });
+/** Another process may have noted these erasures while this one was paused, and found more. Of two that see each other both withdraw. */
+async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
+  const ids = new Set(names.map(toId));
+  const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
+  if (!(await records.readProgress()).some(isOther)) return;
+  await records.dropProgress(batchId);
+  throw new Error('another process has noted erasures of this batch');
+}
+
+function toFound({ keys, request }: Closure): ErasureRequest {
+  const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
+  return { ...request, memberKeys: keys.filter((key) => !isSubject(key)) };
 }
 
 /**
@@ -83,14 +89,12 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
   const requests = new Map(unfinished.map((request) => [request.erasureId.toString('hex'), request]));
   const byBatch = Map.groupBy(progress, ({ batchId }) => batchId.toString('hex'));
   return [...byBatch.values()].map((rows) => {
-    const byPerson = Map.groupBy(rows, (row) => `${row.environmentId} ${toHash(row.closureKeys)}`);
-    const persons = [...byPerson.values()].flatMap((own): ErasedPerson[] => {
-      const { environmentId, cutoffAt, closureKeys: keys } = own[0]!;
-      const asked = own.flatMap(({ erasureId }) => requests.get(erasureId.toString('hex')) ?? []);
-      return asked.length === 0 ? [] : [{ environmentId, cutoffAt, keys, requests: asked }];
+    const closures = rows.flatMap(({ erasureId, closureKeys: keys }): Closure[] => {
+      const request = requests.get(erasureId.toString('hex'));
+      return request === undefined ? [] : [{ request, keys }];
     });
     const deleted = new Map(rows.map((row): [string, Counts] => [row.erasureId.toString('hex'), row.deleted]));
-    return { batchId: rows[0]!.batchId, persons, names: rows, deleted };
+    return { batchId: rows[0]!.batchId, persons: toPersons(closures), names: rows, deleted };
   });
 }
 
@@ -118,8 +122,11 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   };
   const { raise } = createFences(records, people.guards);
   begin('fence');
-  await holdAll(parts, persons);
-  const fences = persons.flatMap(toFences);
+  const closures = persons.flatMap((person) => person.closures);
+  await holdAll(parts, closures);
+  // Whom it has found, for as long as anybody asks: who is linked with them by another request, or checks the receipt.
+  await records.putRequests(closures.map(toFound));
+  const fences = persons.flatMap(({ identities }) => identities);
   await raise(fences);
   const fencedAt = wallClockMs();
 
@@ -185,35 +192,29 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
 /** Keeps what was found, on the disk too: an eraser that takes over finds less. */
 async function note({ records }: BatchParts, batch: Batch, found: ReadonlyMap<ErasedPerson, Counts>): Promise<void> {
-  for (const [{ requests }, counts] of found)
-    for (const { erasureId } of requests) {
-      const id = erasureId.toString('hex');
+  for (const [{ closures }, counts] of found)
+    for (const { request } of closures) {
+      const id = request.erasureId.toString('hex');
       batch.deleted.set(id, mergeCounts(batch.deleted.get(id) ?? {}, counts));
     }
   await records.putProgress(toProgress(batch));
 }
 
 function toProgress({ batchId, persons, deleted }: Batch): ErasureProgress[] {
-  return persons.flatMap(({ environmentId, cutoffAt, keys: closureKeys, requests }) =>
-    requests.map(({ erasureId }) => {
+  return persons.flatMap(({ closures }) =>
+    closures.map(({ request: { erasureId, environmentId, cutoffAt }, keys: closureKeys }) => {
       const found = deleted.get(erasureId.toString('hex')) ?? {};
       return { batchId, erasureId, environmentId, cutoffAt, closureKeys, deleted: found };
     }),
   );
 }
 
-function toFences({ environmentId, keys, cutoffAt: cutoffMs, requests }: ErasedPerson) {
-  const { erasureId } = requests.reduce((latest, each) => (each.cutoffAt > latest.cutoffAt ? each : latest));
-  return keys.map((key) => ({ environmentId, key, cutoffMs, erasureId }));
-}
-
 type Findings = Pick<ErasureReceipt, 'fencedAt' | 'visiblyErasedAt' | 'logExpiresAt' | 'verified' | 'logEnds'>;
 
-function toReceipts({ deleted }: Batch, person: ErasedPerson, findings: Findings): ErasureReceipt[] {
-  const { environmentId, cutoffAt, keys, requests } = person;
-  const closure = { closureHash: hashClosure(keys), closureCount: keys.length };
-  return requests.map(({ erasureId, requestedAt: acceptedAt, traceId }) => {
+function toReceipts({ deleted }: Batch, { closures }: ErasedPerson, findings: Findings): ErasureReceipt[] {
+  return closures.map(({ keys, request: { erasureId, environmentId, cutoffAt, requestedAt: acceptedAt, traceId } }) => {
     const request = { erasureId, environmentId, cutoffAt, acceptedAt, traceId };
+    const closure = { closureHash: hashClosure(keys), closureCount: keys.length };
     const open = { physicallyErasedAt: null, logExpiredAt: null };
     const found = { ...NO_ROWS, ...deleted.get(erasureId.toString('hex')) };
     return { ...request, ...closure, ...findings, ...open, deleted: found };

@@ -1,5 +1,5 @@
-import type { KeptConsent } from '@playline/erasure';
-import type { ChosenStatus, ConsentPlace, People } from '@playline/people';
+import type { ErasureFence, KeptConsent } from '@playline/erasure';
+import type { ChosenStatus, ConsentPlace, HeldConsent, People } from '@playline/people';
 import type { Counts } from './counts.ts';
 import type { ErasedPerson } from './persons.ts';
 
@@ -48,8 +48,9 @@ export function createForget(
           await graph.trim({ generation: earlier, partition }, Number.MAX_SAFE_INTEGER, environmentIds);
       const found = new Map<ErasedPerson, Counts>();
       for (const person of persons) {
-        const { environmentId, keys, requests } = person;
-        const { erasureId } = requests[0]!;
+        const { environmentId, closures, identities } = person;
+        const { erasureId } = closures[0]!.request;
+        const keys = identities.map(({ key }) => key);
         found.set(person, { [IDENTITIES]: await graph.forget({ environmentId, erasureId }, keys) });
       }
       return found;
@@ -66,7 +67,7 @@ export function createForget(
     },
     async verify(persons, later) {
       for (const person of persons) {
-        const left = await Promise.all(person.keys.map((key) => isLinked(graph, person, key)));
+        const left = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
         if (left.includes(true)) throw new Error('an identity is in the graph again');
         if ((await findConsents(consents, person, later)).length > 0) throw new Error('a consent is stored again');
       }
@@ -79,22 +80,26 @@ export function createForget(
  * Whether an identity stands in the graph by a link that is erased. Another erasure of the person, which waits for the next
  * batch, has a later cut-off: links in front of that one do not wait for this one any more.
  */
-async function isLinked(graph: People['graph'], { environmentId, cutoffAt }: ErasedPerson, key: Buffer) {
+async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
   if ((await graph.rootOf(environmentId, key)) === null) return false;
   const members = await graph.membersOf(environmentId, key);
-  return members.some((member) => member.key.equals(key) && member.linkedAt <= cutoffAt);
+  return members.some((member) => member.key.equals(key) && member.linkedAt <= cutoffMs);
 }
 
 /** Consents of a person that are stored and are none of the later ones. */
 async function findConsents(
   consents: People['consents'],
-  { environmentId, keys, cutoffAt }: ErasedPerson,
+  { environmentId, identities }: ErasedPerson,
   { kept, ends }: LaterConsents,
 ) {
   const places = new Set(kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)));
   // One that the log has by the cut-off was received by then too: of a log that was made anew the end tells nothing.
-  const isJudged = ({ partition, offset, loggedAtMs }: ConsentPlace) =>
-    offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffAt;
-  const stored = await consents.readStored(environmentId, keys);
-  return stored.filter(({ place }) => isJudged(place) && !places.has(nameOf(place)));
+  const cutoffs = new Map(identities.map(({ key, cutoffMs }) => [key.toString('latin1'), cutoffMs]));
+  const isJudged = ({ identityKey, place: { partition, offset, loggedAtMs } }: HeldConsent) =>
+    offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffs.get(identityKey.toString('latin1'))!;
+  const stored = await consents.readStored(
+    environmentId,
+    identities.map(({ key }) => key),
+  );
+  return stored.filter((consent) => isJudged(consent) && !places.has(nameOf(consent.place)));
 }

@@ -56,6 +56,14 @@ function createFact(number: number): Fact {
   return { record: { ...named, ...ids, ...times, unlink: [] }, keys: [randomBytes(16), randomBytes(16)] };
 }
 
+/** As the linker marks in the parked place a fact that has left it. */
+function toMark(offset: number): OutgoingRecord {
+  const offsets = Buffer.alloc(8);
+  offsets.writeBigUInt64BE(BigInt(offset));
+  const headers = { [WAITING_HEADERS.left]: offsets };
+  return { topic: own.prefix + parkedLinks.name, key: Buffer.from('k'), value: Buffer.alloc(0), headers };
+}
+
 /** As the linker writes facts that wait. */
 const publishFacts = (topic: string, facts: readonly Fact[]) =>
   publishRecords(
@@ -128,11 +136,13 @@ describe('the barrier', () => {
     const stored = begin(barrier.linksStored(signal));
     await asked(groups.linker, links.name);
     const before = await reader.bounds(own.prefix + links.name);
-    const [round, parked, unlink, done] = [0, 1, 2, 3].map(createFact) as [Fact, Fact, Fact, Fact];
+    const [round, parked, unlink, done, gone] = [0, 1, 2, 3, 4].map(createFact) as [Fact, Fact, Fact, Fact, Fact];
     await publishFacts(links.name, [round, { ...unlink, record: { ...unlink.record, unlink: UNLINK } }]);
     await publishFacts(parkedLinks.name, [done]);
     await commit(`${groups.linker}-parked`, parkedLinks.name);
-    await publishFacts(parkedLinks.name, [parked]);
+    await publishFacts(parkedLinks.name, [parked, gone]);
+    const ends = (await reader.bounds(own.prefix + parkedLinks.name)).map(({ end }) => end);
+    await publishRecords([toMark(Math.max(...ends) - 1)]);
     // New ones have waited for nobody, and what cannot be read names nobody.
     await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));

@@ -1,8 +1,11 @@
+import type { ErasureRequest } from '@playline/erasure';
 import { expect, it } from 'vitest';
 import { createKeys, ENVIRONMENT, openWorld, T, toEvent, toHex, toWaiting } from '../test/overlap-world.ts';
 import { beginBatch, finishBatch, toBatches } from './erase-batch.ts';
+import type { ErasedPerson } from './persons.ts';
 
 const { signal } = new AbortController();
+const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
 it('an erasure ends although another one of the same person, with a later cut-off, lets links in front of it through', async () => {
   const { people, records, log, runLinker, parts, take } = await openWorld();
@@ -18,7 +21,7 @@ it('an erasure ends although another one of the same person, with a later cut-of
   const unfinished = await records.readUnfinished();
   expect(unfinished.map(({ erasureId }) => erasureId)).toEqual([second.erasureId]);
   const batch = (await beginBatch(parts, unfinished, signal))!;
-  expect(toHex(batch.persons[0]!.keys)).toEqual(toHex([subject, member, later]));
+  expect(toHex(keysOf(batch.persons[0]!))).toEqual(toHex([subject, member, later]));
   expect(await finishBatch(parts, batch, signal)).toHaveLength(1);
   expect(await people.graph.rootOf(ENVIRONMENT, later)).toBeNull();
   expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
@@ -43,6 +46,32 @@ it('an eraser that was paused while it looked for decisions begins nothing that 
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
+it('an eraser that was paused behind its look leaves a request as another one has found and noted it', async () => {
+  const { records, log, runLinker, parts, people, take } = await openWorld();
+  const [subject, member] = createKeys(2) as [Buffer, Buffer];
+  await take(subject, T);
+  const [request] = (await records.readUnfinished()) as [ErasureRequest];
+  const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const extend: typeof people.guards.extend = async (hold) => {
+    const holds = await people.guards.extend(hold);
+    reached.resolve();
+    await goOn.promise;
+    return holds;
+  };
+  const late = beginBatch({ ...parts, people: { ...people, guards: { ...people.guards, extend } } }, [request], signal);
+  await reached.promise;
+  // Accepted in time, and published late.
+  log.push({ a: subject, b: member, at: T - 1 });
+  await runLinker();
+  const begun = (await beginBatch(parts, [request], signal))!;
+  goOn.resolve();
+  await expect(late).rejects.toThrow('another process has noted');
+  const [receipt] = await finishBatch(parts, begun, signal);
+  expect(receipt!.closureCount).toBe(2);
+  expect((await records.readRequests([request.erasureId]))[0]!.memberKeys).toEqual([member]);
+  expect(await records.readProgress()).toEqual([]);
+});
+
 it('an erasure is about somebody whom only a link joins that another erasure holds back, and about whom that one has found', async () => {
   const { rows, records, log, runLinker, parts, take } = await openWorld();
   const [subject, device, other] = createKeys(3) as [Buffer, Buffer, Buffer];
@@ -54,11 +83,11 @@ it('an erasure is about somebody whom only a link joins that another erasure hol
   rows.add('events', toEvent(device, T + 3));
   // Both are asked for at once, and the second waits although it could be done.
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
-  expect(first.persons.map(({ keys }) => toHex(keys))).toEqual([toHex([subject, device])]);
+  expect(first.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, device])]);
   expect(await beginBatch(parts, [second], signal)).toBeNull();
   await finishBatch(parts, first, signal);
   const batch = (await beginBatch(parts, await records.readUnfinished(), signal))!;
-  expect(batch.persons.map(({ keys }) => toHex(keys))).toEqual([toHex([subject, device, other])]);
+  expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, device, other])]);
   await finishBatch(parts, batch, signal);
   expect(rows.rowsOf('events')).toEqual([]);
 });
@@ -78,7 +107,7 @@ it('an erasure waits for a link that nobody holds back any more, and is left out
   const requests = await records.readUnfinished();
   expect(await beginBatch({ ...parts, barrier, pause: async () => {} }, requests, signal)).toBeNull();
   const batch = (await beginBatch({ ...parts, barrier, pause }, requests, signal))!;
-  expect(batch.persons.map(({ keys }) => toHex(keys))).toEqual([toHex([subject, other])]);
+  expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, other])]);
 });
 
 it('an eraser that is told to stop while a table is changed stops at once, and the next one finishes its batch', async () => {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { ErasureRequest, StoredLink } from '@playline/erasure';
+import type { ErasureReceipt, ErasureRequest, StoredLink } from '@playline/erasure';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findPersons } from './persons.ts';
+import { type ErasedPerson, findClosures, toPersons } from './persons.ts';
 
 const T = Date.UTC(2026, 5, 15);
 const keys = Array.from({ length: 8 }, () => randomBytes(16));
@@ -30,32 +30,35 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
   b: keyOf(b),
   receivedAtMs,
 });
-/** Places of the keys of each person, and how many requests it has. */
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
-  findPersons(requests, { links, unlinks: [], others: [] });
-const show = (persons: ReturnType<typeof findPersons>) =>
-  persons.map(({ keys: found, requests, cutoffAt }) => {
-    const places = found.map((key) => keys.findIndex((each) => each.equals(key))).sort((a, b) => a - b);
-    return { places, requests: requests.length, cutoffAt };
+  toPersons(findClosures(requests, { links, unlinks: [], others: [] }));
+/** Of each person the places of the keys, how long each is erased, and how many requests it has. */
+const show = (persons: readonly ErasedPerson[]) =>
+  persons.map(({ closures, identities }) => {
+    const found = identities.map(
+      ({ key, cutoffMs }) => [keys.findIndex((each) => each.equals(key)), cutoffMs] as const,
+    );
+    return { cutoffs: new Map(found.sort(([a], [b]) => a - b)), requests: closures.length };
   });
+const until = (cutoffAt: number, ...places: number[]) => new Map(places.map((place) => [place, cutoffAt]));
 
 describe('who is erased', () => {
   it('is everybody whom links up to the cut-off lead to, also through others, and nobody whom a later one does', () => {
     const links = [link(0, 1), link(2, 1), link(2, 3, T + 1), link(4, 5)];
-    expect(show(findLinked([request([0])], links))).toEqual([{ places: [0, 1, 2], requests: 1, cutoffAt: T }]);
+    expect(show(findLinked([request([0])], links))).toEqual([{ cutoffs: until(T, 0, 1, 2), requests: 1 }]);
   });
 
   it('is whom the gateway knew as linked too, with everybody of theirs', () => {
     const persons = findLinked([request([0], { members: [3] })], [link(3, 4)]);
-    expect(show(persons)).toEqual([{ places: [0, 3, 4], requests: 1, cutoffAt: T }]);
+    expect(show(persons)).toEqual([{ cutoffs: until(T, 0, 3, 4), requests: 1 }]);
   });
 
   it('is one person for requests that have somebody in common, up to the latest cut-off, with whom that one adds', () => {
     const links = [link(0, 1), link(1, 2, T + 5), link(2, 3, T + 6), link(6, 3, T + 5)];
     const persons = findLinked([request([0]), request([1], { cutoffAt: T + 5 }), request([7])], links);
     expect(show(persons)).toEqual([
-      { places: [0, 1, 2], requests: 2, cutoffAt: T + 5 },
-      { places: [7], requests: 1, cutoffAt: T },
+      { cutoffs: until(T + 5, 0, 1, 2), requests: 2 },
+      { cutoffs: until(T, 7), requests: 1 },
     ]);
   });
 
@@ -67,8 +70,10 @@ describe('who is erased', () => {
     // 0 and 1 were split off from 2 and 3.
     const links = [link(0, 1), link(1, 2), link(2, 3)];
     const unlinks = [parted(0, 'split'), parted(1, 'split'), parted(2, 'stayed'), parted(3, 'stayed')];
-    const placesOf = (subject: number, decisions: { links: StoredLink[]; unlinks: typeof unlinks }) =>
-      show(findPersons([request([subject])], { ...decisions, others: [] }))[0]!.places;
+    const placesOf = (subject: number, decisions: { links: StoredLink[]; unlinks: typeof unlinks }) => {
+      const persons = toPersons(findClosures([request([subject])], { ...decisions, others: [] }));
+      return [...show(persons)[0]!.cutoffs.keys()];
+    };
     expect(placesOf(0, { links, unlinks })).toEqual([0, 1]);
     expect(placesOf(3, { links, unlinks })).toEqual([2, 3]);
     const again = { ...link(0, 3), last: { generation: 1, offset: 2 } };
@@ -77,12 +82,40 @@ describe('who is erased', () => {
     expect(placesOf(0, { links, unlinks: later })).toEqual([0, 1, 2, 3]);
   });
 
+  it('is whom an unlink has parted up to the request from before it, not up to one from behind it', () => {
+    const at = { generation: 0, offset: 9 };
+    const parted = (who: number, side: 'split' | 'stayed') => {
+      return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs: T + 3 } as const;
+    };
+    const asked = [request([0]), request([0], { cutoffAt: T + 5 })];
+    const decisions = { links: [link(0, 1, T - 1)], unlinks: [parted(0, 'stayed'), parted(1, 'split')], others: [] };
+    const cutoffs = new Map([...until(T + 5, 0), ...until(T, 1)]);
+    expect(show(toPersons(findClosures(asked, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
+  });
+
+  it('is whom another erasure names for a request from before its receipt, and for no later one', () => {
+    const erasedAt = T + 40_000;
+    const receipt = { visiblyErasedAt: erasedAt } as ErasureReceipt;
+    const others = [{ request: request([1], { members: [2], cutoffAt: T - 5 }), receipt }];
+    const links = [link(0, 1, T + 30_000)];
+    const find = (asked: ErasureRequest[], other = others) =>
+      show(toPersons(findClosures(asked, { links, unlinks: [], others: other })));
+    const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
+    expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
+    expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
+    // Each by itself, also where both are about one person; and who asks before the other's cut-off knows it without.
+    const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
+    expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
+    const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));
+    expect(find([early!], later)).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1), requests: 1 }]);
+  });
+
   it('is another person in another environment, with the same keys', () => {
     const persons = findLinked(
       [request([0]), request([0], { environmentId: 'other' })],
       [{ ...link(0, 1), environmentId: 'other' }],
     );
-    expect(show(persons).map(({ places }) => places)).toEqual([[0], [0, 1]]);
+    expect(show(persons).map(({ cutoffs }) => cutoffs)).toEqual([until(T, 0), until(T, 0, 1)]);
   });
 
   it('is what a naive reader of the rules finds, for any requests and links', () => {
@@ -100,40 +133,36 @@ describe('who is erased', () => {
           linked.map(([a, b, receivedAtMs]) => link(a, b, receivedAtMs)),
         ),
       );
-      expect(found.map(({ places, ...rest }) => ({ places, ...rest })).sort(byFirst)).toEqual(naive(asked, linked));
+      expect(found.sort(byFirst)).toEqual(naive(asked, linked));
     });
     fc.assert(property, { numRuns: 2_000 });
   });
 });
 
 interface Person {
-  places: number[];
+  cutoffs: Map<number, number>;
   requests: number;
-  cutoffAt: number;
 }
-const byFirst = (one: Person, other: Person) => one.places[0]! - other.places[0]!;
+const firstOf = ({ cutoffs }: Person) => Math.min(...cutoffs.keys());
+const byFirst = (one: Person, other: Person) => firstOf(one) - firstOf(other);
 
-/** Grows one set after the other until nothing changes any more. */
+/** Grows each by its own cut-off until nothing changes any more, then joins those that have somebody in common. */
 function naive(asked: [number[], number][], linked: [number, number, number][]): Person[] {
-  let persons = asked.map(([places, cutoffAt]): Person => ({ places: [...places], requests: 1, cutoffAt }));
-  for (let before = ''; before !== JSON.stringify(persons); ) {
-    before = JSON.stringify(persons);
-    for (const person of persons)
-      for (const [a, b, at] of linked)
-        if (at <= person.cutoffAt && (person.places.includes(a) || person.places.includes(b)))
-          person.places = [...new Set([...person.places, a, b])];
-    const merged: Person[] = [];
-    for (const person of persons) {
-      const other = merged.find(({ places }) => places.some((place) => person.places.includes(place)));
-      if (other === undefined) merged.push(person);
-      else {
-        other.places = [...new Set([...other.places, ...person.places])];
-        other.requests += person.requests;
-        other.cutoffAt = Math.max(other.cutoffAt, person.cutoffAt);
-      }
+  let persons: Person[] = [];
+  for (const [subjects, cutoffAt] of asked) {
+    const places = new Set(subjects);
+    for (let size = 0; size < places.size; ) {
+      size = places.size;
+      for (const [a, b, at] of linked) if (at <= cutoffAt && (places.has(a) || places.has(b))) places.add(a).add(b);
     }
-    persons = merged;
+    const isSame = ({ cutoffs }: Person) => [...places].some((place) => cutoffs.has(place));
+    const joined: Person = { cutoffs: until(cutoffAt, ...places), requests: 1 };
+    for (const other of persons.filter(isSame)) {
+      joined.requests += other.requests;
+      for (const [place, at] of other.cutoffs) joined.cutoffs.set(place, Math.max(at, joined.cutoffs.get(place) ?? at));
+    }
+    persons = [...persons.filter((person) => !isSame(person)), joined];
   }
-  for (const person of persons) person.places = [...new Set(person.places)].sort((a, b) => a - b);
+  for (const person of persons) person.cutoffs = new Map([...person.cutoffs].sort(([a], [b]) => a - b));
   return persons.sort(byFirst);
 }

@@ -1,13 +1,18 @@
-import type { Erasure, ErasureRequest, FactOrder, StoredLink, StoredUnlink } from '@playline/erasure';
+import type { Erasure, ErasureFence, ErasureRequest, FactOrder, StoredLink, StoredUnlink } from '@playline/erasure';
 
-/** One person who is erased, for one request or several. */
+/** Whom one request is about, up to its cut-off. */
+export interface Closure {
+  readonly request: ErasureRequest;
+  /** In the order of their bytes. */
+  readonly keys: readonly Buffer[];
+}
+
+/** One person who is erased: for one request, or for several that have somebody in common. */
 export interface ErasedPerson {
   readonly environmentId: string;
-  /** Epoch milliseconds: the latest cut-off of the requests. */
-  readonly cutoffAt: number;
-  /** Every identity of the person, in the order of their bytes. */
-  readonly keys: readonly Buffer[];
-  readonly requests: readonly ErasureRequest[];
+  readonly closures: readonly Closure[];
+  /** Everybody of the closures, in the order of their bytes; each up to the latest cut-off of the requests about it. */
+  readonly identities: readonly ErasureFence[];
 }
 
 /** What decisions say of who belongs to whom. */
@@ -26,18 +31,11 @@ export const CLOCKS_APART_MS = 2_000;
 /** Keys as one-byte characters, by the same text. */
 type Keys = Map<string, Buffer>;
 
-interface Group {
-  readonly requests: ErasureRequest[];
-  readonly cutoffAt: number;
-  readonly keys: Keys;
-}
-
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * Who is erased: of each request everybody who was linked with its subject up to its cut-off, and whom the gateway knew
- * as linked when it took it. Requests that have somebody in common are about one person, up to the latest cut-off of
- * theirs.
+ * Whom requests are about: of each everybody who was linked with its subject up to its cut-off, and whom the gateway knew
+ * as linked when it took it.
  *
  * Decisions say who is linked, not the graph of the moment: a link that was accepted before the cut-off may reach the
  * graph behind one that was accepted later, and the graph then has both. Whom an unlink parted is linked only by what
@@ -46,7 +44,7 @@ const nameOf = (key: Buffer) => key.toString('latin1');
  * An earlier erasure takes away the decisions about its person. Who asks while it runs is asked about a person who is
  * whole still, so whom it names counts as linked up to its cut-off.
  */
-export function findPersons(requests: readonly ErasureRequest[], decisions: StoredDecisions): ErasedPerson[] {
+export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): Closure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
   return [...byEnvironment].flatMap(([environmentId, own]) => {
     const isHere = (stored: { readonly environmentId: string }) => stored.environmentId === environmentId;
@@ -55,15 +53,23 @@ export function findPersons(requests: readonly ErasureRequest[], decisions: Stor
       unlinks: decisions.unlinks.filter(isHere),
       others: decisions.others.filter(({ request }) => isHere(request)),
     });
-    let groups = own.map((request) => follow(neighbours, [request]));
-    for (;;) {
-      const merged = mergeOverlapping(groups);
-      if (merged.length === groups.length) break;
-      groups = merged.map((members) => follow(neighbours, members));
-    }
-    return groups.map(({ requests: asked, cutoffAt, keys }) => {
-      return { environmentId, cutoffAt, keys: [...keys.values()].sort(Buffer.compare), requests: asked };
-    });
+    return own.map((request) => ({ request, keys: follow(neighbours, request) }));
+  });
+}
+
+/** Closures that have somebody in common, directly or through others, are about one person. */
+export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
+  return groupOverlapping(closures).map((own) => {
+    const { environmentId } = own[0]!.request;
+    const identities = new Map<string, ErasureFence>();
+    for (const { request, keys } of own)
+      for (const key of keys) {
+        const { erasureId, cutoffAt: cutoffMs } = request;
+        if ((identities.get(nameOf(key))?.cutoffMs ?? Number.NEGATIVE_INFINITY) < cutoffMs)
+          identities.set(nameOf(key), { environmentId, key, cutoffMs, erasureId });
+      }
+    const sorted = [...identities.values()].sort((one, other) => Buffer.compare(one.key, other.key));
+    return { environmentId, closures: own, identities: sorted };
   });
 }
 
@@ -113,37 +119,34 @@ const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.ge
 const isBehind = (one: FactOrder, other: FactOrder) =>
   one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
-/** Everybody whom links up to the latest cut-off of the requests lead to, as they stood when the first was asked for. */
-function follow(neighbours: Neighbours, requests: ErasureRequest[]): Group {
-  const cutoffAt = Math.max(...requests.map((request) => request.cutoffAt));
-  const askedAt = Math.min(...requests.map((request) => request.requestedAt));
+/** Everybody whom links up to the cut-off lead to, as they stood when it was asked for. */
+function follow(neighbours: Neighbours, { subjectKeys, memberKeys, cutoffAt, requestedAt }: ErasureRequest): Buffer[] {
   const keys: Keys = new Map();
-  const waiting = requests.flatMap(({ subjectKeys, memberKeys }) => [...subjectKeys, ...memberKeys]);
+  const waiting = [...subjectKeys, ...memberKeys];
   for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
     const name = nameOf(key);
     if (keys.has(name)) continue;
     keys.set(name, key);
     for (const { key: next, receivedAtMs, unlinkedAtMs, knownUntilMs } of neighbours.get(name) ?? [])
-      if (receivedAtMs <= cutoffAt && cutoffAt < unlinkedAtMs && askedAt <= knownUntilMs) waiting.push(next);
+      if (receivedAtMs <= cutoffAt && cutoffAt < unlinkedAtMs && requestedAt <= knownUntilMs) waiting.push(next);
   }
-  return { requests, cutoffAt, keys };
+  return [...keys.values()].sort(Buffer.compare);
 }
 
-/** Requests of the groups, those together whose groups have a key in common, directly or through others. */
-function mergeOverlapping(groups: readonly Group[]): ErasureRequest[][] {
-  const parents = groups.map((_, at) => at);
+function groupOverlapping(closures: readonly Closure[]): Closure[][] {
+  const parents = closures.map((_, at) => at);
   const rootOf = (at: number): number => {
     let root = at;
     while (parents[root] !== root) root = parents[root]!;
     return root;
   };
   const firstWith = new Map<string, number>();
-  for (const [at, { keys }] of groups.entries())
-    for (const name of keys.keys()) {
+  for (const [at, { request, keys }] of closures.entries())
+    for (const key of keys) {
+      const name = `${request.environmentId} ${nameOf(key)}`;
       const first = firstWith.get(name);
       if (first === undefined) firstWith.set(name, at);
       else parents[rootOf(at)] = rootOf(first);
     }
-  const sets = Map.groupBy(groups.entries(), ([at]) => rootOf(at));
-  return [...sets.values()].map((set) => set.flatMap(([, { requests }]) => requests));
+  return [...Map.groupBy(closures.keys(), rootOf).values()].map((group) => group.map((at) => closures[at]!));
 }

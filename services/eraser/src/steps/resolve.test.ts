@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { dropStaleBatches, type ErasureRequest } from '@playline/erasure';
 import { openMemoryErasureRows } from '@playline/erasure/memory';
 import { expect, it } from 'vitest';
-import { resolvePersons } from './resolve.ts';
+import { resolveClosures } from './resolve.ts';
 
 const HOUR_MS = 3_600_000;
 const NOBODY_WORKS = async () => new Set<string>();
@@ -19,10 +19,10 @@ it('a look for who is erased keeps its targets while somebody tidies, and loses 
     expect(await tidyIn(5 * HOUR_MS)).toBe(0);
     return rows.findLinks(look);
   };
-  const [person] = await resolvePersons({ ...rows, findLinks }, [request], []);
-  expect(person).toMatchObject({ keys: subjectKeys });
+  const [closure] = await resolveClosures({ ...rows, findLinks }, [request], []);
+  expect(closure).toMatchObject({ keys: subjectKeys });
   expect(await rows.readBatches()).toEqual([]);
-  await resolvePersons({ ...rows, dropTargets: async () => {} }, [request], []);
+  await resolveClosures({ ...rows, dropTargets: async () => {} }, [request], []);
   expect(await tidyIn(7 * HOUR_MS)).toBe(1);
   expect(await rows.readBatches()).toEqual([]);
 });

@@ -6,18 +6,18 @@ import {
   type StoredLink,
   type StoredUnlink,
 } from '@playline/erasure';
-import { type ErasedPerson, findPersons } from './persons.ts';
+import { type Closure, findClosures } from './persons.ts';
 
 /**
- * Finds out who is erased: from the stored decisions, and from other erasures that were open when these were asked for,
+ * Finds out whom requests are about: from the stored decisions, and from other erasures that were open when these were asked for,
  * whose decisions may be gone.
  * @throws RowsFault
  */
-export async function resolvePersons(
+export async function resolveClosures(
   rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>,
   requests: readonly ErasureRequest[],
   others: readonly Erasure[],
-): Promise<ErasedPerson[]> {
+): Promise<Closure[]> {
   const cutoffMs = Math.max(...requests.map(({ cutoffAt }) => cutoffAt));
   const links: StoredLink[] = [];
   const unlinks: StoredUnlink[] = [];
@@ -39,7 +39,7 @@ export async function resolvePersons(
       await rows.dropTargets(look);
     }
   }
-  return findPersons(requests, { links, unlinks, others });
+  return findClosures(requests, { links, unlinks, others });
 }
 
 interface Identity {

@@ -28,27 +28,35 @@ export interface WaitingLinksOptions {
 }
 
 const KEY_BYTES = 16;
+const OFFSET_BYTES = 8;
 /** The linker commits nothing that waits: neither on its rounds nor in the parked place. */
 const PLACES = [
   { topic: TOPICS.identityLinks, groupSuffix: '' },
   { topic: TOPICS.parkedLinks, groupSuffix: '-parked' },
 ] as const satisfies readonly { topic: Topic; groupSuffix: string }[];
 
-/**
- * Creates what reads the links that wait. A few that were decided a moment ago, or stand behind one that waits, may be
- * among them; none that waits is missing.
- * @throws Error of the brokers or the registry
- */
+/** Creates what reads the links that wait. A few that were decided a moment ago may be among them; none that waits is missing.
+ @throws Error of the brokers or the registry */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
   const { reader, schemaOf, linkerGroup, topicPrefix } = options;
   const decode = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
-  const toWaiting = async ({ value, headers }: StreamRecord): Promise<WaitingLink[]> => {
+  const toLink = async ({ value, headers }: StreamRecord): Promise<WaitingLink | null> => {
     const keys = headers[WAITING_HEADERS.identityKeys];
-    if (keys === undefined) return [];
-    const answer = await decode(value);
-    if (answer.kind !== 'record') return [];
+    const answer = keys === undefined ? null : await decode(value);
+    if (answer?.kind !== 'record') return null;
     const { environmentId, receivedAt: receivedAtMs, unlink } = answer.record;
-    return [{ environmentId, receivedAtMs, keys: toKeys(Buffer.from(keys)), isUnlink: unlink.length > 0 }];
+    return { environmentId, receivedAtMs, keys: split(keys!, KEY_BYTES), isUnlink: unlink.length > 0 };
+  };
+  const readPartition = async (range: Parameters<LogReader['read']>[0]): Promise<WaitingLink[]> => {
+    const waiting = new Map<number, WaitingLink>();
+    for await (const record of reader.read(range)) {
+      const left = record.headers[WAITING_HEADERS.left];
+      for (const offset of left === undefined ? [] : split(left, OFFSET_BYTES))
+        waiting.delete(Number(offset.readBigUInt64BE()));
+      const link = await toLink(record);
+      if (link !== null) waiting.set(record.offset, link);
+    }
+    return [...waiting.values()];
   };
   return async () => {
     // All commits first: a fact may go from one place to the other meanwhile, and its old record is still read then.
@@ -62,15 +70,13 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
       for (const { partition, start, end } of await reader.bounds(topic)) {
         const from = Math.max(committed.get(partition) ?? start, start);
         if (from >= end) continue;
-        for await (const record of reader.read({ topic, partition, start: from, end }))
-          waiting.push(...(await toWaiting(record)));
+        waiting.push(...(await readPartition({ topic, partition, start: from, end })));
       }
     return waiting;
   };
 }
 
-function toKeys(bytes: Buffer): Buffer[] {
-  return Array.from({ length: Math.floor(bytes.length / KEY_BYTES) }, (_, at) =>
-    bytes.subarray(at * KEY_BYTES, (at + 1) * KEY_BYTES),
-  );
+function split(bytes: string | Buffer, size: number): Buffer[] {
+  const all = Buffer.from(bytes);
+  return Array.from({ length: Math.floor(all.length / size) }, (_, at) => all.subarray(at * size, (at + 1) * size));
 }

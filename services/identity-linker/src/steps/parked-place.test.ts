@@ -36,6 +36,9 @@ function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ..
   return { record: own, environmentId: 'env', messageId: hex(`${person}${first}`), receivedAt, keys: keys.map(hex) };
 }
 
+const offsetsOf = (mark: Buffer) =>
+  Array.from({ length: mark.length / 8 }, (_, at) => Number(mark.readBigUInt64BE(at * 8)));
+
 /** A parked place over guards and a log that answer as they are told to. */
 function createBench(pace = PLACE_PACE) {
   const held = new Map<string, number>();
@@ -45,6 +48,7 @@ function createBench(pace = PLACE_PACE) {
   const broken = { guards: false, log: false };
   const onPublish = { run: () => {} };
   const left: (number | null)[] = [];
+  const marks: { offsets: number[]; behind: number }[] = [];
   const controller = new AbortController();
   const place = createParkedPlace({
     ...{ linkTopic: 'links', signal: controller.signal, pace },
@@ -57,6 +61,8 @@ function createBench(pace = PLACE_PACE) {
       },
     },
     async publish(records) {
+      const mark = records[0]!.headers!.left as Buffer | undefined;
+      if (mark !== undefined) return void marks.push({ offsets: offsetsOf(mark), behind: sent.length });
       const names = records.map(({ value }) => value.toString('latin1', 0, 2));
       sent.push({ topic: records[0]!.topic, names, records });
       onPublish.run();
@@ -67,7 +73,20 @@ function createBench(pace = PLACE_PACE) {
   });
   const written = () => sent.map(({ topic, names }) => [topic, ...names].join(' '));
   const add = (...facts: Sketch[]) => place.add(facts.map(toFact));
-  return { place, add, held, asked, sent, written, faults, broken, onPublish, left, end: () => controller.abort() };
+  return {
+    place,
+    add,
+    held,
+    asked,
+    sent,
+    written,
+    faults,
+    broken,
+    onPublish,
+    left,
+    marks,
+    end: () => controller.abort(),
+  };
 }
 
 describe('the parked place', () => {
@@ -98,6 +117,21 @@ describe('the parked place', () => {
     held.delete('b');
     await vi.advanceTimersByTimeAsync(1_000);
     expect([written().at(-1), place.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
+  });
+
+  it('marks behind them, in its own log, the facts that have left while one in front of them waits', async () => {
+    const { add, held, marks } = createBench();
+    held.set('a', 5).set('b', 5).set('c', 5);
+    await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
+    await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
+    held.delete('a');
+    await vi.advanceTimersByTimeAsync(1_000);
+    // What is committed tells of the first one.
+    expect(marks).toEqual([{ offsets: [3, 5], behind: 1 }]);
+    held.delete('b');
+    held.delete('c');
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(marks).toHaveLength(1);
   });
 
   it('lets a fact wait for everybody whom it touches, and only for those whose cut-off it is newer than', async () => {

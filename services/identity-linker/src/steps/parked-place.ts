@@ -3,7 +3,7 @@ import type { ErasureGuards } from '@playline/people';
 import type { StreamRecord } from '@playline/stream';
 import { findFree, type HeldFact } from './find-free.ts';
 import type { Publish } from './publish.ts';
-import { toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
+import { toLeftMark, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
 /** A fact of the parked place, and whom it touches. */
 export interface PlacedFact {
@@ -149,8 +149,10 @@ class Place implements ParkedPlace {
     this.#timer = null;
     this.#isLooking = true;
     try {
-      const free = new Set(await findFree([...this.#waiting.values()], guards));
-      await this.#move((fact) => free.has(fact), linkTopic);
+      const free = await findFree([...this.#waiting.values()], guards);
+      const freed = new Set(free);
+      await this.#move((fact) => freed.has(fact), linkTopic);
+      await this.#markLeft(free);
     } catch (fault) {
       onFault(fault);
     }
@@ -196,6 +198,17 @@ class Place implements ParkedPlace {
     await publish(toRecords(facts, topic));
     this.#remove(due);
     if (!signal.aborted) onLeft();
+  }
+
+  /**
+   * Says which facts have left, where what is committed cannot say so. Behind them, and once: a mark without its facts
+   * would be a lie, and facts without a mark are only taken for such as wait until the commit has passed them.
+   */
+  async #markLeft(facts: readonly Placed[]): Promise<void> {
+    const first = this.firstWaiting();
+    const unseen = facts.filter(({ offset }) => first !== null && offset > first);
+    if (unseen.length === 0 || this.#options.signal.aborted) return;
+    await this.#options.publish([toLeftMark(unseen, unseen[0]!.outgoing.topic)]);
   }
 
   #end(): void {

@@ -62,3 +62,15 @@ export function toRecords(facts: readonly WaitingFact[], topic: string, rounds =
 export function sumBytes(facts: readonly WaitingFact[]): number {
   return facts.reduce((sum, { bytes }) => sum + bytes, 0);
 }
+
+const OFFSET_BYTES = 8;
+
+/** The record that says in the parked place which of its facts have left it. */
+export function toLeftMark(facts: readonly WaitingFact[], topic: string): OutgoingRecord {
+  const offsets = Buffer.alloc(facts.length * OFFSET_BYTES);
+  for (const [at, { offset }] of facts.entries()) offsets.writeBigUInt64BE(BigInt(offset), at * OFFSET_BYTES);
+  return { topic, key: facts[0]!.outgoing.key, value: Buffer.alloc(0), headers: { [WAITING_HEADERS.left]: offsets } };
+}
+
+/** Whether a record of the parked place says which facts have left it, and is no fact. */
+export const isLeftMark = ({ headers }: StreamRecord): boolean => headers[WAITING_HEADERS.left] !== undefined;
