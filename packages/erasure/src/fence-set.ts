@@ -79,6 +79,15 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   };
 }
 
+/** The fences of this moment, read once: for whoever looks at what was written. @throws RowsFault */
+export async function readFenceSet(
+  records: Pick<ErasureRecords, 'readFences'>,
+): Promise<Pick<FenceSet, 'mayHold' | 'isFenced'>> {
+  const fences = new Fences();
+  for await (const fence of records.readFences()) fences.add(fence);
+  return fences;
+}
+
 interface Reading {
   readonly askedMs: number;
   /** Pieces that need not be read; none when all is read again. */

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createFences } from './fences.ts';
+import { readFenceSet } from './fence-set.ts';
+import { createFences, readCutoffs } from './fences.ts';
 import { openMemoryErasureRecords } from './memory/records.ts';
+import type { StoredFence } from './records.ts';
 
 const fence = { environmentId: 'env', key: randomBytes(16), cutoffMs: 7, erasureId: randomBytes(16) };
 
@@ -20,4 +22,29 @@ it('a fence stands in the column store before it stands in Redis, and in neither
   records.putFences = () => Promise.reject(new Error('away'));
   await expect(fences.raise([fence])).rejects.toThrow('away');
   expect(seen).toHaveLength(2);
+});
+
+it('of a fence that the store tells several times the latest cut-off holds, in whichever order they come', async () => {
+  const [key, other] = [randomBytes(16), randomBytes(16)];
+  const stored = [
+    { key, cutoffMs: 7 },
+    { key: other, cutoffMs: 8 },
+    { key, cutoffMs: 9 },
+    { key, cutoffMs: 5 },
+    { key, cutoffMs: 6, environmentId: 'elsewhere' },
+  ].map((each): StoredFence => ({ ...fence, fencedAtMs: 0, part: 'p', ...each }));
+  const records = {
+    async *readFences() {
+      yield* stored;
+    },
+  };
+  expect(await readCutoffs(records)).toEqual([
+    { environmentId: 'env', key, cutoffMs: 9 },
+    { environmentId: 'env', key: other, cutoffMs: 8 },
+    { environmentId: 'elsewhere', key, cutoffMs: 6 },
+  ]);
+  const fences = await readFenceSet(records);
+  const isFenced = (atMs: number, laterMs: number) =>
+    fences.isFenced({ environmentId: 'env', key, eventTimeMs: atMs, receivedAtMs: laterMs });
+  expect([isFenced(9, 10), isFenced(10, 9), isFenced(10, 10)]).toEqual([true, true, false]);
 });

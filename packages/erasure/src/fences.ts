@@ -1,4 +1,5 @@
 import type { ErasureFence, ErasureRecords } from './records.ts';
+import type { ErasureTarget } from './rows.ts';
 
 /** The store whose scripts keep facts and consents out; `ErasureGuards` of `@playline/people` is one. */
 export interface FenceGuard {
@@ -24,4 +25,19 @@ export function createFences(records: Pick<ErasureRecords, 'putFences'>, guard: 
       await guard.fence(fences);
     },
   };
+}
+
+/**
+ * Cut-offs of everybody who is fenced, each identity once: the column store tells a fence that was raised again several
+ * times until a merge has folded it, and the latest holds.
+ * @throws RowsFault
+ */
+export async function readCutoffs(records: Pick<ErasureRecords, 'readFences'>): Promise<ErasureTarget[]> {
+  const latest = new Map<string, ErasureTarget>();
+  for await (const { environmentId, key, cutoffMs } of records.readFences()) {
+    const name = `${environmentId} ${key.toString('latin1')}`;
+    if ((latest.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) < cutoffMs)
+      latest.set(name, { environmentId, key, cutoffMs });
+  }
+  return [...latest.values()];
 }

@@ -17,7 +17,7 @@ const nowhere = () => {
 /** Redis is all that this operator knows of. */
 const untold = {
   ...{ openLog: nowhere, schemaOf: nowhere, clickhouse: nowhere },
-  ...{ openTables: nowhere, pepper: nowhere, openUnlinkLog: nowhere },
+  ...{ openRecords: nowhere, openTables: nowhere, pepper: nowhere, openUnlinkLog: nowhere },
 };
 
 /** An operator on memory stores that outlive a command, in an empty folder. */

@@ -41,6 +41,7 @@ async function main(): Promise<number> {
     const producer = await log.openProducer({ ...kafka(), clientId: 'operator', topics: [topic] });
     return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ ...kafka(), topic }) });
   };
+  const openRecords = () => openErasureRecords(addresses.clickhouse());
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
@@ -52,7 +53,7 @@ async function main(): Promise<number> {
   });
   const commands = [
     keys,
-    ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, config, keys }),
+    ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, openRecords, config, keys }),
     createSimulateCommand({
       headerPrefix: config.HTTP_HEADER_PREFIX,
       folder,
@@ -61,12 +62,12 @@ async function main(): Promise<number> {
     }),
     createErasuresCommand({
       openRows: () => openErasureRows(addresses.clickhouse()),
-      openRecords: () => openErasureRecords(addresses.clickhouse()),
+      openRecords,
       openPeople: createOpenPeople({ openRedisPeople }, addresses, config.TOPIC_PREFIX),
       wallClockMs: Date.now,
       stop: stop.signal,
     }),
-    ...createLogCommands(log, { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
+    ...createLogCommands(log, { addresses, openRecords, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }

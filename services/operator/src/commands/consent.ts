@@ -1,6 +1,6 @@
+import { readCutoffs } from '@playline/erasure';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { restoreConsents, restoreLaterConsents, sum } from '../rebuild/restore-consents.ts';
-import { readFences } from '../rebuild/tables.ts';
 import { type StoresContext, withStores } from '../rebuild/with-stores.ts';
 
 const HELP = `usage: operator consent rebuild [options]          (npm run consent -- rebuild)
@@ -26,7 +26,7 @@ export function createConsentCommand(context: StoresContext): Command {
     if (words[0] !== 'rebuild') throw new UsageError('expected rebuild');
     const writerGroup = textOf(values, 'writer-group') ?? OPTIONS['writer-group'].default;
     await withStores(context, { writerGroup, onProgress: terminal.progress }, async (sources, people) => {
-      await people.guards.fence(await readFences(sources.query));
+      await people.guards.fence(await readCutoffs(sources.records));
       const restored = await restoreConsents(sources, people);
       const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, people, restored));
       const { applied, superseded, fenced } = consents;

@@ -1,4 +1,5 @@
 import { TOPICS } from '@playline/contracts';
+import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
 import type { Producer } from '@playline/stream';
 import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
@@ -23,6 +24,7 @@ export interface ProducerAdapters {
 
 export interface IdentityCommandsContext {
   readonly addresses: Addresses;
+  readonly openRecords: () => ErasureRecords;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
   /** The command of the access keys. */
   readonly keys: Command;
@@ -47,7 +49,7 @@ simply run again. Options are those of identity rebuild.`;
 /** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
 export function createIdentityCommands(
   adapters: RedisAdapters & ProducerAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
-  { addresses, config, keys }: IdentityCommandsContext,
+  { addresses, openRecords, config, keys }: IdentityCommandsContext,
 ): Command[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
   const topics = {
@@ -64,6 +66,7 @@ export function createIdentityCommands(
       return openUnlinkLog({ producer, log: sources.openLog(), schemas: sources.schemas, topicPrefix });
     },
     clickhouse: addresses.clickhouse,
+    openRecords,
     openPeople: createOpenPeople(adapters, addresses, topicPrefix),
     openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),
     pepper: addresses.pepper,

@@ -1,3 +1,4 @@
+import type { ErasureRecords } from '@playline/erasure';
 import type { AtomicPublisher, GroupOffsets, LogReader } from '@playline/stream';
 import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
 import type { Schemas } from '../await-schema.ts';
@@ -16,6 +17,7 @@ export interface LogAdapters {
 
 export interface LogCommandsContext {
   readonly addresses: Addresses;
+  readonly openRecords: () => ErasureRecords;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   readonly stop: AbortSignal;
@@ -44,11 +46,11 @@ export function createLogSources(
 
 /** The commands that read the log itself: `verify`, `dead-letters` and `offsets`. */
 export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
-  const { addresses, topicPrefix, stop } = context;
+  const { addresses, openRecords, topicPrefix, stop } = context;
   const shared = { topicPrefix, ...createLogSources(adapters, addresses) };
   const openOffsets = () => adapters.openGroupOffsets({ ...addresses.kafka(), clientId: 'operator' });
   return [
-    createVerifyCommand({ ...shared, openOffsets, clickhouse: addresses.clickhouse }),
+    createVerifyCommand({ ...shared, openOffsets, openRecords, clickhouse: addresses.clickhouse }),
     createOffsetsCommand({ openOffsets }),
     createDeadLettersCommand({
       ...shared,

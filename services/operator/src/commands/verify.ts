@@ -1,4 +1,5 @@
 import type { SchemaSource } from '@playline/contracts';
+import type { ErasureRecords } from '@playline/erasure';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
@@ -9,6 +10,7 @@ import { verify } from '../verify/verify.ts';
 export interface VerifyContext {
   readonly openLog: () => LogReader;
   readonly openOffsets: () => GroupOffsets;
+  readonly openRecords: () => ErasureRecords;
   /** Texts of the schemas that records were written with. */
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
@@ -41,6 +43,7 @@ export function createVerifyCommand(context: VerifyContext): Command {
     const query = createQueryRows(context.clickhouse());
     const log = context.openLog();
     const offsets = context.openOffsets();
+    const records = context.openRecords();
     try {
       await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
       await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
@@ -48,6 +51,7 @@ export function createVerifyCommand(context: VerifyContext): Command {
         log,
         offsets,
         query,
+        records,
         schemaOf: context.schemaOf,
         topicPrefix: context.topicPrefix,
         group: textOf(values, 'group') ?? OPTIONS.group.default,
@@ -57,7 +61,7 @@ export function createVerifyCommand(context: VerifyContext): Command {
       else for (const line of toLines(report)) terminal.result(line);
       return isClean(report) ? EXIT.ok : EXIT.failed;
     } finally {
-      await Promise.all([log.close(), offsets.close()]);
+      await Promise.all([log.close(), offsets.close(), records.close()]);
     }
   };
   return { name: 'verify', summary: 'compare the log with the tables: gaps, doubles, overlaps', help: HELP, run };

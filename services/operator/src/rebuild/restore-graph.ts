@@ -1,4 +1,5 @@
 import { type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
+import { readCutoffs } from '@playline/erasure';
 import { toOverrideVersion } from '@playline/events';
 import {
   type DecidedPlace,
@@ -13,7 +14,7 @@ import {
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
-import { type ComesAgain, readDecidedPlaces, readFences, readOverrides, readUnlinkSides } from './tables.ts';
+import { type ComesAgain, readDecidedPlaces, readOverrides, readUnlinkSides } from './tables.ts';
 
 export interface LinkerProgress {
   /** Consumer group of the linkers: the decisions of every fact that it has committed are in the log. */
@@ -52,7 +53,7 @@ export async function restoreGraph(
     const applied = await readApplied(sources, progress);
     const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
-    const fences = await readFences(sources.query);
+    const fences = await readCutoffs(sources.records);
     const rebuilt = await rebuildGraph(people, {
       ...{ fences, applied },
       later: toRows(sources, tail),

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, TOPICS } from '@playline/contracts';
+import type { ErasureRecords } from '@playline/erasure';
+import { openErasureRecords } from '@playline/erasure/clickhouse';
 import type { People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { createSchemaRegistry, openLogReader } from '@playline/stream/kafka';
@@ -14,6 +16,7 @@ const CUTOFF = 1_790_000_000_000;
 let fixture: LogFixture;
 let database: RedisDatabase;
 let people: People;
+let records: ErasureRecords;
 let sources: RebuildSources;
 let told: string[] = [];
 
@@ -24,16 +27,18 @@ beforeAll(async () => {
   const environment: Record<string, string> = fixture.environment;
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
   people = await openRedisPeople({ url: database.url, linkTopic, consentTopic: topicPrefix + TOPICS.consents.name });
-  const query = createQueryRows({
+  const account = {
     url: environment.CLICKHOUSE_URL!,
     user: environment.CLICKHOUSE_USER!,
     password: environment.CLICKHOUSE_PASSWORD!,
     database: environment.CLICKHOUSE_DATABASE!,
-  });
+  };
+  records = openErasureRecords(account);
+  const query = createQueryRows(account);
   const { schemaOf } = createSchemaRegistry({ url: environment.SCHEMA_REGISTRY_URL! });
   const log = openLogReader({ brokers, clientId: 'test' });
   const onProgress = (line: string) => void told.push(line);
-  sources = { log, query, schemaOf, topicPrefix, writerGroup: fixture.group, onProgress };
+  sources = { log, query, records, schemaOf, topicPrefix, writerGroup: fixture.group, onProgress };
 }, 120_000);
 beforeEach(async () => {
   await database.client.flushdb();
@@ -43,6 +48,7 @@ beforeEach(async () => {
 afterAll(async () => {
   await people?.close();
   await sources?.log.close();
+  await records?.close();
   await fixture?.close();
   await database?.close();
 });

@@ -1,4 +1,5 @@
 import type { SchemaSource } from '@playline/contracts';
+import type { ErasureRecords } from '@playline/erasure';
 import type { LogReader } from '@playline/stream';
 import type { QueryRows } from '../clickhouse-query.ts';
 
@@ -6,6 +7,7 @@ import type { QueryRows } from '../clickhouse-query.ts';
 export interface RebuildSources {
   readonly log: LogReader;
   readonly query: QueryRows;
+  readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
   /** The text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   /** TOPIC_PREFIX */

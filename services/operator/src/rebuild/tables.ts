@@ -1,15 +1,13 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
 import type {
   ChosenStatus,
-  Cutoff,
   DecidedPlace,
-  ErasureHold,
   LinkSourcePartition,
   PlacedConsent,
   UnlinkSide,
   VersionedOverride,
 } from '@playline/people';
-import { type QueryRows, readRows } from '../clickhouse-query.ts';
+import type { QueryRows } from '../clickhouse-query.ts';
 
 /** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */
 const ROWS_A_PAGE_MAX = 100_000;
@@ -145,44 +143,6 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<PlacedCons
       place: { partition: Number(partition), offset: Number(offset), loggedAtMs: Number(loggedAt) },
     };
   }
-}
-
-/** Cut-offs of erased identities; none where a deployment has no such table. */
-export async function readFences(query: QueryRows): Promise<Cutoff[]> {
-  if (!(await hasTable(query, 'erasure_fences'))) return [];
-  const rows = query(`SELECT ${IDENTITY}, toUnixTimestamp64Milli(max(cutoff_at)) FROM erasure_fences
-    GROUP BY environment_id, identity_key`);
-  const fences: Cutoff[] = [];
-  for await (const row of rows) fences.push({ ...toIdentity(row), cutoffMs: Number(row[2]) });
-  return fences;
-}
-
-/** Ids (hexadecimal) of erasures that have their receipt; none where a deployment has no such table. */
-export async function readDoneErasures(query: QueryRows): Promise<ReadonlySet<string>> {
-  if (!(await hasTable(query, 'erasure_receipts'))) return new Set();
-  // `hex` of a UUID gives its bytes in their order, as it does for a fixed string.
-  const rows = await readRows(query('SELECT DISTINCT lower(hex(erasure_id)) FROM erasure_receipts'));
-  return new Set(rows.map(([id]) => String(id)));
-}
-
-/** Holds of stored requests that have no receipt; none where a deployment has no such table. */
-export async function readStoredHolds(query: QueryRows): Promise<ErasureHold[]> {
-  if (!(await hasTable(query, 'erasure_requests')) || !(await hasTable(query, 'erasure_receipts'))) return [];
-  const rows = query(`SELECT environment_id, lower(hex(erasure_id)),
-      arrayMap(key -> lower(hex(key)), arrayConcat(subject_keys, member_keys)), toUnixTimestamp64Milli(cutoff_at)
-    FROM erasure_requests FINAL WHERE erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)`);
-  const holds: ErasureHold[] = [];
-  for await (const [environmentId, id, keys, cutoff] of rows)
-    holds.push({
-      ...{ environmentId: String(environmentId), erasureId: Buffer.from(String(id), 'hex'), lapsesAtMs: null },
-      ...{ keys: (keys as string[]).map((key) => Buffer.from(key, 'hex')), cutoffMs: Number(cutoff) },
-    });
-  return holds;
-}
-
-async function hasTable(query: QueryRows, name: string): Promise<boolean> {
-  const rows = await readRows(query(`EXISTS TABLE ${name}`));
-  return Number(rows[0]?.[0]) === 1;
 }
 
 /** @throws Error when the table holds a word that this version does not know: it is newer, or not ours */

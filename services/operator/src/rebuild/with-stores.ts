@@ -1,4 +1,5 @@
 import type { SchemaSource } from '@playline/contracts';
+import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
 import type { LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
@@ -9,6 +10,7 @@ import type { RebuildSources } from './stores.ts';
 export interface StoresContext {
   readonly openPeople: () => Promise<People>;
   readonly openLog: () => LogReader;
+  readonly openRecords: () => ErasureRecords;
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
   /** TOPIC_PREFIX */
@@ -28,7 +30,8 @@ export async function withStores<T>(
   const { schemaOf, topicPrefix } = context;
   const query = createQueryRows(context.clickhouse());
   const log = context.openLog();
-  const opened: { close(): Promise<void> }[] = [log];
+  const records = context.openRecords();
+  const opened: { close(): Promise<void> }[] = [log, records];
   try {
     const people = await context.openPeople();
     opened.push(people);
@@ -37,7 +40,7 @@ export async function withStores<T>(
       awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1),
       awaitStore('Kafka', async () => (await log.bounds('')).length === 0),
     ]);
-    return await work({ log, query, schemaOf, topicPrefix, ...options }, people);
+    return await work({ log, query, records, schemaOf, topicPrefix, ...options }, people);
   } finally {
     await Promise.all(opened.map((store) => store.close()));
   }

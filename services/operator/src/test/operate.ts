@@ -1,3 +1,4 @@
+import { openErasureRecords } from '@playline/erasure/clickhouse';
 import * as log from '@playline/stream/kafka';
 import { createAddresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
@@ -18,10 +19,11 @@ export function createOperate(
   topicPrefix: string,
 ): (...args: string[]) => Promise<Answer> {
   const addresses = createAddresses(configSchema.parse(environment), '/nowhere');
+  const openRecords = () => openErasureRecords(addresses.clickhouse());
   return async (...args) => {
     const lines: string[] = [];
     const { signal } = new AbortController();
-    const commands = createLogCommands(log, { addresses, topicPrefix, stop: signal });
+    const commands = createLogCommands(log, { addresses, openRecords, topicPrefix, stop: signal });
     const code = await runCommand(commands, args, {
       result: (line) => void lines.push(line),
       progress: () => {},

@@ -6,6 +6,7 @@ import {
   identityLinkCodec,
   TOPICS,
 } from '@playline/contracts';
+import { openErasureRecords } from '@playline/erasure/clickhouse';
 import {
   createGraphFact,
   createIdentityKeyer,
@@ -104,10 +105,11 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
   };
   const keys = { name: 'keys', summary: '', help: '', run: async () => EXIT.ok };
   const addresses = createAddresses(config, '/nowhere');
+  const openRecords = () => openErasureRecords(addresses.clickhouse());
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
-    const commands = createIdentityCommands(adapters, { addresses, config, keys });
+    const commands = createIdentityCommands(adapters, { addresses, openRecords, config, keys });
     const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
     const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
     const code = await runCommand(commands, given, {

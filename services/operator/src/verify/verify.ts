@@ -1,8 +1,8 @@
 import type { SchemaSource } from '@playline/contracts';
+import { type ErasureRecords, readFenceSet } from '@playline/erasure';
 import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
 import type { QueryRows } from '../clickhouse-query.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
-import { createIsFenced, readCutoffs } from './fences.ts';
 import { FLOWS } from './flows.ts';
 import { createReadFact } from './read-fact.ts';
 import { toReplacedLogs } from './replaced-logs.ts';
@@ -14,6 +14,7 @@ export interface VerifyOptions {
   readonly log: LogReader;
   readonly offsets: Pick<GroupOffsets, 'list'>;
   readonly query: QueryRows;
+  readonly records: Pick<ErasureRecords, 'readFences'>;
   /** The text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
@@ -27,7 +28,7 @@ const BUCKET_OFFSETS = 65_536;
 
 /** Compares every topic of the event writer with its table. Reads only. @throws Error of a store */
 export async function verify(options: VerifyOptions): Promise<VerifyReport> {
-  const { log, query, schemaOf, topicPrefix, group, onProgress } = options;
+  const { log, query, records, schemaOf, topicPrefix, group, onProgress } = options;
   await assertCommitted(options);
   const replaced = toReplacedLogs(await options.offsets.list(group));
   const partitions: PartitionReport[] = [];
@@ -46,7 +47,10 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
       ...(await verifyFlow(flow, {
         ...parts,
         readDeadOffsets: () => readDeadOffsets(log, [deadLetterTopicOf(topicPrefix + flow.topic)]),
-        readIsFenced: async () => createIsFenced(await readCutoffs(query)),
+        readIsFenced: async () => {
+          const fences = await readFenceSet(records);
+          return (question) => fences.isFenced(question);
+        },
       })),
     );
   }

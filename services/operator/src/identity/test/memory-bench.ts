@@ -132,7 +132,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     if ((await decide(fact)).length === 0) throw new Error('a fact was not decided');
   };
   const log: MemoryLog = { published: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
-  const untold = { openLog: nowhere, schemaOf: nowhere };
+  const untold = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
     ...{ ...untold, clickhouse: nowhere, topicPrefix: '', generation: 0, pepper },
     openPeople: async () => people,
