@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import type { ErasureReceipt } from '@playline/erasure';
+import { type ErasureReceipt, newLook } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
 import { ENVIRONMENT_ID, type ErasureRig, erased } from './rig.ts';
@@ -33,7 +32,7 @@ export async function expectNothingInRedis(rig: ErasureRig, keys: readonly Buffe
 
 /** What a query finds of these identities up to the cut-off. */
 export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[], cutoffMs: number) {
-  const batch = randomBytes(16);
+  const batch = newLook(Date.now());
   await rows.putTargets(
     batch,
     keys.map((key) => ({ environmentId: ENVIRONMENT_ID, key, cutoffMs })),
