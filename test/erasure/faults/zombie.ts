@@ -35,7 +35,7 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   const survivors = await survivorsOf(rig, scene.person.keys, cutoffAt);
   expect(survivors).toMatchObject([{ table: 'events', as: 'own', rows: ROWS }]);
   zombie.signal('SIGCONT');
-  await scrubByEraser(rig);
+  await scrubByEraser(rig, async () => (await survivorsOf(rig, scene.person.keys, cutoffAt)).length === 0);
   await scene.ends(erasureId);
   await zombie.close();
   await gate.close();
@@ -43,12 +43,14 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
 }
 
 /** Lets an eraser do its daily work at once. */
-async function scrubByEraser(rig: ErasureRig): Promise<void> {
+async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
   const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });
   const counted = async () => sumOf(await metricsOf(eraser), 'eraser_survivors_total', 'table="events"');
   await until('the survivors are counted', async () => (await counted()) >= ROWS);
   expect(await counted()).toBe(ROWS);
+  // An eraser that is closed ends its scrub; the next one scrubs minutes later.
+  await until('the survivors are swept', isSwept);
   const ages = async () => sumOf(await metricsOf(eraser), 'eraser_upkeep_age_seconds', 'work="scrub"');
   await until('the scrub is done', async () => (await ages()) > 0);
   await eraser.close();

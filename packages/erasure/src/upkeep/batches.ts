@@ -65,6 +65,7 @@ export interface TargetBatchesOptions {
 export class TargetBatches {
   readonly #options: TargetBatchesOptions;
   readonly #ids: Buffer[] = [];
+  readonly #kept = new Set<Buffer>();
   #waiting: ErasureTarget[] = [];
 
   constructor(options: TargetBatchesOptions) {
@@ -93,14 +94,20 @@ export class TargetBatches {
     await this.#options.rows.putTargets(id, targets);
   }
 
-  /** Drops all of them, also behind one that cannot be dropped. @throws RowsFault */
+  /** Leaves one of `ids` until it is stale: a change of the store that goes on goes by its targets. */
+  keep(id: Buffer): void {
+    this.#kept.add(id);
+  }
+
+  /** Drops all of them but the kept ones, also behind one that cannot be dropped. @throws RowsFault */
   async drop(): Promise<void> {
-    const outcomes = await Promise.allSettled(this.#ids.map((id) => this.#options.rows.dropTargets(id)));
+    const left = this.#ids.filter((id) => !this.#kept.has(id));
+    const outcomes = await Promise.allSettled(left.map((id) => this.#options.rows.dropTargets(id)));
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   }
 }
 
-/** Gives batches to `work` and drops them behind it, whatever becomes of it. @throws what `work` throws, or RowsFault */
+/** Gives batches to `work` and drops behind it those that it does not keep, whatever becomes of it. @throws what `work` throws, or RowsFault */
 export async function withTargets<T>(
   options: TargetBatchesOptions,
   work: (batches: TargetBatches) => Promise<T>,

@@ -1,3 +1,4 @@
+import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ErasureTarget } from '../rows.ts';
 import type { ClickHouseHarness } from '../test/open-rows.ts';
@@ -228,6 +229,32 @@ describe('a scrub of rows in ClickHouse', () => {
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
     await harness.rows.dropTargets(batch);
     expect(await harness.rows.readBatches()).toEqual([]);
+  });
+
+  it('ended while a table is changed leaves the targets that the change goes by, until they are stale', async () => {
+    const environmentId = newEnvironment();
+    const { harness, records } = upkeep;
+    const key = newKey();
+    await putErased(records, { environmentId, keys: [key] });
+    await harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
+    const left = () => harness.read('events', environmentId, ['trace_id']);
+    const { rows } = harness;
+    const stop = new AbortController();
+    // Mutations are made by the merges' threads.
+    await harness.query('SYSTEM STOP MERGES events');
+    try {
+      const over = expect(scrub({ rows, records, wallClockMs, signal: stop.signal })).rejects.toThrow('enough');
+      const mutations = 'system.mutations WHERE database = currentDatabase() AND NOT is_done';
+      await until('it is under way', async () => (await harness.query(`SELECT count() FROM ${mutations}`)) === '1');
+      stop.abort(new Error('enough'));
+      await over;
+      expect(await left()).toEqual([['old']]);
+    } finally {
+      await harness.query('SYSTEM START MERGES events');
+    }
+    await until('the change is made', async () => (await left()).length === 0);
+    expect(await dropStaleBatches({ rows, wallClockMs })).toBe(0);
+    expect(await dropStaleBatches({ rows, wallClockMs: () => NOW + 7 * 3_600_000 })).toBe(1);
   });
 
   it('looks for a hundred thousand fences at once and finds the one row', async () => {

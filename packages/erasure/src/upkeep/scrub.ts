@@ -1,6 +1,6 @@
 import type { ErasureRecords } from '../records.ts';
 import { type ErasureRows, RowsFault } from '../rows.ts';
-import { dropStaleBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
+import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
 import { type Survivors, toSurvivors } from './survivors.ts';
 
 /** Looks that find something before it is a fault: the third deletes what merges moved, more means that rows keep coming. */
@@ -51,7 +51,7 @@ export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
     await batches.flush();
     const [found, swept]: [Survivors[], Survivors[]] = [[], []];
     for (const batch of batches.ids) {
-      const outcome = await scrubBatch(options, batch);
+      const outcome = await scrubBatch(options, batches, batch);
       found.push(...outcome.found);
       swept.push(...outcome.swept);
     }
@@ -59,7 +59,7 @@ export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
   });
 }
 
-async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batch: Buffer) {
+async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: TargetBatches, batch: Buffer) {
   const swept: Survivors[] = [];
   let found: readonly Survivors[] = [];
   for (let look = 1; ; look++) {
@@ -73,6 +73,11 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batch: Bu
         isRetryable: true,
         code: 'SURVIVORS',
       });
-    swept.push(...toSurvivors(await rows.sweep(batch, signal)));
+    const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
+      // A change that is not waited for any more goes on.
+      batches.keep(batch);
+      throw fault;
+    });
+    swept.push(...toSurvivors(await sweep));
   }
 }
