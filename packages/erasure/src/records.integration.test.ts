@@ -107,26 +107,36 @@ describe.each([
     expect(kept).toEqual(expect.arrayContaining([found, other]));
   });
 
-  it('tell which erasures had no receipt yet at a moment', async () => {
-    const requests = Array.from({ length: 3 }, () => createRequest());
-    const [waiting, late, early] = requests as [ErasureRequest, ErasureRequest, ErasureRequest];
-    await records.addRequests(requests);
-    const [before, after] = [
-      createReceipt({ erasureId: early.erasureId, visiblyErasedAt: AT - 1 }),
-      createReceipt({ erasureId: late.erasureId, visiblyErasedAt: AT }),
-    ];
-    await records.putReceipts([before, after]);
-    const ids = requests.map(({ erasureId }) => erasureId.toString('hex'));
-    const open = (await records.readOpenSince(AT)).filter(({ request }) =>
-      ids.includes(request.erasureId.toString('hex')),
-    );
-    expect(open).toHaveLength(2);
-    expect(open).toEqual(
-      expect.arrayContaining([
-        { request: waiting, receipt: null },
-        { request: late, receipt: after },
-      ]),
-    );
+  it('tell which erasures name an identity and had no receipt yet at a moment', async () => {
+    const [environmentId, member] = [`test-${randomUUID()}`, newId()];
+    const of = { environmentId, memberKeys: [member] };
+    const [waiting, late, early] = [createRequest(of), createRequest(of), createRequest(of)] as const;
+    const elsewhere = createRequest({ memberKeys: [member] });
+    await records.addRequests([waiting, late, early, elsewhere, createRequest({ environmentId })]);
+    const after = createReceipt({ erasureId: late.erasureId, visiblyErasedAt: AT });
+    await records.putReceipts([createReceipt({ erasureId: early.erasureId, visiblyErasedAt: AT - 1 }), after]);
+    const find = (key: Buffer) => records.readOpenSince(AT, [{ environmentId, key }]);
+    const open = { request: waiting, receipt: null };
+    const found = await find(member);
+    expect(found).toHaveLength(2);
+    expect(found).toEqual(expect.arrayContaining([open, { request: late, receipt: after }]));
+    expect(await find(waiting.subjectKeys[1]!)).toEqual([open]);
+    expect(await find(newId())).toEqual([]);
+  });
+
+  it('keep what was found of a request until somebody has begun it, and then what that one has found', async () => {
+    const [fresh, begun, done] = [createRequest(), createRequest(), createRequest()] as const;
+    await records.addRequests([fresh, begun, done]);
+    const { erasureId, environmentId } = begun;
+    const batchId = newId();
+    await records.putProgress([{ batchId, erasureId, environmentId, cutoffAt: AT, closureKeys: [], deleted: {} }]);
+    await records.putReceipts([createReceipt({ erasureId: done.erasureId })]);
+    const found = [fresh, begun, done].map((request) => ({ ...request, memberKeys: [newId()] }));
+    await records.putFound(found);
+    const kept = await records.readRequests(found.map((request) => request.erasureId));
+    await records.dropProgress(batchId);
+    expect(kept).toHaveLength(3);
+    expect(kept).toEqual(expect.arrayContaining([found[0], begun, done]));
   });
 
   it('keep the latest cut-off of an identity, in whichever order fences come', async () => {

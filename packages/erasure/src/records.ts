@@ -87,6 +87,12 @@ export interface Erasure {
   readonly receipt: ErasureReceipt | null;
 }
 
+export interface NamedIdentity {
+  readonly environmentId: string;
+  /** 16 bytes. */
+  readonly key: Buffer;
+}
+
 /** Which erasures are told. */
 export interface ErasurePage {
   readonly environmentId?: string;
@@ -112,10 +118,15 @@ export interface ErasureRecords {
   addRequests(requests: readonly ErasureRequest[]): Promise<void>;
   /** Keeps requests in the place of what was kept of them. @throws RowsFault */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
+  /** The same; nothing changes of one that stands in a batch or has its receipt: whoever has begun it knows more. @throws RowsFault */
+  putFound(requests: readonly ErasureRequest[]): Promise<void>;
   /** Requests without a receipt, the oldest first. @throws RowsFault */
   readUnfinished(): Promise<ErasureRequest[]>;
-  /** Erasures that had no receipt yet at this moment (epoch milliseconds), in any order. @throws RowsFault */
-  readOpenSince(sinceMs: number): Promise<Erasure[]>;
+  /**
+   * Erasures that name one of these identities and had no receipt yet at this moment (epoch milliseconds), in any order.
+   * @throws RowsFault
+   */
+  readOpenSince(sinceMs: number, identities: readonly NamedIdentity[]): Promise<Erasure[]>;
   /** Of several cut-offs of one identity the latest holds. @throws RowsFault */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
   /** Every fence that stands in no known piece; those of one moment, however long it takes to tell them. @throws RowsFault */

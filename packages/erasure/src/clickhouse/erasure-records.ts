@@ -12,6 +12,7 @@ import type {
 } from '../records.ts';
 import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
 import { toUuidText } from './predicates.ts';
+import { assertTargets } from './questions.ts';
 import {
   type FenceRow,
   fromFenceRow,
@@ -29,6 +30,7 @@ import {
   toReceiptRow,
   toRequestRow,
 } from './record-rows.ts';
+import { withLook } from './targets.ts';
 
 const FENCE_COLUMNS: readonly SentColumn[] = [
   { name: 'environment_id', type: 'String', as: 'environment_id' },
@@ -47,8 +49,10 @@ const REQUEST_FIELDS = `toString(erasure_id) AS erasure_id, environment_id,
   arrayMap(key -> lower(hex(key)), subject_keys) AS subjects, arrayMap(key -> lower(hex(key)), member_keys) AS members,
   toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms, toUnixTimestamp64Milli(requested_at) AS requested_ms, trace_id`;
 
-/** In one statement with the insert: whoever was paused between a look and its insert would put back what it had seen. */
+/** In one statement with the insert, as the next: whoever was paused between a look and its insert would put back what it had seen. */
 const NOT_KEPT = 'erasure_id NOT IN (SELECT erasure_id FROM erasure_requests)';
+const NOT_BEGUN = `erasure_id NOT IN (SELECT erasure_id FROM erasure_progress)
+  AND erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)`;
 
 /** Opens the records; connects with the first call. */
 export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
@@ -59,7 +63,10 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     putRequests: (requests: readonly ErasureRequest[]) =>
       connection.insert('erasure_requests', REQUEST_COLUMNS, { rows: requests.map(toRequestRow) }),
     readUnfinished: () => readUnfinished(connection),
-    readOpenSince: (sinceMs) => readOpenSince(connection, sinceMs),
+    putFound: (requests: readonly ErasureRequest[]) =>
+      connection.insert('erasure_requests', REQUEST_COLUMNS, { rows: requests.map(toRequestRow), where: NOT_BEGUN }),
+    readOpenSince: (sinceMs, identities) =>
+      withLook(connection, identities, (look) => readOpenSince(connection, sinceMs, look)),
     putFences: async (fences: readonly ErasureFence[]) =>
       connection.insert('erasure_fences', FENCE_COLUMNS, { rows: fences.map(toFenceRow) }),
     readFences: (reading = {}) => readFences(connection, reading),
@@ -102,12 +109,18 @@ async function readUnfinished(connection: Connection): Promise<ErasureRequest[]>
   return rows.map(fromRequestRow);
 }
 
-async function readOpenSince(connection: Connection, sinceMs: number): Promise<Erasure[]> {
+/** By the identities in a table, as many as there are, and joined by them: of all erasures since then few are looked for. */
+async function readOpenSince(connection: Connection, sinceMs: number, look: Buffer): Promise<Erasure[]> {
   const rows = await connection.read<RequestRow>(
-    `SELECT ${REQUEST_FIELDS} FROM erasure_requests FINAL WHERE erasure_id NOT IN (
-       SELECT erasure_id FROM erasure_receipts WHERE visibly_erased_at < fromUnixTimestamp64Milli({since: Int64}, 'UTC'))`,
+    `SELECT ${REQUEST_FIELDS} FROM (SELECT * FROM erasure_requests FINAL WHERE erasure_id IN (
+       SELECT erasure_id FROM erasure_requests ARRAY JOIN arrayConcat(subject_keys, member_keys) AS key
+       WHERE (environment_id, key) IN (
+         SELECT environment_id, identity_key FROM erasure_targets WHERE batch_id = '${toUuidText(look)}')
+     ) AND erasure_id NOT IN (
+       SELECT erasure_id FROM erasure_receipts WHERE visibly_erased_at < fromUnixTimestamp64Milli({since: Int64}, 'UTC')))`,
     { since: sinceMs },
   );
+  await assertTargets(connection, look);
   return withReceipts(connection, rows.map(fromRequestRow));
 }
 

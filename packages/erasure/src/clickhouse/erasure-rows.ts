@@ -1,13 +1,14 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { SweptTable } from '../places/place.ts';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import type { ErasureRows, ErasureTarget, FoundRows } from '../rows.ts';
-import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
+import type { ErasureRows, FoundRows } from '../rows.ts';
+import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, toUuidText } from './predicates.ts';
 import { assertTargets, createQuestions } from './questions.ts';
+import { dropTargets, putTargets } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** How long one change of one table may take before it is a fault. */
@@ -19,13 +20,6 @@ const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
 /** Longer than a look at a table of a billion rows; places stand when they are counted. */
 const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
-
-const TARGET_COLUMNS: readonly SentColumn[] = [
-  { name: 'batch_id', type: 'UUID', as: 'batch_id' },
-  { name: 'environment_id', type: 'String', as: 'environment_id' },
-  { name: 'identity_key', type: 'String', as: 'toFixedString(unhex(identity_key), 16)' },
-  { name: 'cutoff_at', type: 'Int64', as: "fromUnixTimestamp64Milli(cutoff_at, 'UTC')" },
-];
 
 /** Everything that stands in a file counts: deleted rows that are only masked, and patches that are not applied. */
 const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
@@ -57,13 +51,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       );
       return rows.map(({ id }) => Buffer.from(id, 'hex'));
     },
-    // A batch is a partition: dropped at once, with its files. Done again it drops nothing.
-    dropTargets: async (batchId) => {
-      const batch = toUuidText(batchId);
-      for (const { name } of SWEPT_TABLES)
-        await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
-      await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${batch}'`);
-    },
+    dropTargets: (batchId) => dropTargets(connection, batchId),
     close: () => connection.close(),
   };
 }
@@ -71,15 +59,6 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
 interface Engine {
   readonly connection: Connection;
   readonly wait: MutationWait;
-}
-
-async function putTargets(connection: Connection, batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void> {
-  const batch_id = toUuidText(batchId);
-  const rows = targets.map(({ environmentId: environment_id, key, cutoffMs: cutoff_at }) => {
-    if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
-    return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
-  });
-  await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
 }
 
 async function findEverywhere(

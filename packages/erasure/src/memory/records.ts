@@ -36,11 +36,12 @@ function pageOf(erasures: Erasure[], { environmentId, state, after, erasuresMax 
 export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
+  const progress = createProgress();
   let parts = 0;
   const oldestFirst = (rows: ErasureReceipt[]) => rows.sort((one, other) => one.acceptedAt - other.acceptedAt);
   return {
-    ...createProgress(),
-    ...createRequests(receipts),
+    ...progress,
+    ...createRequests(receipts, progress.readProgress),
     async putFences(put) {
       const part = String(parts++);
       if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('nobody cannot be fenced');
@@ -71,13 +72,17 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
 type OfRequests =
   | 'addRequests'
   | 'putRequests'
+  | 'putFound'
   | 'readUnfinished'
   | 'readOpenSince'
   | 'readEnvironments'
   | 'readRequests'
   | 'readErasures';
 
-function createRequests(receipts: ReadonlyMap<string, ErasureReceipt>): Pick<ErasureRecords, OfRequests> {
+function createRequests(
+  receipts: ReadonlyMap<string, ErasureReceipt>,
+  readProgress: ErasureRecords['readProgress'],
+): Pick<ErasureRecords, OfRequests> {
   const requests = new Map<string, ErasureRequest>();
   const listAll = (): Erasure[] =>
     [...requests].map(([id, request]) => ({ request, receipt: receipts.get(id) ?? null }));
@@ -95,8 +100,22 @@ function createRequests(receipts: ReadonlyMap<string, ErasureReceipt>): Pick<Era
       const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => request);
       return left.sort((one, other) => one.requestedAt - other.requestedAt);
     },
-    async readOpenSince(sinceMs) {
-      return listAll().filter(({ receipt }) => receipt === null || receipt.visiblyErasedAt >= sinceMs);
+    async putFound(found) {
+      const begun = new Set((await readProgress()).map(({ erasureId }) => erasureId.toString('hex')));
+      for (const request of found) {
+        const id = request.erasureId.toString('hex');
+        if (!begun.has(id) && !receipts.has(id)) requests.set(id, request);
+      }
+    },
+    async readOpenSince(sinceMs, identities) {
+      const isNamed = ({ environmentId, subjectKeys, memberKeys }: ErasureRequest) =>
+        identities.some(
+          (identity) =>
+            identity.environmentId === environmentId &&
+            [...subjectKeys, ...memberKeys].some((key) => key.equals(identity.key)),
+        );
+      const isOpen = ({ receipt }: Erasure) => receipt === null || receipt.visiblyErasedAt >= sinceMs;
+      return listAll().filter((erasure) => isOpen(erasure) && isNamed(erasure.request));
     },
     readEnvironments: async () => [...new Set([...requests.values()].map(({ environmentId }) => environmentId))],
     readRequests: async (ids) => ids.flatMap((id) => requests.get(id.toString('hex')) ?? []),

@@ -12,7 +12,7 @@ import {
 import type { HoldName } from '@playline/people';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
-import { type Closure, type ErasedPerson, toPersons } from './persons.ts';
+import { type Closure, type ErasedPerson, type FoundClosure, toPersons } from './persons.ts';
 import { holdAll, rest, type SettleParts, settleClosures, toId } from './settle.ts';
 
 export interface BatchParts extends SettleParts {
@@ -61,6 +61,8 @@ export async function beginBatch(
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
   const batch: Batch = { batchId: randomBytes(16), persons: toPersons(closures), names, deleted: new Map() };
+  // Whom it has found, for as long as anybody asks: who is linked with them by another request, or checks the receipt.
+  await parts.records.putFound(closures.map(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertAlone(parts, batch);
   return batch;
@@ -75,9 +77,9 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
   throw new Error('another process has noted erasures of this batch');
 }
 
-function toFound({ keys, request }: Closure): ErasureRequest {
+function toFound({ linkedKeys, request }: FoundClosure): ErasureRequest {
   const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
-  return { ...request, memberKeys: keys.filter((key) => !isSubject(key)) };
+  return { ...request, memberKeys: linkedKeys.filter((key) => !isSubject(key)) };
 }
 
 /**
@@ -122,10 +124,10 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   };
   const { raise } = createFences(records, people.guards);
   begin('fence');
-  const closures = persons.flatMap((person) => person.closures);
-  await holdAll(parts, closures);
-  // Whom it has found, for as long as anybody asks: who is linked with them by another request, or checks the receipt.
-  await records.putRequests(closures.map(toFound));
+  await holdAll(
+    parts,
+    persons.flatMap(({ closures }) => closures),
+  );
   const fences = persons.flatMap(({ identities }) => identities);
   await raise(fences);
   const fencedAt = wallClockMs();

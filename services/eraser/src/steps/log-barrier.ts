@@ -110,11 +110,17 @@ async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, a
     const committed = await reader.committed(groupId, topic);
     const from = ({ partition, start }: LogBounds) => Math.max(committed.get(partition) ?? start, start);
     const behind = ends.filter((bounds) => from(bounds) < bounds.end);
-    if (behind.length === 0) return;
+    if (behind.length === 0) return assertLogStands(topic, await reader.bounds(topic, { undecided: true }), committed);
     // Behind the last record there may be the mark of a transaction, which no consumer commits.
     if (look % IDLE_LOOKS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
     await delay(pollMs, undefined, { signal });
   }
+}
+
+/** A log that ends in front of what was committed has lost records, or was made anew: nobody has read what stands there. */
+function assertLogStands(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
+  const lost = bounds.find(({ partition, end }) => (committed.get(partition) ?? 0) > end);
+  if (lost !== undefined) throw new Error(`${topic}/${lost.partition} ends in front of what was committed of it`);
 }
 
 async function holdRecords(

@@ -7,6 +7,12 @@ export interface Closure {
   readonly keys: readonly Buffer[];
 }
 
+/** A closure, and whom of it this erasure parts from the others when it is done. */
+export interface FoundClosure extends Closure {
+  /** Without those whom only other erasures name, who were parted by those. */
+  readonly linkedKeys: readonly Buffer[];
+}
+
 /** One person who is erased: for one request, or for several that have somebody in common. */
 export interface ErasedPerson {
   readonly environmentId: string;
@@ -44,16 +50,20 @@ const nameOf = (key: Buffer) => key.toString('latin1');
  * An earlier erasure takes away the decisions about its person. Who asks while it runs is asked about a person who is
  * whole still, so whom it names counts as linked up to its cut-off.
  */
-export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): Closure[] {
+export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
   return [...byEnvironment].flatMap(([environmentId, own]) => {
     const isHere = (stored: { readonly environmentId: string }) => stored.environmentId === environmentId;
-    const neighbours = createNeighbours({
+    const here: StoredDecisions = {
       links: decisions.links.filter(isHere),
       unlinks: decisions.unlinks.filter(isHere),
       others: decisions.others.filter(({ request }) => isHere(request)),
+    };
+    const neighbours = createNeighbours(here);
+    const decided = createNeighbours({ ...here, others: [] });
+    return own.map((request) => {
+      return { request, keys: follow(neighbours, request), linkedKeys: follow(decided, request) };
     });
-    return own.map((request) => ({ request, keys: follow(neighbours, request) }));
   });
 }
 

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { resolveClosures } from './resolve.ts';
 
 const HOUR_MS = 3_600_000;
+const findOthers = async () => [];
 const NOBODY_WORKS = async () => new Set<string>();
 
 it('a look for who is erased keeps its targets while somebody tidies, and loses them six hours after it was killed', async () => {
@@ -19,10 +20,10 @@ it('a look for who is erased keeps its targets while somebody tidies, and loses 
     expect(await tidyIn(5 * HOUR_MS)).toBe(0);
     return rows.findLinks(look);
   };
-  const [closure] = await resolveClosures({ ...rows, findLinks }, [request], []);
+  const [closure] = await resolveClosures({ rows: { ...rows, findLinks }, findOthers }, [request]);
   expect(closure).toMatchObject({ keys: subjectKeys });
   expect(await rows.readBatches()).toEqual([]);
-  await resolveClosures({ ...rows, dropTargets: async () => {} }, [request], []);
+  await resolveClosures({ rows: { ...rows, dropTargets: async () => {} }, findOthers }, [request]);
   expect(await tidyIn(7 * HOUR_MS)).toBe(1);
   expect(await rows.readBatches()).toEqual([]);
 });

@@ -2,26 +2,33 @@ import {
   type Erasure,
   type ErasureRequest,
   type ErasureRows,
+  type NamedIdentity,
   newLook,
   type StoredLink,
   type StoredUnlink,
 } from '@playline/erasure';
-import { type Closure, findClosures } from './persons.ts';
+import { type FoundClosure, findClosures } from './persons.ts';
+
+export interface ResolveParts {
+  readonly rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>;
+  /** Other erasures that name one of these and may have taken decisions away. */
+  findOthers(identities: readonly NamedIdentity[]): Promise<Erasure[]>;
+}
 
 /**
- * Finds out whom requests are about: from the stored decisions, and from other erasures that were open when these were asked for,
- * whose decisions may be gone.
+ * Finds out whom requests are about: from the stored decisions, and from other erasures, which may have taken decisions
+ * away.
  * @throws RowsFault
  */
 export async function resolveClosures(
-  rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>,
+  { rows, findOthers }: ResolveParts,
   requests: readonly ErasureRequest[],
-  others: readonly Erasure[],
-): Promise<Closure[]> {
+): Promise<FoundClosure[]> {
   const cutoffMs = Math.max(...requests.map(({ cutoffAt }) => cutoffAt));
   const links: StoredLink[] = [];
   const unlinks: StoredUnlink[] = [];
-  const collect = createCollect(others.map(({ request }) => request));
+  const others = new Map<string, Erasure>();
+  const collect = createCollect();
   let frontier = collect(requests.flatMap(identitiesOf));
   // One look for everybody who is a step further away: a person is rarely more than three steps wide.
   while (frontier.length > 0) {
@@ -34,40 +41,29 @@ export async function resolveClosures(
       const found = await rows.findLinks(look);
       links.push(...found);
       unlinks.push(...(await rows.findUnlinks(look)));
-      frontier = collect(found.flatMap(({ environmentId, a, b }) => [a, b].map((key) => ({ environmentId, key }))));
+      const named = await findOthers(frontier);
+      for (const other of named) others.set(other.request.erasureId.toString('hex'), other);
+      const ends = found.flatMap(({ environmentId, a, b }) => [a, b].map((key) => ({ environmentId, key })));
+      frontier = collect([...ends, ...named.flatMap(({ request }) => identitiesOf(request))]);
     } finally {
       await rows.dropTargets(look);
     }
   }
-  return findClosures(requests, { links, unlinks, others });
+  return findClosures(requests, { links, unlinks, others: [...others.values()] });
 }
 
-interface Identity {
-  readonly environmentId: string;
-  readonly key: Buffer;
-}
+const nameOf = ({ environmentId, key }: NamedIdentity) => `${environmentId} ${key.toString('latin1')}`;
 
-const nameOf = ({ environmentId, key }: Identity) => `${environmentId} ${key.toString('latin1')}`;
-
-function identitiesOf({ environmentId, subjectKeys, memberKeys }: ErasureRequest): Identity[] {
+function identitiesOf({ environmentId, subjectKeys, memberKeys }: ErasureRequest): NamedIdentity[] {
   return [...subjectKeys, ...memberKeys].map((key) => ({ environmentId, key }));
 }
 
-/** @returns what gives those that it was not given yet, once each, and with them whom other erasures name beside them */
-function createCollect(others: readonly ErasureRequest[]): (identities: readonly Identity[]) => Identity[] {
+/** @returns what gives those that it was not given yet, once each */
+function createCollect(): (identities: readonly NamedIdentity[]) => NamedIdentity[] {
   const seen = new Set<string>();
-  const named = others.flatMap((request) => identitiesOf(request).map((identity) => ({ identity, request })));
-  const byName = Map.groupBy(named, ({ identity }) => nameOf(identity));
-  return (identities) => {
-    const collected: Identity[] = [];
-    const waiting = [...identities];
-    for (let identity = waiting.pop(); identity !== undefined; identity = waiting.pop()) {
+  return (identities) =>
+    identities.filter((identity) => {
       const name = nameOf(identity);
-      if (seen.has(name)) continue;
-      seen.add(name);
-      collected.push(identity);
-      for (const { request } of byName.get(name) ?? []) waiting.push(...identitiesOf(request));
-    }
-    return collected;
-  };
+      return !seen.has(name) && seen.add(name);
+    });
 }

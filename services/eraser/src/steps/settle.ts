@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Erasure, ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
+import type { ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
 import type { ErasureHold, HoldName, People } from '@playline/people';
 import type { LogBarrier } from './log-barrier.ts';
-import { CLOCKS_APART_MS, type Closure } from './persons.ts';
-import { resolveClosures } from './resolve.ts';
+import { CLOCKS_APART_MS, type Closure, type FoundClosure } from './persons.ts';
+import { type ResolveParts, resolveClosures } from './resolve.ts';
 import type { WaitingLink } from './waiting-links.ts';
 
 export interface SettleParts {
@@ -34,11 +34,14 @@ export async function settleClosures(
   parts: SettleParts,
   requests: readonly ErasureRequest[],
   signal: AbortSignal,
-): Promise<Closure[]> {
+): Promise<FoundClosure[]> {
   for (let freedLooks = 0; ; freedLooks++) {
     const waiting = await parts.barrier.linksStored(signal);
     const noted = await parts.records.readProgress();
-    const closures = await resolveClosures(parts.rows, requests, await readOthers(parts, requests, noted));
+    const closures = await resolveClosures(
+      { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted) },
+      requests,
+    );
     // Behind the look for decisions: whoever takes any away has noted before whose they are.
     const notedNow = await parts.records.readProgress();
     assertNotBegun(requests, notedNow);
@@ -52,22 +55,20 @@ export async function settleClosures(
 }
 
 /**
- * Erasures that were under way when the first of these was asked for, or have been since: they may have taken decisions
- * away. One that has not begun has taken nothing.
+ * Erasures that were under way when the first of these was asked for, or have been since. One that has not begun has taken
+ * no decisions away.
  */
-async function readOthers(
+function createFindOthers(
   { records }: SettleParts,
   requests: readonly ErasureRequest[],
-  progress: readonly ErasureProgress[],
-): Promise<Erasure[]> {
+  noted: readonly ErasureProgress[],
+): ResolveParts['findOthers'] {
   const askedAt = Math.min(...requests.map(({ requestedAt }) => requestedAt));
-  const open = await records.readOpenSince(askedAt - CLOCKS_APART_MS);
-  const begun = new Map(progress.map((noted) => [toId(noted), noted]));
-  return open.flatMap(({ request, receipt }): Erasure[] => {
-    const noted = begun.get(toId(request));
-    if (receipt === null && noted === undefined) return [];
-    return [{ request: noted === undefined ? request : { ...request, memberKeys: noted.closureKeys }, receipt }];
-  });
+  const begun = new Set(noted.map(toId));
+  return async (identities) => {
+    const open = await records.readOpenSince(askedAt - CLOCKS_APART_MS, identities);
+    return open.filter(({ request, receipt }) => receipt !== null || begun.has(toId(request)));
+  };
 }
 
 /** Another process may have begun these erasures while this one was paused. */

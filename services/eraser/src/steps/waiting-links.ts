@@ -6,7 +6,7 @@ import {
   type Topic,
   WAITING_HEADERS,
 } from '@playline/contracts';
-import type { LogReader, StreamRecord } from '@playline/stream';
+import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
 /** A link fact that waits for an erasure: nobody has decided it yet. */
 export interface WaitingLink {
@@ -67,13 +67,22 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     }
     const waiting: WaitingLink[] = [];
     for (const { topic, committed } of places)
-      for (const { partition, start, end } of await reader.bounds(topic)) {
+      for (const { partition, start, end } of await readDecidedBounds(reader, topic)) {
         const from = Math.max(committed.get(partition) ?? start, start);
         if (from >= end) continue;
         waiting.push(...(await readPartition({ topic, partition, start: from, end })));
       }
     return waiting;
   };
+}
+
+/** @throws Error while a transaction is open: a record behind its first one is told to nobody, and may wait */
+async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogBounds[]> {
+  const all = await reader.bounds(topic, { undecided: true });
+  const decided = await reader.bounds(topic);
+  const open = all.find(({ end }, partition) => (decided[partition]?.end ?? 0) < end);
+  if (open !== undefined) throw new Error(`a transaction is open in ${topic}/${open.partition}`);
+  return decided;
 }
 
 function split(bytes: string | Buffer, size: number): Buffer[] {

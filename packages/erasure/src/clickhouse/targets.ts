@@ -1,0 +1,53 @@
+import { SWEPT_TABLES } from '../places/tables.ts';
+import type { NamedIdentity } from '../records.ts';
+import type { ErasureTarget } from '../rows.ts';
+import { newLook } from '../upkeep/batches.ts';
+import type { Connection, SentColumn } from './connection.ts';
+import { toUuidText } from './predicates.ts';
+
+const TARGET_COLUMNS: readonly SentColumn[] = [
+  { name: 'batch_id', type: 'UUID', as: 'batch_id' },
+  { name: 'environment_id', type: 'String', as: 'environment_id' },
+  { name: 'identity_key', type: 'String', as: 'toFixedString(unhex(identity_key), 16)' },
+  { name: 'cutoff_at', type: 'Int64', as: "fromUnixTimestamp64Milli(cutoff_at, 'UTC')" },
+];
+
+export async function putTargets(
+  connection: Connection,
+  batchId: Buffer,
+  targets: readonly ErasureTarget[],
+): Promise<void> {
+  const batch_id = toUuidText(batchId);
+  const rows = targets.map(({ environmentId: environment_id, key, cutoffMs: cutoff_at }) => {
+    if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
+    return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
+  });
+  await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
+}
+
+/** A batch is a partition: dropped at once, with its files. Done again it drops nothing. */
+export async function dropTargets(connection: Connection, batchId: Buffer): Promise<void> {
+  const batch = toUuidText(batchId);
+  for (const { name } of SWEPT_TABLES)
+    await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
+  await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${batch}'`);
+}
+
+/** Puts identities where a question can be about them, and takes them away behind it. */
+export async function withLook<T>(
+  connection: Connection,
+  identities: readonly NamedIdentity[],
+  ask: (look: Buffer) => Promise<T>,
+): Promise<T> {
+  const look = newLook(Date.now());
+  try {
+    await putTargets(
+      connection,
+      look,
+      identities.map((identity) => ({ ...identity, cutoffMs: 0 })),
+    );
+    return await ask(look);
+  } finally {
+    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toUuidText(look)}'`);
+  }
+}
