@@ -1,4 +1,4 @@
-import { type ErasureReceipt, IDENTITY_WINDOW_MS } from '@playline/erasure';
+import { type ErasureReceipt, LOG_EXPIRES_AFTER_MS } from '@playline/erasure';
 import type { Engine } from '../clickhouse.ts';
 import type { Bench } from '../figure.ts';
 import type { Server } from '../gateway-servers.ts';
@@ -59,7 +59,7 @@ export interface Times {
 }
 
 export function timesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }: ErasureReceipt): Times {
-  const storedAt = logExpiresAt - IDENTITY_WINDOW_MS;
+  const storedAt = logExpiresAt - LOG_EXPIRES_AFTER_MS;
   return {
     all: visiblyErasedAt - acceptedAt,
     fenced: fencedAt - acceptedAt,

@@ -3,6 +3,11 @@ import type { Place } from './place.ts';
 const HOUR_MS = 60 * 60 * 1000;
 /** Kept 72 hours from the last record of a segment, which takes records for six. */
 export const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
+/**
+ * From when the fences stood and the log was stored until it holds nothing of a person: what a gateway publishes late comes
+ * within 20 seconds, and brokers look for what has expired every five minutes.
+ */
+export const LOG_EXPIRES_AFTER_MS = IDENTITY_WINDOW_MS + HOUR_MS / 6;
 /** Kept seven days, likewise. */
 const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
 

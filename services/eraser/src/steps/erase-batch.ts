@@ -6,7 +6,7 @@ import {
   type ErasureRequest,
   FENCES_KNOWN_WITHIN_MS,
   hashClosure,
-  IDENTITY_WINDOW_MS,
+  LOG_EXPIRES_AFTER_MS,
   SWEPT_TABLES,
 } from '@playline/erasure';
 import type { HoldName } from '@playline/people';
@@ -157,7 +157,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   begin('receipt');
   await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - forgottenMs)), signal);
   const verified = { ...NO_ROWS, ...(await forget.verify(persons, consents)) };
-  const times = { fencedAt, visiblyErasedAt: wallClockMs(), logExpiresAt: storedAt + IDENTITY_WINDOW_MS };
+  const times = { fencedAt, visiblyErasedAt: wallClockMs(), logExpiresAt: storedAt + LOG_EXPIRES_AFTER_MS };
   const receipts = persons.flatMap((person) =>
     toReceipts(batch, person, { ...times, verified, logEnds: logEnds.byName }),
   );
