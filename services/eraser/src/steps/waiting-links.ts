@@ -35,8 +35,11 @@ const PLACES = [
   { topic: TOPICS.parkedLinks, groupSuffix: '-parked' },
 ] as const satisfies readonly { topic: Topic; groupSuffix: string }[];
 
-/** Creates what reads the links that wait. A few that were decided a moment ago may be among them; none that waits is missing.
- @throws Error of the brokers or the registry */
+/**
+ * Creates what reads the links that wait. A few that were decided a moment ago may be among them; none that waits is
+ * missing.
+ * @throws Error of the brokers or the registry, and while a transaction hides records
+ */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
   const { reader, schemaOf, linkerGroup, topicPrefix } = options;
   const decode = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
