@@ -1,9 +1,10 @@
+import { allExamples } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { allExamples, createDocsSource } from '../../services/gateway/src/docs/source.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
 import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
 import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
 
-const source = createDocsSource({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
 const examples = allExamples(source);
 
 describe('an example', () => {

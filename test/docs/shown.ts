@@ -1,4 +1,5 @@
-import { KEY_VARIABLES } from '../../services/gateway/src/docs/formats/text.ts';
+import { toShellVariable } from '@playline/api-docs';
+import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
 import type { ShownRequest } from './gateways.ts';
 
 /** A request and the answer that is shown beside it. */
@@ -81,5 +82,5 @@ function fromCommand(command: string): ShownRequest {
 }
 
 function toPlaceholder(value: string): string {
-  return Object.entries(KEY_VARIABLES).find(([, variable]) => variable === value)?.[0] ?? value;
+  return Object.values(KEY_OF).find((placeholder) => toShellVariable(placeholder) === value) ?? value;
 }

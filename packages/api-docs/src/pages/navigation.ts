@@ -1,6 +1,6 @@
-import { ERROR_CODES, ERRORS, REJECTIONS } from '@playline/errors';
-import { errorPath, type Operation, rejectionPath } from '../operation.ts';
-import type { DocsSource } from '../source.ts';
+import { ERRORS } from '@playline/errors';
+import { errorPath, type Operation } from '../operation.ts';
+import { type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 
 interface Group {
@@ -21,12 +21,13 @@ ${links.map(
   );
 }
 
-function createGroups({ operations }: DocsSource): Group[] {
+function createGroups(source: DocsSource): Group[] {
+  const { operations, partCodes, first } = source;
   return [
     {
       title: 'Start',
       links: [
-        { path: '/docs', text: 'Send your first event' },
+        { path: '/docs', text: first.heading },
         { path: '/docs/reference', text: 'Reference' },
       ],
     },
@@ -44,16 +45,13 @@ function createGroups({ operations }: DocsSource): Group[] {
       title: 'Errors',
       links: [
         { path: '/docs/errors', text: 'All codes' },
-        ...ERROR_CODES.map((code) => ({
+        ...errorCodesOf(source).map((code) => ({
           path: errorPath(code),
           text: [html`<code>${code}</code> `, html`<span class="quiet">${ERRORS[code].status}</span>`],
         })),
       ],
     },
-    {
-      title: 'Rejections of messages',
-      links: Object.keys(REJECTIONS).map((code) => ({ path: rejectionPath(code), text: html`<code>${code}</code>` })),
-    },
+    ...(partCodes === null ? [] : [toPartCodeGroup(partCodes)]),
     {
       title: 'For programs',
       links: [
@@ -63,6 +61,17 @@ function createGroups({ operations }: DocsSource): Group[] {
       ],
     },
   ];
+}
+
+function toPartCodeGroup(partCodes: PartCodes): Group {
+  const { entries, words } = partCodes;
+  return {
+    title: words.navigation,
+    links: Object.keys(entries).map((code) => ({
+      path: partCodePath(partCodes, code),
+      text: html`<code>${code}</code>`,
+    })),
+  };
 }
 
 /** A method in its colour. */

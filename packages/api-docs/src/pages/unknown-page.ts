@@ -24,7 +24,7 @@ export function createUnknownPage(source: DocsSource, path: string, known: reado
   const content = html`<p class="lead"><strong class="status">404</strong> The documentation has nothing at this address.</p>
 ${guess}
 <ul>
-<li><a href="${top}docs">Send your first event</a>: the first page</li>
+<li><a href="${top}docs">${source.first.heading}</a>: the first page</li>
 <li><a href="${top}docs/reference">Reference</a>: every operation</li>
 <li><a href="${top}docs/errors">Error codes</a>: what they mean and what to do</li>
 </ul>`;

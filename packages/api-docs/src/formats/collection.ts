@@ -1,18 +1,23 @@
 import type { Example, ExampleRequest } from '../operation.ts';
-import type { DocsSource } from '../source.ts';
+import { placeholdersIn } from '../placeholders.ts';
+import { allExamples, type DocsSource } from '../source.ts';
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
 /** A collection for Postman, and for Bruno and others that import it: one folder an operation, one request an example. */
-export function toCollection({ context, operations, nowhere }: DocsSource): Record<string, unknown> {
+export function toCollection(source: DocsSource): Record<string, unknown> {
+  const { title, publicUrl, operations, nowhere } = source;
   const variable = (key: string, value: string) => ({ key, value, type: 'string' });
   return {
     info: {
-      name: 'Playline audience interface',
-      description: `Set the two keys in the variables of the collection. Errors are explained at ${context.publicUrl}/docs.`,
+      name: title,
+      description: `${toKeyWords(source)}Errors are explained at ${publicUrl}/docs.`,
       schema: SCHEMA,
     },
-    variable: [variable('baseUrl', context.publicUrl), variable('publishableKey', ''), variable('secretKey', '')],
+    variable: [
+      variable('baseUrl', publicUrl),
+      ...placeholdersIn(source, allExamples(source)).map((one) => variable(one.replaceAll(/[{}]/g, ''), '')),
+    ],
     item: [
       ...operations.map(({ summary, description, examples }) => ({
         name: summary,
@@ -24,7 +29,16 @@ export function toCollection({ context, operations, nowhere }: DocsSource): Reco
   };
 }
 
-/** A reader cannot bring about that the service is full or broken. */
+const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
+
+/** What a reader does first. */
+function toKeyWords({ keys }: DocsSource): string {
+  if (keys.length === 0) return '';
+  const count = COUNTS[keys.length] ?? ' ';
+  return `Set the${count}key${keys.length === 1 ? '' : 's'} in the variables of the collection. `;
+}
+
+/** A reader cannot bring about that the service fares as it seldom does. */
 const isUsual = ({ situation }: Example): boolean => situation === undefined;
 
 function toItem({ title, request, answer }: Example) {
@@ -40,7 +54,7 @@ function toItem({ title, request, answer }: Example) {
   return { name: title, request: sent, response: [response] };
 }
 
-/** Keys are written as variables: KEY_OF is in this format's own spelling. */
+/** Placeholders are written as variables already: they are in this format's own spelling. */
 function toRequest({ method, target, headers, body }: ExampleRequest) {
   const [path = '', query] = target.split('?');
   return {

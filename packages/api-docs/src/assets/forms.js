@@ -13,6 +13,11 @@ for (const form of forms) {
     rememberMade(body);
     freshen(body);
   }
+  for (const button of form.querySelectorAll('[data-cursor]'))
+    button.addEventListener('click', () => {
+      form.querySelector(`[data-query="${button.dataset.into}"]`).value = button.value;
+      form.requestSubmit();
+    });
   for (const button of form.querySelectorAll('dialog button'))
     button.addEventListener('click', () => button.closest('dialog').close(button.value));
   form.addEventListener('submit', (event) => {
@@ -58,17 +63,35 @@ async function send(form) {
     if (body !== null && !mayComeAgain(answer.status)) body.dataset.sent = '';
     else delete body?.dataset.sent;
     showAnswer(form, { answer, text, tookMs: performance.now() - startMs });
+    offerPages(form, answer.ok ? text : '');
   } catch (error) {
     delete body?.dataset.sent;
     showFailure(form, error);
+    offerPages(form, '');
   }
 }
 
-/** Nobody knows whether such a request was stored: it goes again with the same ids, and is stored once. */
+/** Shows the buttons for the cursors that an answer names. */
+function offerPages(form, text) {
+  for (const button of form.querySelectorAll('[data-cursor]')) {
+    button.value = cursorIn(text, button.dataset.cursor.split('.'));
+    button.hidden = button.value === '';
+  }
+}
+
+function cursorIn(text, members) {
+  if (text === '') return '';
+  return members.reduce((value, member) => value?.[member], JSON.parse(text)) ?? '';
+}
+
+/** Nobody knows whether such a request was stored: it goes again with the same ids. */
 const mayComeAgain = (status) => status === 429 || status >= 500;
 
 function addressOf(form) {
-  const address = new URL(form.dataset.path, location.href);
+  const path = form.dataset.path.replace(/\{(\w+)\}/g, (_all, name) =>
+    encodeURIComponent(form.querySelector(`[data-path-name="${name}"]`).value),
+  );
+  const address = new URL(path, location.href);
   for (const field of form.querySelectorAll('[data-query]')) {
     // What is left empty is left out.
     if (field.value !== '') address.searchParams.set(field.dataset.query, field.value);
@@ -77,7 +100,9 @@ function addressOf(form) {
 }
 
 function requestOf(form, body) {
-  const headers = { [form.dataset.keyHeader]: form.querySelector('[data-key]').value.trim() };
+  const headers = {};
+  for (const field of form.querySelectorAll('[data-key-header]'))
+    if (field.value.trim() !== '') headers[field.dataset.keyHeader] = field.value.trim();
   if (body !== null) headers['content-type'] = 'application/json';
   return { method: form.dataset.method, headers, body: body?.value, credentials: 'omit', cache: 'no-store' };
 }

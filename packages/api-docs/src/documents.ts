@@ -2,12 +2,11 @@ import { readFileSync } from 'node:fs';
 import { toCollection } from './formats/collection.ts';
 import { toLlmsText } from './formats/llms.ts';
 import { toOpenApi } from './formats/openapi.ts';
-import type { DocsSettings } from './operation.ts';
 import { createCodePages } from './pages/code-pages.ts';
 import { createFirstPage } from './pages/first-page.ts';
 import { createReferencePage } from './pages/reference.ts';
 import { createUnknownPage } from './pages/unknown-page.ts';
-import { createDocsSource } from './source.ts';
+import type { DocsSource } from './source.ts';
 
 /** One thing that a path under documentation gives. */
 export interface Document {
@@ -40,12 +39,8 @@ const ASSETS = Object.entries(ASSET_TYPES).map(([name, type]): [string, Document
   { type, text: readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8') },
 ]);
 
-/**
- * Every document by its path, all made of one source. Pure.
- * @param nowMs epoch milliseconds, for the events in the examples
- */
-export function createDocuments(settings: DocsSettings, nowMs: number): ReadonlyMap<string, Document> {
-  const source = createDocsSource({ ...settings, nowMs });
+/** Every document by its path, all made of one source. Pure. */
+export function createDocuments(source: DocsSource): ReadonlyMap<string, Document> {
   const pages = [
     ['/docs', createFirstPage(source)] as const,
     ['/docs/reference', createReferencePage(source)] as const,
@@ -65,9 +60,7 @@ export function createDocuments(settings: DocsSettings, nowMs: number): Readonly
  * Gives the page for a path below `/docs` that is none of the documents.
  * @returns a function of the path of a request, without its query
  */
-export function createUnknownDocument(settings: DocsSettings): (path: string) => Document {
-  // The page shows no example, so no time.
-  const source = createDocsSource({ ...settings, nowMs: 0 });
-  const known = [...createDocuments(settings, 0).keys()].filter((path) => !path.includes('.'));
+export function createUnknownDocument(source: DocsSource): (path: string) => Document {
+  const known = [...createDocuments(source).keys()].filter((path) => !path.includes('.'));
   return (path) => ({ type: HTML, text: createUnknownPage(source, path, known) });
 }

@@ -1,16 +1,11 @@
-import { type Example, type ExampleAnswer, KEY_OF } from '../operation.ts';
-
-/** Shell variables that a reader sets before trying a command. */
-export const KEY_VARIABLES: Readonly<Record<string, string>> = {
-  [KEY_OF.publishable]: '$PUBLISHABLE_KEY',
-  [KEY_OF.secret]: '$SECRET_KEY',
-};
+import type { Example, ExampleAnswer } from '../operation.ts';
+import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../placeholders.ts';
 
 /** The request as a command that can be pasted into a shell. */
 export function toCommand({ request }: Example, publicUrl: string): string {
   const { method, target, headers, body } = request;
   const lines = [
-    `curl -i -X ${method} ${quote(publicUrl + target)}`,
+    `curl -i -X ${method} ${toAddress(publicUrl + target)}`,
     ...Object.entries(headers).map(([name, value]) => `-H ${toHeader(name, value)}`),
     ...(body === null ? [] : [`--data-binary ${quote(body)}`]),
   ];
@@ -24,9 +19,17 @@ export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
 }
 
+/** Quoted text and variables side by side are one word of a shell. */
+function toAddress(address: string): string {
+  const words = splitAtPlaceholders(address).map((part, index) => {
+    if (index % 2 === 1) return `"${toShellVariable(part)}"`;
+    return part === '' ? '' : quote(part);
+  });
+  return words.join('');
+}
+
 function toHeader(name: string, value: string): string {
-  const variable = KEY_VARIABLES[value];
-  return variable === undefined ? quote(`${name}: ${value}`) : `"${name}: ${variable}"`;
+  return isPlaceholder(value) ? `"${name}: ${toShellVariable(value)}"` : quote(`${name}: ${value}`);
 }
 
 function quote(text: string): string {

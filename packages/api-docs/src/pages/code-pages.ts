@@ -1,44 +1,66 @@
-import { ERROR_CODES, ERRORS, type ErrorCode, REJECTIONS } from '@playline/errors';
-import { type Example, errorPath, rejectionPath } from '../operation.ts';
-import { type DocsSource, examplesOfError, examplesOfRejection, operationsOfError } from '../source.ts';
+import { ERRORS, type ErrorCode } from '@playline/errors';
+import { type Example, errorPath } from '../operation.ts';
+import {
+  type DocsSource,
+  errorCodesOf,
+  examplesOfError,
+  examplesOfPartCode,
+  operationsOfError,
+  type PartCodes,
+  partCodePath,
+} from '../source.ts';
 import { toExampleList } from './example.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 import { toOperationLink } from './navigation.ts';
 import { toPage, toTop } from './page.ts';
 import { toCodeSpans } from './words.ts';
 
-type RejectionPageCode = keyof typeof REJECTIONS;
-const REJECTION_PAGE_CODES = Object.keys(REJECTIONS) as RejectionPageCode[];
-
 const INDEX = '/docs/errors';
 
 /** The pages of all codes and their index, by path. */
 export function createCodePages(source: DocsSource): Map<string, string> {
+  const { partCodes } = source;
   return new Map([
     [INDEX, toIndex(source)],
-    ...ERROR_CODES.map((code) => [errorPath(code), toErrorPage(source, code)] as const),
-    ...REJECTION_PAGE_CODES.map((code) => [rejectionPath(code), toRejectionPage(source, code)] as const),
+    ...errorCodesOf(source).map((code) => [errorPath(code), toErrorPage(source, code)] as const),
+    ...Object.keys(partCodes?.entries ?? {}).flatMap((code) =>
+      partCodes === null ? [] : [[partCodePath(partCodes, code), toPartCodePage(source, partCodes, code)] as const],
+    ),
   ]);
 }
 
+const hrefOf = (path: string): string => toTop(INDEX) + path.slice(1);
+
 function toIndex(source: DocsSource): string {
-  const href = (path: string) => toTop(INDEX) + path.slice(1);
-  const content = html`<p class="lead">Every answer that is an error has a code, and so has every message of a batch that is refused.
+  const { partCodes } = source;
+  const content = html`<p class="lead">Every answer that is an error has a code${partCodes?.words.also ?? ''}.
 The page of a code says what happened and what to do, and shows requests with their answers.</p>
 <h2 id="envelopes">Errors of a request</h2>
 <p>The whole request failed. Its <code>link</code> opens the page of its code.</p>
 ${toList(
-  ERROR_CODES.map((code) => ({
-    href: href(errorPath(code)),
+  errorCodesOf(source).map((code) => ({
+    href: hrefOf(errorPath(code)),
     code,
     note: html` <span class="quiet">${ERRORS[code].status}</span>`,
     words: ERRORS[code].message,
   })),
-)}
-<h2 id="rejections">Rejections of single messages</h2>
-<p>The batch was judged; this message of it was refused. The others are not affected.</p>
-${toList(REJECTION_PAGE_CODES.map((code) => ({ href: href(rejectionPath(code)), code, note: '', words: REJECTIONS[code].cause })))}`;
+)}${partCodes === null ? '' : toPartCodeIndex(partCodes)}`;
   return toPage(source, { title: 'Error codes', path: INDEX, content });
+}
+
+function toPartCodeIndex(partCodes: PartCodes): Markup {
+  const { folder, entries, words } = partCodes;
+  return html`
+<h2 id="${folder}">${words.heading}</h2>
+<p>${words.index}</p>
+${toList(
+  Object.entries(entries).map(([code, { cause }]) => ({
+    href: hrefOf(partCodePath(partCodes, code)),
+    code,
+    note: '',
+    words: cause,
+  })),
+)}`;
 }
 
 function toList(entries: readonly { href: string; code: string; note: HtmlValue; words: string }[]): Markup {
@@ -51,7 +73,8 @@ ${entries.map(
 }
 
 function toErrorPage(source: DocsSource, code: ErrorCode): string {
-  const { status, message, cause, mend, retry } = ERRORS[code];
+  const { status, message, retry } = ERRORS[code];
+  const { cause, mend } = source.errors[code] ?? ERRORS[code];
   const path = errorPath(code);
   const operations = operationsOfError(source, code).map(
     (operation) => html`<li>${toOperationLink(operation, toTop(path))}</li>\n`,
@@ -65,14 +88,14 @@ ${toExamples(source, examplesOfError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
-function toRejectionPage(source: DocsSource, code: RejectionPageCode): string {
-  const { cause, mend } = REJECTIONS[code];
-  const path = rejectionPath(code);
-  const content = html`<p class="lead">A message of a batch was refused. The others are judged on their own.</p>
+function toPartCodePage(source: DocsSource, partCodes: PartCodes, code: string): string {
+  const { cause, mend } = partCodes.entries[code] ?? { cause: '', mend: '' };
+  const path = partCodePath(partCodes, code);
+  const content = html`<p class="lead">${partCodes.words.lead}</p>
 ${toAdvice(cause, mend)}
 <h2>Send it again?</h2>
-<p>No: the same message is refused again.</p>
-${toExamples(source, examplesOfRejection(source, code), path)}`;
+<p>${partCodes.words.again}</p>
+${toExamples(source, examplesOfPartCode(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
@@ -84,10 +107,10 @@ function toAdvice(cause: string, mend: string): HtmlValue {
 }
 
 /** A code that no operation answers with yet has no example that could be tested; its page says so. */
-function toExamples({ context }: DocsSource, examples: readonly Example[], path: string): HtmlValue {
+function toExamples(source: DocsSource, examples: readonly Example[], path: string): HtmlValue {
   if (examples.length === 0)
     return html`<h2>Examples</h2>
 <p>No operation of this address answers with this code at present.</p>`;
   return html`<h2>Examples</h2>
-${toExampleList(examples, { publicUrl: context.publicUrl, top: toTop(path) }, true)}`;
+${toExampleList(examples, { source, top: toTop(path) }, true)}`;
 }

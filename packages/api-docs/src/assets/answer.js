@@ -50,9 +50,8 @@ function indented(text) {
   }
 }
 
-/** The text in parts with their kinds; codes and the link of an error are links to pages of this service. */
+/** The text in parts with their kinds; codes that have a page and the link of an error are links to pages of this service. */
 function toParts(text) {
-  const folder = text.includes('"rejections"') ? 'rejections' : 'errors';
   const parts = [];
   let end = 0;
   let member = '';
@@ -60,7 +59,7 @@ function toParts(text) {
     parts.push(text.slice(end, index));
     end = index + all.length;
     if (quoted === undefined) parts.push(toElement('span', 'value', all));
-    else if (colon === undefined) parts.push(toText(member, quoted, folder));
+    else if (colon === undefined) parts.push(toText(member, quoted));
     else {
       member = quoted.slice(1, -1);
       parts.push(toElement('span', 'name', quoted), colon);
@@ -69,17 +68,23 @@ function toParts(text) {
   return [...parts, text.slice(end)];
 }
 
-function toText(member, quoted, folder) {
+function toText(member, quoted) {
   const value = quoted.slice(1, -1);
   const [, path] = member === 'link' ? (/(\/docs\/.*)$/.exec(value) ?? []) : [];
-  const target = member === 'code' && CODE.test(value) ? `/docs/${folder}/${value}` : path;
-  if (target === undefined) return toElement('span', 'text', quoted);
-  const link = toElement('a', '', value);
   // This script is in the folder of the pages, wherever the service is.
-  link.href = new URL(`..${target}`, import.meta.url).href;
+  const target = path === undefined ? undefined : new URL(`..${path}`, import.meta.url).href;
+  const href = member === 'code' && CODE.test(value) ? pageOf(value) : target;
+  if (href === undefined) return toElement('span', 'text', quoted);
+  const link = toElement('a', '', value);
+  link.href = href;
   const around = toElement('span', 'text', '"');
   around.append(link, '"');
   return around;
+}
+
+/** The menu leads to the page of every code. */
+function pageOf(code) {
+  return [...document.querySelectorAll('#menu a')].find((link) => link.pathname.endsWith(`/${code}`))?.href;
 }
 
 function toElement(name, kind, text) {

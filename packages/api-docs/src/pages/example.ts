@@ -1,13 +1,13 @@
-import { ERRORS, REJECTIONS } from '@playline/errors';
 import { toAnswerText, toCommand } from '../formats/text.ts';
 import type { Example } from '../operation.ts';
+import { type DocsSource, partCodePath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 import { type LinkOf, toJsonMarkup } from './json-markup.ts';
 import { toMethod } from './navigation.ts';
 
 /** Where an example stands. */
 export interface ExamplePlace {
-  publicUrl: string;
+  source: DocsSource;
   /** From the page to the top of the service. */
   top: string;
 }
@@ -29,13 +29,13 @@ ${toExamplePair(example, place)}
 }
 
 /** A request as a command, and its answer, which stand side by side where there is room. */
-export function toExamplePair(example: Example, { publicUrl, top }: ExamplePlace): Markup {
+export function toExamplePair(example: Example, place: ExamplePlace): Markup {
   const { name, answer } = example;
-  const sent = splitAt(toCommand(example, publicUrl), '--data-binary');
+  const sent = splitAt(toCommand(example, place.source.publicUrl), '--data-binary');
   const came = splitAt(toAnswerText(answer), '\n\n');
   return html`<div class="pair">
 ${toBlock({ id: `${name}-request`, label: 'Request', content: [sent.head, toJsonMarkup(sent.rest)] })}
-${toBlock({ id: `${name}-answer`, label: 'Answer', content: [came.head, toJsonMarkup(came.rest, createLinkOf(top))] })}
+${toBlock({ id: `${name}-answer`, label: 'Answer', content: [came.head, toJsonMarkup(came.rest, createLinkOf(place))] })}
 </div>`;
 }
 
@@ -52,11 +52,12 @@ function toBlock({ id, label, content }: { id: string; label: string; content: H
 }
 
 /** Codes and the links of envelopes lead to the pages of the service that shows them. */
-function createLinkOf(top: string): LinkOf {
+function createLinkOf({ source, top }: ExamplePlace): LinkOf {
+  const { errors, partCodes } = source;
   return (member, value) => {
     if (member === 'link') return top + value.slice(value.indexOf('/docs/') + 1);
     if (member !== 'code') return null;
-    if (value in ERRORS) return `${top}docs/errors/${value}`;
-    return value in REJECTIONS ? `${top}docs/rejections/${value}` : null;
+    if (value in errors) return `${top}docs/errors/${value}`;
+    return partCodes !== null && value in partCodes.entries ? top + partCodePath(partCodes, value).slice(1) : null;
   };
 }

@@ -11,6 +11,9 @@ export interface PageOptions {
   forms?: boolean;
 }
 
+/** Every interface is a part of it. */
+const PRODUCT = 'Playline';
+
 /** One subject each; names and colours come first. */
 const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 
@@ -27,13 +30,13 @@ export function toPage(source: DocsSource, { title, path, content, forms = false
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title === 'Playline' ? 'Playline: documentation' : `${title} – Playline`}</title>
+<title>${title === PRODUCT ? `${PRODUCT}: documentation` : `${title} – ${PRODUCT}`}</title>
 <link rel="icon" href="${top}docs/icon.svg" type="image/svg+xml">
 ${STYLES.map((name) => html`<link rel="stylesheet" href="${top}docs/${name}">\n`)}${scripts.map((name) => html`<script type="module" src="${top}docs/${name}"></script>\n`)}</head>
 <body>
 <a class="skip" href="#content">To the content</a>
 <header class="top">
-<a class="brand" href="${top}docs"><img src="${top}docs/icon.svg" alt="" width="22" height="22">Playline</a>
+<a class="brand" href="${top}docs"><img src="${top}docs/icon.svg" alt="" width="22" height="22">${PRODUCT}</a>
 <span class="quiet">Documentation</span>
 <button class="menu outline" type="button" popovertarget="menu">Menu</button>
 </header>
