@@ -1,4 +1,4 @@
-import { allExamples } from '@playline/api-docs';
+import { allExamples, findFaults } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
 import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
 import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
@@ -7,12 +7,13 @@ import { type Collection, type Shown, shownInCollection, shownInPage, shownInTex
 const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
 const examples = allExamples(source);
 
-describe('an example', () => {
-  it('has a name of its own', () => {
-    const names = examples.map(({ name }) => name);
-    expect(names).toEqual([...new Set(names)]);
+describe('the description of the interface', () => {
+  it('contradicts itself nowhere', () => {
+    expect(findFaults(source)).toEqual([]);
   });
+});
 
+describe('an example', () => {
   it.each(examples)('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
     const gateway = await openGatewayIn(situation);
     const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });

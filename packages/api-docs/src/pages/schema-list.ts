@@ -42,8 +42,21 @@ export function toSchemaWords(schema: JsonSchema): HtmlValue {
     const bound = maxItems === undefined ? `at least ${minItems}` : `${minItems} to ${maxItems}`;
     return [`array of ${bound}: `, toSchemaWords(items as JsonSchema)];
   }
+  if (schema.properties !== undefined) return toInline(schema.properties as Record<string, JsonSchema>);
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`;
   return `${[type].flat().join(' or ')}${format === undefined ? '' : ` (${format})`}${length}`;
+}
+
+/** An object without a name of its own. */
+function toInline(properties: Readonly<Record<string, JsonSchema>>): HtmlValue {
+  return [
+    'object of ',
+    Object.entries(properties).map(([member, value], index) => [
+      index === 0 ? '' : ', ',
+      html`<code>${member}</code>: `,
+      toSchemaWords(value),
+    ]),
+  ];
 }
 
 function toDescription({ description }: JsonSchema): HtmlValue {

@@ -25,6 +25,9 @@ const BODY_LINES_MAX = 14;
 /** How scripts find the field of a parameter. */
 const FIELD_OF = { path: 'path-name', query: 'query' } as const;
 
+/** An address drops a part that is dots alone, and would be that of something else. */
+const NO_DOTS = html` pattern="(?!\\.\\.?$).+" title="Not dots alone"`;
+
 /** No field offers what was typed into another one, or corrects it. */
 const AS_TYPED = html`autocomplete="off" spellcheck="false" autocapitalize="off"`;
 
@@ -80,7 +83,8 @@ function toParameterField({ name, in: place, required, schema }: Parameter, id: 
     return html`<select id="${id}" data-${FIELD_OF[place]}="${name}"${need}>
 ${[...(required ? [] : ['']), ...choices.map(String)].map((one) => html`<option${one === value ? html` selected` : ''}>${one}</option>\n`)}</select>`;
   const digits = type === 'integer' ? html` inputmode="numeric"` : '';
-  return html`<input id="${id}" data-${FIELD_OF[place]}="${name}" value="${value}"${need}${digits} ${AS_TYPED}>`;
+  const part = place === 'path' ? NO_DOTS : '';
+  return html`<input id="${id}" data-${FIELD_OF[place]}="${name}" value="${value}"${need}${digits}${part} ${AS_TYPED}>`;
 }
 
 /** They come once an answer names the neighbours of its page. */
