@@ -1,5 +1,3 @@
-import { toShellVariable } from '@playline/api-docs';
-import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
 import type { ShownRequest } from './gateways.ts';
 
 /** A request and the answer that is shown beside it. */
@@ -67,7 +65,9 @@ function inPairs(blocks: readonly string[]): Shown[] {
 /** Reads a `curl` command as a shell would split it. */
 function fromCommand(command: string): ShownRequest {
   const words = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
-    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) => single ?? double ?? escaped),
+    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) =>
+      double === undefined ? (single ?? escaped) : withPlaceholders(double),
+    ),
   );
   const [program, , , method = '', address = '', ...rest] = words;
   if (program !== 'curl') throw new Error(`no command: ${command}`);
@@ -76,11 +76,16 @@ function fromCommand(command: string): ShownRequest {
     const value = rest[at + 1] ?? '';
     if (rest[at] === '--data-binary') request.body = value;
     const [name = '', ...parts] = value.split(': ');
-    if (rest[at] === '-H') request.headers[name] = toPlaceholder(parts.join(': '));
+    if (rest[at] === '-H') request.headers[name] = parts.join(': ');
   }
   return request;
 }
 
-function toPlaceholder(value: string): string {
-  return Object.values(KEY_OF).find((placeholder) => toShellVariable(placeholder) === value) ?? value;
+/** Variables of a shell stand in double quotes alone, for what a reader fills in: `$SECRET_KEY` for `{{secretKey}}`. */
+function withPlaceholders(text: string): string {
+  return text.replace(
+    /\$([A-Z_]+)/g,
+    (_all, name: string) =>
+      `{{${name.toLowerCase().replace(/_(.)/g, (_under, letter: string) => letter.toUpperCase())}}}`,
+  );
 }

@@ -73,6 +73,32 @@ describe('the documents of an interface', () => {
   });
 });
 
+describe('what a reader sets before anything else', () => {
+  const withKeys = (keys: DocsSource['keys']) => {
+    const kinds = new Set(keys.map(({ kind }) => kind));
+    const operations = source.operations.map((operation) => ({
+      ...operation,
+      keys: operation.keys.filter(({ kind }) => kinds.has(kind)),
+    }));
+    return createDocuments({ ...source, keys, operations });
+  };
+
+  it.each([
+    [2, 'Set the two keys in the variables of the collection. Errors'],
+    [1, 'Set the key in the variables of the collection. Errors'],
+    [0, 'Errors'],
+  ])('is each of %i keys', (count, words) => {
+    const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
+    expect(info.description).toMatch(new RegExp(`^${words}`));
+  });
+
+  it('is nothing where no example needs it', () => {
+    const operations = source.operations.slice(0, 1);
+    const page = createDocuments({ ...source, operations }).get('/docs/reference')?.text;
+    expect(page).not.toContain('shell variable');
+  });
+});
+
 describe('the bounds of a parameter', () => {
   it('are said in words on the page and in the text', () => {
     const facts = [

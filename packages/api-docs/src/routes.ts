@@ -4,7 +4,7 @@ import type { DocsSource } from './source.ts';
 /** Long enough for a reader who goes to and fro, short enough that an upgrade shows. */
 const CACHE_MAX_AGE_S = 300;
 
-/** Events in examples may be as old as this: making all documents takes ten milliseconds, so not at every request. */
+/** Times in examples may be as old as this: making all documents takes ten milliseconds, so not at every request. */
 const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 
 /**
@@ -38,7 +38,7 @@ export interface DocsRoute {
   handle(exchange: DocsExchange): void;
 }
 
-/** Milliseconds: what the age of the documents is measured by, and the hour that their events show. */
+/** Milliseconds: what the age of the documents is measured by, and the hour that their examples show. */
 export interface DocsClocks {
   monotonicMs: () => number;
   wallClockMs: () => number;
@@ -47,7 +47,7 @@ export interface DocsClocks {
 /**
  * Every document of an interface, one route each: public, without a key. They are made anew each hour. The last route is
  * for every other path below `/docs`.
- * @param createSource gives the source with events in its examples that happened at that time, in epoch milliseconds
+ * @param createSource gives the source with examples of that time, in epoch milliseconds
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,
