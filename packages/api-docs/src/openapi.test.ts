@@ -42,7 +42,8 @@ describe('a parameter of a path', () => {
 
 describe('a parameter of a query', () => {
   it('has choices, format, bounds and default as the schema says them', () => {
-    expect(parameterOf(loans, 'kind').schema).toEqual({ type: 'string', enum: ['lent', 'returned', 'renewed'] });
+    expect(parameterOf(loans, 'kind').schema).toEqual({ $ref: '#/components/schemas/LoanKind' });
+    expect(openapi.components?.schemas?.LoanKind).toEqual({ type: 'string', enum: ['lent', 'returned', 'renewed'] });
     expect(parameterOf(loans, 'from').schema).toMatchObject({ type: 'string', format: 'date-time' });
     const pageSize = { type: 'integer', minimum: 1, maximum: 200, default: 100 };
     expect(parameterOf(loans, 'page_size')).toMatchObject({ in: 'query', required: false, schema: pageSize });
@@ -102,10 +103,12 @@ describe('an operation', () => {
 describe('the schemas', () => {
   it('are all there, requests open and answers closed, and say which of several shapes it is', () => {
     const schemas = openapi.components?.schemas ?? {};
-    const names = ['Lending', 'Book', 'Loans', 'Loan', 'LoanDetails', 'Page', 'ErrorEnvelope'];
+    const names = ['LoanKind', 'Lending', 'Book', 'Loans', 'Loan', 'LoanDetails', 'Page', 'ErrorEnvelope'];
     expect(Object.keys(schemas).sort()).toEqual(names.sort());
     expect(schemas.Lending).not.toHaveProperty('additionalProperties');
     expect(schemas.Book?.additionalProperties).toBe(false);
+    const book = operationOf('get', '/v1/shelves/{shelf}/books/{isbn}').responses?.['200'];
+    expect(book?.content?.['application/json']?.schema?.additionalProperties).toBe(false);
     const validate = ajv.compile({ $ref: 'urn:schema:LoanDetails' });
     expect(
       [

@@ -14,6 +14,13 @@ export function toSchema(schema: z.ZodType, io: Direction = 'input'): JsonSchema
   return own;
 }
 
+/** The schema of a parameter written out, also when it has a name. */
+export function toWholeSchema(schema: z.ZodType): JsonSchema {
+  const { $schema: _dialect, $defs, $ref, ...own } = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
+  const named = $ref === undefined ? {} : ($defs as Record<string, JsonSchema>)[String($ref).replace('#/$defs/', '')];
+  return { ...named, ...own };
+}
+
 /** All named schemas of the operations, and that of the envelope, by name. */
 export function createComponentSchemas({ operations, refineSchemas }: DocsSource): Record<string, JsonSchema> {
   const requests = operations.flatMap(({ parameters, body }) => [...parameters, ...(body === null ? [] : [body])]);

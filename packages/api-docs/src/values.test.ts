@@ -42,14 +42,14 @@ describe('a value as JSON', () => {
 
 describe('the words of a schema', () => {
   it.each([
-    [{ type: 'string', maxLength: 9 }, []],
-    [{ type: 'string', format: 'uuid' }, ['uuid']],
-    [{ type: 'integer', minimum: 1 }, ['integer of at least 1']],
-    [{ type: 'integer', minimum: Number.MIN_SAFE_INTEGER, maximum: 9 }, ['integer of at most 9']],
-    [{ type: 'number' }, ['number']],
-    [{ $ref: '#/components/schemas/Kind' }, ['Kind']],
-    [{ enum: ['a', 'b'], default: 'a' }, ['one of a, b', 'a when absent']],
-  ])('%j are %j', (schema, words) => {
+    [z.string().max(9), []],
+    [z.uuid(), ['uuid']],
+    [z.int().min(1), ['integer of at least 1']],
+    [z.int().max(9), ['integer of at most 9']],
+    [z.number(), ['number']],
+    [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', '7 when absent']],
+    [z.enum(['a', 'b']).default('a'), ['one of a, b', 'a when absent']],
+  ])('of case %# are those that a caller needs', (schema, words) => {
     expect(toValueWords(schema)).toEqual(words);
   });
 });

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Example, JsonSchema, Operation } from './operation.ts';
 import { isPlaceholder } from './placeholders.ts';
-import { toSchema } from './schemas.ts';
+import { toWholeSchema } from './schemas.ts';
 
 /** Values that the target of an example gives to the parameters of its operation, as texts. */
 export function valuesIn({ path, parameters }: Operation, { request }: Example): ReadonlyMap<string, string> {
@@ -27,7 +27,7 @@ export const nameIn = (part: string): string | null => /^\{(\w+)\}$/.exec(part)?
  */
 export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   if (isPlaceholder(text)) return undefined;
-  const { type } = toSchema(schema);
+  const { type } = toWholeSchema(schema);
   const value = type === 'integer' || type === 'number' ? toNumber(text) : text;
   return schema.safeParse(value).success ? value : undefined;
 }
@@ -39,11 +39,11 @@ const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Numb
  * What a value must be where it is not just text: `integer from 1 to 200`, `one of a, b`, `date-time`, and what it is
  * when it is absent.
  */
-export function toValueWords(schema: JsonSchema): string[] {
-  const { $ref, enum: values, type, format, default: fallback } = schema;
+export function toValueWords(of: z.ZodType): string[] {
+  const schema = toWholeSchema(of);
+  const { enum: values, type, format, default: fallback } = schema;
   const words: string[] = [];
-  if (typeof $ref === 'string') words.push($ref.split('/').at(-1) ?? '');
-  else if (Array.isArray(values)) words.push(`one of ${values.join(', ')}`);
+  if (Array.isArray(values)) words.push(`one of ${values.join(', ')}`);
   else if (type === 'integer' || type === 'number') words.push(`${type}${toBoundWords(schema)}`);
   else if (format !== undefined) words.push(String(format));
   if (fallback !== undefined) words.push(`${String(fallback)} when absent`);

@@ -1,6 +1,5 @@
 import { ERRORS } from '@playline/errors';
 import { errorPath, type Operation, type Parameter } from '../operation.ts';
-import { toSchema } from '../schemas.ts';
 import { type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
 import { toValueWords } from '../values.ts';
 import { toAnswerText, toCommand } from './text.ts';
@@ -41,7 +40,7 @@ function toSection(operation: Operation, publicUrl: string): string {
 
 function toParameter(parameter: Parameter): string {
   const { name, required, description, schema } = parameter;
-  const facts = [parameter.in, required ? 'required' : 'optional', ...toValueWords(toSchema(schema))];
+  const facts = [parameter.in, required ? 'required' : 'optional', ...toValueWords(schema)];
   return `- \`${name}\` (${facts.join(', ')}): ${description}`;
 }
 

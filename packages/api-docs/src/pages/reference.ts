@@ -76,7 +76,7 @@ function toKey({ kind, required }: KeyUse, source: DocsSource): Markup {
 
 function toParameter(parameter: Parameter): Markup {
   const { name, required, description, schema } = parameter;
-  const facts = [parameter.in, toNeed(required), ...toValueWords(toSchema(schema))];
+  const facts = [parameter.in, toNeed(required), ...toValueWords(schema)];
   return html`<div><dt><code>${name}</code> <span class="quiet">${facts.join(', ')}</span></dt><dd>${toCodeSpans(description)}</dd></div>
 `;
 }

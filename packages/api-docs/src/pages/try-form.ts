@@ -1,6 +1,6 @@
 import type { KeyUse, Operation, Parameter } from '../operation.ts';
 import { isPlaceholder } from '../placeholders.ts';
-import { toSchema } from '../schemas.ts';
+import { toWholeSchema } from '../schemas.ts';
 import { type DocsSource, keyOf } from '../source.ts';
 import { valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
@@ -77,7 +77,7 @@ ${toParameterField(parameter, `${id}-${name}`, isPlaceholder(value) ? '' : value
 
 /** The service judges what is typed, and a reader may want to see how: only the keyboard of a telephone is told. */
 function toParameterField({ name, in: place, required, schema }: Parameter, id: string, value: string): Markup {
-  const { enum: choices, type } = toSchema(schema);
+  const { enum: choices, type } = toWholeSchema(schema);
   const need = required ? html` required` : '';
   if (Array.isArray(choices))
     return html`<select id="${id}" data-${FIELD_OF[place]}="${name}"${need}>

@@ -98,7 +98,7 @@ function createListLoans(publicUrl: string): Operation {
     parameters: [
       SHELF,
       inQuery('from', 'The earliest, inclusive.', z.iso.datetime()),
-      inQuery('kind', 'Loans of one kind.', z.enum(KINDS)),
+      inQuery('kind', 'Loans of one kind.', z.enum(KINDS).meta({ id: 'LoanKind' })),
       inQuery('page_cursor', 'A cursor of an answer.', z.string()),
       inQuery('page_size', 'How many at most.', z.int().min(1).max(200).default(100)),
     ],
