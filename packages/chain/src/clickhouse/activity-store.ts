@@ -73,11 +73,18 @@ interface StandingActivity extends ActivityConstants {
   readonly uuid: string;
 }
 
+/** All of them of one row: members of two would be an activity that nobody has written. */
 function readStanding(connection: Connection, ids: readonly string[]): Promise<StandingActivity[]> {
+  const ofFirst = (expression: string, name: string) =>
+    `argMin(${expression}, (updated_at, activity_versions.chain)) AS ${name}`;
+  const members = [
+    ofFirst('activity_versions.chain', 'chain'),
+    ofFirst('activity_versions.type', 'type'),
+    ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
+    ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
+  ];
   return connection.read<StandingActivity>(
-    `SELECT toString(id) AS uuid, any(chain) AS chain, any(type) AS type, ` +
-      `concat('0x', lower(hex(any(contract)))) AS contractAddress, ` +
-      `toUnixTimestamp64Micro(any(indexed_at)) AS indexedAt ` +
-      `FROM activity_versions WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
+    `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_versions ` +
+      `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
   );
 }

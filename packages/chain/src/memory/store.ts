@@ -52,6 +52,8 @@ export function createMemoryChain(): MemoryChain {
       async standing(ids) {
         const wanted = new Set(ids);
         const rows = activitiesIn('activity_versions').filter(({ id }) => wanted.has(id));
+        // Of several entries of a map the last one stays.
+        rows.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
         return new Map(
           rows.map(({ id, chain, type, contractAddress, indexedAt }) => [
             id,
