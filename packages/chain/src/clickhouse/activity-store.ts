@@ -58,7 +58,10 @@ async function readOffsets(connection: Connection, rows: readonly ActivityRow[])
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredPlace>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
-      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(rows)}`,
+      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
+        'updated_at',
+        rows.map(({ updatedAt }) => updatedAt),
+      )}`,
     { params: { chains }, settings: { optimize_use_projections: 0 } },
   );
   const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;
@@ -86,5 +89,6 @@ function readStanding(connection: Connection, ids: readonly string[]): Promise<S
   return connection.read<StandingActivity>(
     `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_versions ` +
       `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
+    { settings: { preferred_optimize_projection_name: 'of_id' } },
   );
 }
