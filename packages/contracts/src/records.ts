@@ -163,7 +163,7 @@ export interface ActivityRecord {
   type: ActivityType;
   /** Contract of the asset; of a sale that of all its assets. */
   contractAddress: Buffer;
-  /** Epoch microseconds, below 2^53. */
+  /** Epoch microseconds, below 2^53 - 1. */
   indexedAt: number;
   blockchainMetadata: BlockchainMetadata | null;
   /** JSON text of an object whose members depend on `type`; addresses in lower case. */
