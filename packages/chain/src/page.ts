@@ -11,7 +11,7 @@ export interface VersionSource {
   positions(question: PageQuestion): Promise<readonly Position[]>;
   /** Of each of these activities of the chain the time of its last version. */
   latest(question: PageQuestion, ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** The rows at these positions of the chain, in any order. */
+  /** The rows at these positions of the chain, in any order; others of the same times may come with them. */
   rows(chain: string, positions: readonly Position[]): Promise<readonly ActivityRow[]>;
 }
 
@@ -25,6 +25,8 @@ interface Found {
   readonly positions: readonly Position[];
   /** Behind everything that was looked at. */
   readonly far: Gap;
+  /** Rows that were read on the way. */
+  readonly rows: readonly ActivityRow[];
 }
 
 /**
@@ -33,40 +35,47 @@ interface Found {
  */
 export function createReadPage(source: VersionSource): (question: PageQuestion) => Promise<ActivityPage> {
   return async (question) => {
-    const { chain, gap, direction } = question;
-    const { positions, far } = await findPositions(source, question);
-    if (positions.length === 0)
-      return direction === 'next' ? { rows: [], previous: gap, next: far } : { rows: [], previous: far, next: gap };
-    const rows = await readRows(source, chain, positions);
-    const near = toGap(positions[0]!, direction === 'next' ? 'before' : 'after');
-    return direction === 'next' ? { rows, previous: near, next: far } : { rows, previous: far, next: near };
+    const { gap, direction } = question;
+    const found = await findPositions(source, question);
+    const [first] = found.positions;
+    const rows = await completeRows(source, question, found);
+    const near = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
+    return direction === 'next' ? { rows, previous: near, next: found.far } : { rows, previous: found.far, next: near };
   };
 }
 
 async function findPositions(source: VersionSource, question: PageQuestion): Promise<Found> {
-  const { limit, direction } = question;
-  const kept: Position[] = [];
+  const { chain, limit, direction } = question;
+  const positions: Position[] = [];
+  let rows: readonly ActivityRow[] = [];
   let far = question.gap;
   let looked = 0;
   for (let size = limit; ; size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX)) {
     const found = await source.positions({ ...question, gap: far, limit: size });
-    const latest = await source.latest(question, [...new Set(found.map(({ id }) => id))]);
+    const ids = [...new Set(found.map(({ id }) => id))];
+    // At first nearly all are served, so their rows need not wait for the answer which are.
+    const asked = looked === 0 && found.length > 0 ? source.rows(chain, found) : Promise.resolve(rows);
+    const [latest, read] = await Promise.all([source.latest(question, ids), asked]);
+    rows = read;
     for (const [index, position] of found.entries()) {
       const isCopy = index > 0 && comparePositions(found[index - 1]!, position) === 0;
       if (isCopy) continue;
-      if (kept.length === limit) return { positions: kept, far };
+      if (positions.length === limit) return { positions, far, rows };
       far = toGap(position, direction === 'next' ? 'after' : 'before');
-      if ((latest.get(position.id) ?? position.updatedAt) <= position.updatedAt) kept.push(position);
+      if ((latest.get(position.id) ?? position.updatedAt) <= position.updatedAt) positions.push(position);
     }
     looked += found.length;
-    if (kept.length === limit || found.length < size || looked >= LOOKED_AT_MAX) return { positions: kept, far };
+    if (positions.length === limit || found.length < size || looked >= LOOKED_AT_MAX) return { positions, far, rows };
   }
 }
 
-async function readRows(source: VersionSource, chain: string, positions: readonly Position[]): Promise<ActivityRow[]> {
-  const nameOf = ({ updatedAt, id }: Position) => `${updatedAt} ${id}`;
-  const rows = new Map((await source.rows(chain, positions)).map((row) => [nameOf(row), row]));
-  return positions.toSorted(comparePositions).map((position) => {
+const nameOf = ({ updatedAt, id }: Position) => `${updatedAt} ${id}`;
+
+async function completeRows(source: VersionSource, { chain }: PageQuestion, found: Found): Promise<ActivityRow[]> {
+  const rows = new Map(found.rows.map((row) => [nameOf(row), row]));
+  const missing = found.positions.filter((position) => !rows.has(nameOf(position)));
+  if (missing.length > 0) for (const row of await source.rows(chain, missing)) rows.set(nameOf(row), row);
+  return found.positions.toSorted(comparePositions).map((position) => {
     const row = rows.get(nameOf(position));
     // Left out it would be missed for ever by whoever follows the feed.
     if (row === undefined) throw new Error(`the version at ${position.updatedAt} is in the order and not in the table`);

@@ -2,7 +2,7 @@ import type { ActivityConstants, ActivityRow } from '../rows.ts';
 import type { ActivityStore } from '../store.ts';
 import { SENT_TABLES } from './columns.ts';
 import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
-import { toPositionsCondition, toUuidLiteral } from './literals.ts';
+import { toTimesCondition, toUuidLiteral } from './literals.ts';
 
 /** As other writers: longer than any healthy insert of a block; a connection for each partition that writes at a time. */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
@@ -58,7 +58,7 @@ async function readOffsets(connection: Connection, rows: readonly ActivityRow[])
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredPlace>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
-      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toPositionsCondition(rows)}`,
+      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(rows)}`,
     { params: { chains }, settings: { optimize_use_projections: 0 } },
   );
   const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;

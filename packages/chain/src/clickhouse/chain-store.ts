@@ -4,7 +4,7 @@ import type { Position } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { ChainStore, PageQuestion } from '../store.ts';
 import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
-import { toPositionsCondition, toTimeLiteral, toUuidLiteral } from './literals.ts';
+import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
 import { createReadPositions } from './positions.ts';
 
 /** A page reads some thousand rows: what takes longer is a server that does not answer. */
@@ -44,7 +44,7 @@ function createVersionSource(connection: Connection): VersionSource {
       return new Map(rows.map(({ name, us }) => [name, us]));
     },
     async rows(chain, positions: readonly Position[]) {
-      const query = `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toPositionsCondition(positions)}`;
+      const query = `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(positions)}`;
       const rows = await connection.read<StoredActivity>(query, { params: { chain }, settings: BY_TABLE });
       return rows.map(toActivity);
     },

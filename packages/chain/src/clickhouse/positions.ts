@@ -7,9 +7,9 @@ import { toTimeLiteral, toUuidLiteral } from './literals.ts';
 
 /**
  * Without a window the engine opens every part behind the gap, and of a common type reads all of it. Pages near the end
- * of the feed, which are nearly all, fit the first window; a feed of years is crossed in some eight steps.
+ * of the feed, which are nearly all, fit the first window; a feed of years is crossed in some six steps.
  */
-const FIRST_WINDOW_US = 15 * 60 * 1_000_000;
+const FIRST_WINDOW_US = 60 * 60 * 1_000_000;
 const WINDOW_GROWTH = 8;
 
 /** In the direction of reading, from `from` (which may be in it) to before `to`. */
