@@ -1,3 +1,4 @@
+import { createDocsRoutes, errorPath } from '@playline/api-docs';
 import type { ChainStore, Cursors } from '@playline/chain';
 import { createClientAddress, createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
@@ -5,6 +6,7 @@ import type { Logger } from '@playline/runtime';
 import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
 import { type Chain, createRequireChain } from './chains.ts';
 import type { Config } from './config.ts';
+import { createChainDocs } from './docs/source.ts';
 import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
@@ -40,13 +42,15 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   });
   const before = { admit, requireChain: createRequireChain(parts.chains) };
   const deadlineMs = config.READ_DEADLINE_MS;
-  const { cursors, horizonOf } = parts;
+  const { cursors, horizonOf, chains } = parts;
+  const docs = createDocsRoutes(() => createChainDocs({ publicUrl: config.PUBLIC_URL, chains }));
   return createHttpApp({
     routes: [
       createChainRoute(before, createTokenRead({ store, deadlineMs })),
       createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
+      ...docs,
     ],
-    link: (code) => `${config.PUBLIC_URL}/docs/errors/${code}`,
+    link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: (_exchange, status) => metrics.onAnswer(status),
     onFault: createFaultLog({ logger }),
   });
