@@ -19,14 +19,10 @@ function createSource(versions: number, outdated: number) {
       const first = gap.side === 'after' ? gap.updatedAt + 1 : gap.updatedAt;
       const [from, step] = direction === 'next' ? [Math.max(1, first), 1] : [first - 1, -1];
       const found = Array.from({ length: limit }, (_, index) => from + index * step);
-      return found.flatMap((us) => (us >= 1 && us <= versions ? [{ updatedAt: us, id: idOf(us) }] : []));
+      return found.flatMap((us) => (us >= 1 && us <= versions ? [{ updatedAt: us, id: idOf(us), indexedAt: us }] : []));
     },
-    latest: async (_question, ids) => {
-      const latest = ids.map(
-        (id) => [id, Number(id.slice(-12)) <= outdated ? 999_999 : Number(id.slice(-12))] as const,
-      );
-      return new Map(latest);
-    },
+    latest: async (_question, found) =>
+      new Map(found.map(({ id, updatedAt }) => [id, updatedAt <= outdated ? 999_999 : updatedAt])),
     rows: async (_chain, positions) => positions.map(({ updatedAt, id }) => activityRow({ updatedAt, id })),
   };
   return { asked, readPage: createReadPage(source) };
@@ -60,7 +56,7 @@ describe('a page of a feed in which nearly everything was updated', () => {
 
 describe('a version that is in the order and not in the table', () => {
   it('is a fault, and never left out in silence', async () => {
-    const position = { updatedAt: 5, id: idOf(5) };
+    const position = { updatedAt: 5, id: idOf(5), indexedAt: 5 };
     const readPage = createReadPage({
       positions: async () => [position],
       latest: async () => new Map(),

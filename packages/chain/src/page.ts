@@ -2,15 +2,20 @@ import { comparePositions, type Gap, type Position, toGap } from './position.ts'
 import type { ActivityRow } from './rows.ts';
 import type { ActivityPage, PageQuestion } from './store.ts';
 
+/** A version that was found, and what else finds it: `indexedAt` is the same in every version. */
+export interface FoundVersion extends Position {
+  readonly indexedAt: number;
+}
+
 /** What pages are made of. All of it as of the question's horizon: nothing at or behind it is seen. */
 export interface VersionSource {
   /**
    * Positions of versions beyond the gap that pass the filters, in the order of reading, at most `limit`; fewer only when
    * there are no more. A version whose block was written twice may come twice, one after the other.
    */
-  positions(question: PageQuestion): Promise<readonly Position[]>;
-  /** Of each of these activities of the chain the time of its last version. */
-  latest(question: PageQuestion, ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  positions(question: PageQuestion): Promise<readonly FoundVersion[]>;
+  /** Of the activity of each of these versions the time of its last version, by its id. */
+  latest(question: PageQuestion, versions: readonly FoundVersion[]): Promise<ReadonlyMap<string, number>>;
   /** The rows at these positions of the chain, in any order; others of the same times may come with them. */
   rows(chain: string, positions: readonly Position[]): Promise<readonly ActivityRow[]>;
 }
@@ -52,10 +57,9 @@ async function findPositions(source: VersionSource, question: PageQuestion): Pro
   let looked = 0;
   for (let size = limit; ; size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX)) {
     const found = await source.positions({ ...question, gap: far, limit: size });
-    const ids = [...new Set(found.map(({ id }) => id))];
     // At first nearly all are served, so their rows need not wait for the answer which are.
     const asked = looked === 0 && found.length > 0 ? source.rows(chain, found) : Promise.resolve(rows);
-    const [latest, read] = await Promise.all([source.latest(question, ids), asked]);
+    const [latest, read] = await Promise.all([source.latest(question, found), asked]);
     rows = read;
     for (const [index, position] of found.entries()) {
       const isCopy = index > 0 && comparePositions(found[index - 1]!, position) === 0;

@@ -99,6 +99,18 @@ describe.each([
     expect(await chains.activities.standing([])).toEqual(new Map());
   });
 
+  it('gives an id that two chains have used to the one that used it first, with all that this one says of it', async () => {
+    const first = activityRow({ chain: newChain(), type: 'burn', indexedAt: 5 });
+    const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
+    for (const row of [second, first]) await putActivities(chains, [row]);
+    expect((await chains.activities.standing([first.id])).get(first.id)).toEqual({
+      ...{ chain: first.chain, type: 'burn', contractAddress: first.contractAddress, indexedAt: 5 },
+    });
+    // Neither chain hides the version of the other.
+    expect((await chains.reader.readPage(question(first.chain))).rows).toEqual([first]);
+    expect((await chains.reader.readPage(question(second.chain))).rows).toEqual([second]);
+  });
+
   it('orders versions of one microsecond as positions are compared', async () => {
     const chain = newChain();
     const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
@@ -114,15 +126,17 @@ describe.each([
     const chain = newChain();
     const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));
     for (let time = 0; time < 3; time++) await putActivities(chains, rows);
-    const served: ActivityRow[] = [];
-    let gap: PageQuestion['gap'] = START_GAP;
-    for (let pages = 0; pages < 3; pages++) {
-      const page = await chains.reader.readPage(question(chain, { gap, limit: 1 }));
-      served.push(...page.rows);
-      gap = page.next;
+    for (const limit of [1, 2, 200]) {
+      const served: ActivityRow[] = [];
+      let gap: PageQuestion['gap'] = START_GAP;
+      for (let length = 1; length > 0; ) {
+        const page = await chains.reader.readPage(question(chain, { gap, limit }));
+        length = page.rows.length;
+        served.push(...page.rows);
+        gap = page.next;
+      }
+      expect([limit, served]).toEqual([limit, rows]);
     }
-    expect(served).toEqual(rows);
-    expect((await chains.reader.readPage(question(chain, { gap }))).rows).toEqual([]);
   });
 });
 

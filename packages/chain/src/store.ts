@@ -31,8 +31,8 @@ export interface ActivityStore {
   /** Which of these rows stand in `activities`, by their offsets. @throws StoreFault */
   storedOffsets(rows: readonly ActivityRow[]): Promise<ReadonlySet<number>>;
   /**
-   * What never changes of those of these activities that stand, by their ids in lower case. Of an id that two chains
-   * have used, any of the two.
+   * What never changes of those of these activities that stand, by their ids in lower case, as their first version says
+   * it: an id that two chains have used belongs to the one that used it first.
    * @throws StoreFault
    */
   standing(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;

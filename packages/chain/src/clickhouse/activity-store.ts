@@ -58,7 +58,10 @@ async function readOffsets(connection: Connection, rows: readonly ActivityRow[])
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredPlace>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
-      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(rows)}`,
+      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
+        'updated_at',
+        rows.map(({ updatedAt }) => updatedAt),
+      )}`,
     { params: { chains }, settings: { optimize_use_projections: 0 } },
   );
   const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;
@@ -73,11 +76,19 @@ interface StandingActivity extends ActivityConstants {
   readonly uuid: string;
 }
 
+/** All of them of one row: members of two would be an activity that nobody has written. */
 function readStanding(connection: Connection, ids: readonly string[]): Promise<StandingActivity[]> {
+  const ofFirst = (expression: string, name: string) =>
+    `argMin(${expression}, (updated_at, activity_versions.chain)) AS ${name}`;
+  const members = [
+    ofFirst('activity_versions.chain', 'chain'),
+    ofFirst('activity_versions.type', 'type'),
+    ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
+    ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
+  ];
   return connection.read<StandingActivity>(
-    `SELECT toString(id) AS uuid, any(chain) AS chain, any(type) AS type, ` +
-      `concat('0x', lower(hex(any(contract)))) AS contractAddress, ` +
-      `toUnixTimestamp64Micro(any(indexed_at)) AS indexedAt ` +
-      `FROM activity_versions WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
+    `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_versions ` +
+      `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
+    { settings: { preferred_optimize_projection_name: 'of_id' } },
   );
 }

@@ -33,18 +33,26 @@ export function openChainStore(target: ClickHouseTarget): ChainStore {
 function createVersionSource(connection: Connection): VersionSource {
   return {
     positions: createReadPositions(connection),
-    async latest({ chain, horizon }: PageQuestion, ids) {
-      if (ids.length === 0) return new Map();
+    async latest({ chain, horizon }: PageQuestion, versions) {
+      if (versions.length === 0) return new Map();
+      const ids = new Set(versions.map(({ id }) => id));
+      // Ids alone would be looked up in as many granules of every part; those of a page were indexed near each other.
       const rows = await connection.read<{ name: string; us: number }>(
         'SELECT toString(id) AS name, toUnixTimestamp64Micro(max(updated_at)) AS us FROM activity_versions ' +
-          `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) AND chain = {chain: String} ` +
-          `AND updated_at < ${toTimeLiteral(horizon)} GROUP BY id`,
-        { params: { chain }, settings: { max_threads: 1 } },
+          `WHERE chain = {chain: String} AND ${toTimesCondition(
+            'indexed_at',
+            versions.map(({ indexedAt }) => indexedAt),
+          )} ` +
+          `AND id IN (${[...ids].map(toUuidLiteral).join(', ')}) AND updated_at < ${toTimeLiteral(horizon)} GROUP BY id`,
+        { params: { chain }, settings: BY_TABLE },
       );
       return new Map(rows.map(({ name, us }) => [name, us]));
     },
     async rows(chain, positions: readonly Position[]) {
-      const query = `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(positions)}`;
+      const query = `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(
+        'updated_at',
+        positions.map(({ updatedAt }) => updatedAt),
+      )}`;
       const rows = await connection.read<StoredActivity>(query, { params: { chain }, settings: BY_TABLE });
       return rows.map(toActivity);
     },

@@ -1,4 +1,3 @@
-import type { Position } from '../position.ts';
 import { isUuidText } from '../texts.ts';
 
 /** A UUID as a literal. @throws RangeError for any other text: it goes into a statement as it is */
@@ -18,10 +17,9 @@ export function toTimeLiteral(us: number): string {
 }
 
 /**
- * The condition that finds rows at these positions, at least one: by their times alone, which is half the work of a
- * comparison of pairs. So it lets rows of the same microsecond through that were not asked for.
+ * The condition that a column has one of these times, at least one. Times alone are half the work of pairs of time and
+ * id: rows of the same microsecond that were not asked for come with them.
  */
-export function toTimesCondition(positions: readonly Position[]): string {
-  const times = [...new Set(positions.map(({ updatedAt }) => updatedAt))];
-  return `toUnixTimestamp64Micro(updated_at) IN (${times.map(toWhole).join(', ')})`;
+export function toTimesCondition(column: 'updated_at' | 'indexed_at', times: readonly number[]): string {
+  return `toUnixTimestamp64Micro(${column}) IN (${[...new Set(times)].map(toWhole).join(', ')})`;
 }

@@ -1,6 +1,6 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
-import type { VersionSource } from '../page.ts';
-import type { Gap, Position } from '../position.ts';
+import type { FoundVersion, VersionSource } from '../page.ts';
+import type { Gap } from '../position.ts';
 import type { ActivityFilters, PageQuestion } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { toTimeLiteral, toUuidLiteral } from './literals.ts';
@@ -24,7 +24,7 @@ export function createReadPositions(connection: Connection): VersionSource['posi
   return async (question) => {
     const { gap, direction, horizon, limit } = question;
     const isForward = direction === 'next';
-    const found: Position[] = [];
+    const found: FoundVersion[] = [];
     let edge = isForward ? await startOf(connection, question) : Math.min(gap.updatedAt + 1, horizon);
     for (let size = FIRST_WINDOW_US; ; size *= WINDOW_GROWTH) {
       const isLast = isForward ? edge >= horizon : edge <= 0;
@@ -49,7 +49,7 @@ async function startOf(connection: Connection, { chain, gap, horizon }: PageQues
   return first?.us ?? horizon;
 }
 
-function readWindow(connection: Connection, question: PageQuestion, window: Window): Promise<Position[]> {
+function readWindow(connection: Connection, question: PageQuestion, window: Window): Promise<FoundVersion[]> {
   const { chain, filters, gap, direction, limit } = question;
   const order = direction === 'next' ? '' : ' DESC';
   const conditions = [
@@ -59,15 +59,16 @@ function readWindow(connection: Connection, question: PageQuestion, window: Wind
     ...toFilterConditions(filters),
   ];
   return connection
-    .read<{ us: number; name: string }>(
-      `SELECT toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS name FROM activities ` +
+    .read<{ us: number; name: string; indexed: number }>(
+      `SELECT toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS name, ` +
+        `toUnixTimestamp64Micro(indexed_at) AS indexed FROM activities ` +
         `WHERE ${conditions.join(' AND ')} ORDER BY updated_at${order}, id${order} LIMIT ${limit}`,
       {
         params: { chain, contract: filters.contractAddress?.slice(2) ?? '', type: filters.type ?? '' },
         settings: settingsFor(filters),
       },
     )
-    .then((rows) => rows.map(({ us, name }) => ({ updatedAt: us, id: name })));
+    .then((rows) => rows.map(({ us, name, indexed }) => ({ updatedAt: us, id: name, indexedAt: indexed })));
 }
 
 /** Not as a comparison of tuples, which the engine cannot look up in its index: it would read far more. */

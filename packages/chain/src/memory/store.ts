@@ -52,6 +52,8 @@ export function createMemoryChain(): MemoryChain {
       async standing(ids) {
         const wanted = new Set(ids);
         const rows = activitiesIn('activity_versions').filter(({ id }) => wanted.has(id));
+        // Of several entries of a map the last one stays.
+        rows.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
         return new Map(
           rows.map(({ id, chain, type, contractAddress, indexedAt }) => [
             id,
@@ -89,9 +91,9 @@ function createVersionSource(
         .toSorted((a, b) => sign * comparePositions(a, b))
         .slice(0, limit);
     },
-    async latest({ chain, horizon }, ids) {
+    async latest({ chain, horizon }, versions) {
       const latest = new Map<string, number>();
-      const wanted = new Set(ids);
+      const wanted = new Set(versions.map(({ id }) => id));
       for (const row of activitiesIn('activity_versions'))
         if (wanted.has(row.id) && row.chain === chain && row.updatedAt < horizon)
           latest.set(row.id, Math.max(row.updatedAt, latest.get(row.id) ?? 0));
