@@ -48,6 +48,8 @@ describe('a cursor', () => {
         expect(cursors.decode(cursors.encode(any, of), other)).toEqual({ ok: false, reason: 'mismatched' });
       }),
     );
+    const elsewhere = { ...scope, chain: 'main-2' };
+    expect(cursors.decode(cursors.encode(place, scope), elsewhere)).toEqual({ ok: false, reason: 'mismatched' });
     const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
     const text = cursors.encode(place, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
     expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });

@@ -31,13 +31,15 @@ const filters: fc.Arbitrary<ActivityFilters> = fc.record({
   fromIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
   toIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
 });
+/** Not any double: nearly all of those are next to nothing. */
+const share = fc.nat(10).map((tenths) => tenths / 10);
 const direction = fc.constantFrom('next' as const, 'previous' as const);
 const limit = fc.integer({ min: 1, max: 4 });
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('put' as const), updates }) },
   {
     weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('raise' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    arbitrary: fc.record({ kind: fc.constant('raise' as const), share }),
   },
   {
     weight: 4,
@@ -150,7 +152,7 @@ describe.each([
   });
 
   it('leaves whoever follows it for ever with the last version of every activity, whenever it was updated', async () => {
-    const rounds = fc.array(fc.record({ updates, share: fc.double({ min: 0, max: 1, noNaN: true }) }), {
+    const rounds = fc.array(fc.record({ updates, share }), {
       maxLength: 6,
     });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });

@@ -122,6 +122,22 @@ describe.each([
     expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25));
   });
 
+  it('hides a version behind a later one below the horizon, and behind none that is not served yet', async () => {
+    const chain = newChain();
+    const first = activityRow({ chain });
+    const [second, third] = [1, 2].map((later) => ({
+      ...first,
+      updatedAt: NOON_US + later,
+      offset: first.offset + later,
+    }));
+    await putActivities(chains, [first, second!, third!]);
+    const servedBelow = async (horizon: number) => (await chains.reader.readPage(question(chain, { horizon }))).rows;
+    expect(await servedBelow(NOON_US)).toEqual([]);
+    expect(await servedBelow(NOON_US + 1)).toEqual([first]);
+    expect(await servedBelow(NOON_US + 2)).toEqual([second]);
+    expect(await servedBelow(NOON_US + 3)).toEqual([third]);
+  });
+
   it('serves a version once that stands twice', async () => {
     const chain = newChain();
     const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));

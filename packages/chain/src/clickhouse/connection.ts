@@ -108,8 +108,7 @@ async function insertLines(client: ClickHouseClient, insertion: Insertion): Prom
       async_insert: 0,
       insert_deduplicate: 1,
       insert_deduplication_token: token,
-      // One block under one token, however long: pieces that are read side by side would be several.
-      input_format_parallel_parsing: 0,
+      // One block under one token, however long.
       max_insert_block_size: String(BLOCK_ROWS_MAX),
       min_insert_block_size_rows: String(BLOCK_ROWS_MAX),
       max_insert_threads: '1',

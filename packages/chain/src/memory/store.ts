@@ -1,7 +1,7 @@
 import { passesFilters } from '../filters.ts';
 import { createReadPage, type VersionSource } from '../page.ts';
 import { comparePositions, isBeyond, type Position } from '../position.ts';
-import type { ActivityRow, TokenRow } from '../rows.ts';
+import type { ActivityConstants, ActivityRow, TokenRow } from '../rows.ts';
 import type { ActivityStore, ChainInsert, ChainStore, ChainTable } from '../store.ts';
 
 /**
@@ -49,18 +49,7 @@ export function createMemoryChain(): MemoryChain {
         const standing = new Set(activitiesIn('activities').map(nameOf));
         return new Set(rows.filter((row) => standing.has(nameOf(row))).map(({ offset }) => offset));
       },
-      async standing(ids) {
-        const wanted = new Set(ids);
-        const rows = activitiesIn('activity_versions').filter(({ id }) => wanted.has(id));
-        // Of several entries of a map the last one stays.
-        rows.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
-        return new Map(
-          rows.map(({ id, chain, type, contractAddress, indexedAt }) => [
-            id,
-            { chain, type, contractAddress, indexedAt },
-          ]),
-        );
-      },
+      standing: async (ids) => findStanding(activitiesIn('activity_versions'), new Set(ids)),
     },
     reader: {
       ...common,
@@ -71,6 +60,15 @@ export function createMemoryChain(): MemoryChain {
       },
     },
   };
+}
+
+function findStanding(versions: readonly ActivityRow[], wanted: ReadonlySet<string>): Map<string, ActivityConstants> {
+  const found = versions.filter(({ id }) => wanted.has(id));
+  // Of several entries of a map the last one stays.
+  found.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
+  return new Map(
+    found.map(({ id, chain, type, contractAddress, indexedAt }) => [id, { chain, type, contractAddress, indexedAt }]),
+  );
 }
 
 /** What tells a stored row from any other that had the same place in a log. */
