@@ -10,8 +10,9 @@ const NAMES = [
   'CLICKHOUSE_WRITER_PASSWORD',
   'CLICKHOUSE_ANALYST_PASSWORD',
   'IDENTITY_PEPPER',
+  'CURSOR_SECRET',
 ];
-/** The pepper needs 32 bytes; hexadecimal stands in addresses without escaping. */
+/** The pepper and the secret of cursors need 32 bytes; hexadecimal stands in addresses without escaping. */
 const SECRET_BYTES = 32;
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));

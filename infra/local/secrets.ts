@@ -14,6 +14,8 @@ export interface Secrets {
   registryPassword: string;
   /** Hexadecimal, 32 bytes: the pepper of identity keys. A lost pepper makes every stored key meaningless. */
   identityPepper: string;
+  /** As long: what cursors of the feed are signed with. Without it readers begin again. */
+  cursorSecret: string;
 }
 
 /** Passwords go into addresses and configuration files, so they are letters and digits alone. */
@@ -32,6 +34,7 @@ export function loadSecrets(places: Places): Secrets {
     kafkaPassword: kept?.kafkaPassword ?? secret(),
     registryPassword: kept?.registryPassword ?? secret(),
     identityPepper: kept?.identityPepper ?? secret(),
+    cursorSecret: kept?.cursorSecret ?? secret(),
   };
   if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
   return secrets;

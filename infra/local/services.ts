@@ -72,6 +72,7 @@ export const SERVICES = [
     reads: [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents, TOPICS.rejections],
   },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
+  { name: 'chain-api', address: 'chainApi', nodeOptions: [SMALL_YOUNG_GENERATION] },
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import type { z } from 'zod';
+import { chainSettings } from './chain-settings.ts';
 import { assertSameTopics } from './deployment.ts';
 import type { Places } from './places.ts';
 import { givenPort } from './ports.ts';
@@ -22,6 +23,7 @@ const STAND_INS: Record<string, string> = {
   CLICKHOUSE_PASSWORD: 'x',
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
+  ...chainSettings({ cursorSecret: '00'.repeat(32) }),
   CONSUMER_GROUP: 'stack',
   LINKER_GROUP: 'stack',
   WRITER_GROUP: 'stack',

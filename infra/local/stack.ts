@@ -1,4 +1,5 @@
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
+import { chainSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
@@ -186,6 +187,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_PASSWORD: secrets.writerPassword,
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
+      ...chainSettings(secrets),
       ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
     };

@@ -21,3 +21,23 @@ export function createAnswer(status: number, description: string, rest: AnswerRe
   const { schema = null, narrowed = null, codes = [], headers = [] } = rest;
   return { status, description, schema, narrowed, codes, headers: [TRACE, ...headers] };
 }
+
+/**
+ * Structured fields of the IETF draft "RateLimit header fields for HTTP".
+ * @param units what is counted, in the plural
+ * @param cost a sentence about what a request costs
+ */
+export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[] {
+  return [
+    {
+      name: 'RateLimit-Policy',
+      description: `The limit that applies: \`q\` ${units} in \`w\` seconds. ${cost}`,
+      schema: { type: 'string', pattern: ';q=\\d+;w=\\d+' },
+    },
+    {
+      name: 'RateLimit',
+      description: `What is left of it: \`r\` ${units}; all of them again in \`t\` seconds.`,
+      schema: { type: 'string', pattern: ';r=\\d+' },
+    },
+  ];
+}

@@ -6,6 +6,7 @@ export type {
   LogReader,
   PlacedRecord,
 } from './log.ts';
+export { toPartition } from './murmur2.ts';
 export {
   type DeadLetter,
   deadLetterTopicOf,

@@ -1,6 +1,7 @@
 import {
   type AnswerSpec,
   createAnswer,
+  createRateLimitHeaders,
   type HeaderSpec,
   type Operation,
   type Parameter,
@@ -26,20 +27,10 @@ const ERASURE_ID: HeaderSpec = {
   schema: { type: 'string', pattern: '^[0-9a-f-]{36}$' },
 };
 
-/** Structured fields of the IETF draft "RateLimit header fields for HTTP". */
-const RATE_LIMIT: readonly HeaderSpec[] = [
-  {
-    name: 'RateLimit-Policy',
-    description:
-      'The limit that applies: `q` units in `w` seconds. A batch counts as many units as it has messages, or as it has KiB, as sent or after decompression, where those are more.',
-    schema: { type: 'string', pattern: ';q=\\d+;w=\\d+' },
-  },
-  {
-    name: 'RateLimit',
-    description: 'What is left of it: `r` units; all of them again in `t` seconds.',
-    schema: { type: 'string', pattern: ';r=\\d+' },
-  },
-];
+const RATE_LIMIT = createRateLimitHeaders(
+  'units',
+  'A batch counts as many units as it has messages, or as it has KiB, as sent or after decompression, where those are more.',
+);
 
 const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
 const INVALID_OR_KEY = createAnswer(400, 'The request is not valid, or its key is not.', {

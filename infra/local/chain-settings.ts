@@ -1,0 +1,9 @@
+import type { Secrets } from './secrets.ts';
+
+/** A chain as development nodes number theirs. */
+const DEMO_CHAINS = [{ name: 'demo-chain', id: 'eip155:31337' }];
+
+/** What a stack tells its chain API of chains and cursors. */
+export function chainSettings({ cursorSecret }: Pick<Secrets, 'cursorSecret'>): Record<string, string> {
+  return { CHAINS: JSON.stringify(DEMO_CHAINS), CURSOR_KEYS: `1=${cursorSecret}` };
+}

@@ -1,0 +1,145 @@
+import { allExamples, CURSOR_OF, createDocuments, EXAMPLE_TRACE_ID, findFaults } from '@playline/api-docs';
+import { createParseActivity, createParseToken, toActivityRow, toTokenRow } from '@playline/chain';
+import { ACTIVITY_TYPES } from '@playline/contracts';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, it } from 'vitest';
+import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
+import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
+import { EXAMPLE_CURSOR } from './examples.ts';
+import { createChainDocs } from './source.ts';
+
+type Json = { [name: string]: Json };
+
+const source = createChainDocs({ publicUrl: 'https://docs.test', chains: [CHAIN, OTHER_CHAIN] });
+const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
+const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
+
+/** The result that an example shows, as a line of an import has it. */
+function lineOf(name: string): unknown {
+  const { result } = allExamples(source).find((one) => one.name === name)!.answer.body as { result: unknown };
+  const shown = (Array.isArray(result) ? result[0] : result) as object;
+  return { ...shown, chain: CHAIN.name };
+}
+
+function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unknown }): T {
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+  return parsed.record;
+}
+
+/** A chain API that knows what examples show, and fares as one of them says. */
+async function openIn(situation: string | undefined): Promise<TestChainApi> {
+  const broken = { store: { readPage: () => Promise.reject(new Error('away')) } };
+  const api = await openChainApi({
+    ...(situation === 'broken' ? broken : {}),
+    ...(situation === 'limited' ? { RATE_LIMIT_CALLS: 1 } : {}),
+  });
+  const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };
+  await api.putTokens(toTokenRow(recordOf(createParseToken(context)(lineOf('token'))), logged));
+  await api.put(toActivityRow(recordOf(createParseActivity(context)(lineOf('history'))), logged));
+  if (situation === 'limited') await api.get(`/${CHAIN.name}/activity-history`);
+  return api;
+}
+
+/** A body as examples show it: trace ids and cursors are the examples'. */
+function toShown(text: string): unknown {
+  if (text === '') return null;
+  const body = JSON.parse(text) as Record<string, unknown>;
+  if ('trace_id' in body) return { ...body, trace_id: EXAMPLE_TRACE_ID };
+  return 'page' in body ? { ...body, page: { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR } } : body;
+}
+
+describe('the description of the interface', () => {
+  it('contradicts itself nowhere', () => {
+    expect(findFaults(source)).toEqual([]);
+  });
+
+  it('names exactly the operations that are served', async () => {
+    const { routes } = await openChainApi();
+    const served = routes.filter(({ path }) => path.startsWith('/v1/'));
+    const described = source.operations.map(({ method, path }) => ({
+      method,
+      path: path.replace(/\{(\w+)\}/g, ':$1'),
+    }));
+    expect(served.map(({ method, path }) => ({ method, path }))).toEqual(described);
+  });
+
+  it('has a page for every code that an operation answers with, which the link of an envelope opens', async () => {
+    const api = await openChainApi();
+    const answered = new Set(source.operations.flatMap(({ answers }) => answers.flatMap(({ codes }) => codes)));
+    expect([...answered].sort()).toEqual(Object.keys(source.errors).sort());
+    for (const code of answered) {
+      const page = await fetch(`${api.url}/docs/errors/${code}`);
+      expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+      expect(await page.text()).toContain(`<h1>${code}</h1>`);
+    }
+    const { link } = (await (await api.get('/none')).json()) as { link: string };
+    expect((await fetch(link.replace('https://docs.test', api.url))).status).toBe(200);
+  });
+
+  it('gives an example of every code, and of every status of an operation that one can bring about', () => {
+    const shown = new Set(allExamples(source).map(({ answer }) => answer.status));
+    expect([...shown].sort()).toEqual([200, 304, 400, 403, 404, 429, 500]);
+  });
+});
+
+describe('an example', () => {
+  it.each(allExamples(source))('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
+    const api = await openIn(situation);
+    const cursor = situation === undefined ? (await api.history()).page.next_cursor : '';
+    const target = request.target.replace(CURSOR_OF.next, cursor);
+    const real = await fetch(api.url + target, { method: request.method, headers: { ...request.headers } });
+    expect({ status: real.status, body: toShown(await real.text()) }).toEqual({
+      status: answer.status,
+      body: answer.body,
+    });
+    for (const name of Object.keys(answer.headers)) expect(real.headers.get(name), name).toMatch(/\S/);
+    expect(real.headers.get('retry-after')).toBe(answer.headers['retry-after'] ?? null);
+    const { operations } = source;
+    const spec = operations
+      .find(({ examples }) => examples.some((one) => one.request === request))
+      ?.answers.find(({ status }) => status === real.status);
+    for (const { name, schema } of spec?.headers ?? [])
+      expect(real.headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
+  });
+});
+
+describe('the schemas', () => {
+  const ajv = new Ajv2020({
+    strict: true,
+    strictTypes: false,
+    allErrors: true,
+    formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /Z$/ },
+  });
+  const toKnown = (schema: unknown) =>
+    JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
+  for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
+    ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
+  const validate = (name: string, value: unknown) => {
+    const check = ajv.compile({ $ref: `urn:schema:${name}` });
+    return check(value) ? '' : ajv.errorsText(check.errors);
+  };
+
+  it('allow every answer: of each type of activity, with and without what may be null', async () => {
+    const api = await openChainApi();
+    await api.put(...ACTIVITY_TYPES.map((type, after) => activityRow({ type, after })));
+    await api.put(activityRow({ blockchainMetadata: null, after: 10 }));
+    const page = await api.history();
+    expect(page.result).toHaveLength(ACTIVITY_TYPES.length + 1);
+    expect(validate('ActivityHistory', page)).toBe('');
+    const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
+    await api.putTokens(
+      tokenRow(),
+      tokenRow({ contractAddress: addressOf(5), ...none, rootChainId: null, bridgeUsed: null }),
+    );
+    for (const address of [addressOf(2), addressOf(5)])
+      expect(validate('TokenAnswer', await (await api.get(`/${CHAIN.name}/tokens/${address}`)).json())).toBe('');
+  });
+
+  it('forbid a page without a cursor and an activity of another type', async () => {
+    const api = await openChainApi();
+    await api.put(activityRow());
+    const page = await api.history();
+    expect(validate('ActivityHistory', { ...page, page: { ...page.page, next_cursor: null } })).not.toBe('');
+    expect(validate('ActivityHistory', { ...page, result: [{ ...page.result[0], type: 'gift' }] })).not.toBe('');
+  });
+});

@@ -1,0 +1,181 @@
+import { CURSOR_OF, type Example, envelope, success } from '@playline/api-docs';
+import type { ChainSettings } from '../config.ts';
+
+/** What the documentation knows of the deployment. */
+export interface DocsSettings {
+  /** Without a slash at its end. */
+  readonly publicUrl: string;
+  /** At least one; examples are of the first. */
+  readonly chains: readonly ChainSettings[];
+}
+
+/** Limited: the caller has made its calls. Broken: the store is away. */
+export type Situation = 'limited' | 'broken';
+
+const CONTRACT = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
+const UNKNOWN = '0x000000000000000000000000000000000000dead';
+const PLAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
+const UPDATED_AT = '2026-11-22T12:00:00.000000Z';
+/** Stands for a cursor: each deployment signs its own. */
+export const EXAMPLE_CURSOR = 'AQEC…';
+
+const get = (target: string, headers: Record<string, string> = {}) =>
+  ({ method: 'GET', target, headers, body: null }) as const;
+
+/** Examples of one token. */
+export function createTokenExamples(settings: DocsSettings): Example[] {
+  const chain = firstOf(settings);
+  const at = (contract: string) => `/v1/chains/${chain.name}/tokens/${contract}`;
+  return [
+    {
+      name: 'token',
+      title: 'A token of a game',
+      request: get(at(CONTRACT)),
+      answer: success(200, { result: createGold(chain) }),
+    },
+    {
+      name: 'token-known',
+      title: 'Nothing has changed',
+      request: get(at(CONTRACT), { 'if-none-match': '*' }),
+      answer: success(304, null),
+    },
+    {
+      name: 'token-address',
+      title: 'An address that is none',
+      request: get(at('0x12')),
+      answer: invalid(settings, 'contract_address', 'contract_address must be 0x and 40 hexadecimal digits'),
+    },
+    {
+      name: 'token-key',
+      title: 'A rate limit key that is nobody’s',
+      request: get(at(CONTRACT), { 'x-api-key': 'unknown' }),
+      answer: envelope(settings, 'AUTHENTICATION_ERROR', {
+        message: 'The key in x-api-key is not valid.',
+        details: { header: 'x-api-key' },
+      }),
+    },
+    {
+      name: 'token-unknown',
+      title: 'A contract that is no token',
+      request: get(at(UNKNOWN)),
+      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such token.' }),
+    },
+  ];
+}
+
+/** Examples of the history of a chain. */
+export function createHistoryExamples(settings: DocsSettings): Example[] {
+  const chain = firstOf(settings);
+  const at = (query: string) => `/v1/chains/${chain.name}/activity-history${query}`;
+  const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
+  return [
+    {
+      name: 'history',
+      title: 'The first page',
+      request: get(at('?page_size=1')),
+      answer: success(200, { result: [createMint(chain)], page }),
+    },
+    {
+      name: 'history-next',
+      title: 'The next page: nothing has come yet',
+      request: get(at(`?page_cursor=${CURSOR_OF.next}`)),
+      answer: success(200, { result: [], page }),
+    },
+    {
+      name: 'history-sales',
+      title: 'Sales of one contract since a time',
+      request: get(at(`?contract_address=${CONTRACT}&activity_type=sale&from_updated_at=2026-11-01T00:00:00Z`)),
+      answer: success(200, { result: [], page }),
+    },
+    {
+      name: 'history-page-size',
+      title: 'A page that is too large',
+      request: get(at('?page_size=201')),
+      answer: invalid(settings, 'page_size', 'page_size must be a whole number from 1 to 200'),
+    },
+    {
+      name: 'history-chain',
+      title: 'A chain that is not served',
+      request: get('/v1/chains/unknown-chain/activity-history'),
+      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such chain.' }),
+    },
+    ...createTroubles(settings, at('')),
+  ];
+}
+
+function createTroubles(settings: DocsSettings, target: string): Example[] {
+  return [
+    {
+      name: 'history-limited',
+      title: 'More calls than the limit',
+      situation: 'limited',
+      request: get(target),
+      answer: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } }),
+    },
+    {
+      name: 'history-broken',
+      title: 'The store is away',
+      situation: 'broken',
+      request: get(target),
+      answer: envelope(settings, 'INTERNAL_SERVER_ERROR'),
+    },
+  ];
+}
+
+/** Requests that reach no operation. */
+export function createNowhereExamples(settings: DocsSettings): Example[] {
+  return [
+    {
+      name: 'unknown-path',
+      title: 'A path that is none',
+      request: get(`/v1/chains/${firstOf(settings).name}/history`),
+      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' }),
+    },
+  ];
+}
+
+function createGold(chain: ChainSettings) {
+  return {
+    chain,
+    contract_address: CONTRACT,
+    root_contract_address: null,
+    symbol: 'GOLD',
+    decimals: 18,
+    image_url: 'https://example.com/gold.png',
+    name: 'Gold',
+    verification_status: 'verified',
+    updated_at: UPDATED_AT,
+    is_canonical: true,
+    root_chain_id: null,
+    bridge_used: null,
+  };
+}
+
+function createMint(chain: ChainSettings) {
+  return {
+    id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e',
+    chain,
+    type: 'mint',
+    details: {
+      to: PLAYER,
+      amount: '1',
+      asset: { contract_type: 'ERC721', contract_address: CONTRACT, token_id: '7', amount: '1' },
+    },
+    updated_at: UPDATED_AT,
+    indexed_at: UPDATED_AT,
+    blockchain_metadata: {
+      transaction_hash: `0x${'3f'.repeat(32)}`,
+      block_number: '1042',
+      transaction_index: '0',
+      log_index: '2',
+    },
+  };
+}
+
+const invalid = (settings: DocsSettings, field: string, message: string) =>
+  envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
+
+function firstOf({ chains: [chain] }: DocsSettings): ChainSettings {
+  if (chain === undefined) throw new RangeError('there is no chain to describe');
+  return { id: chain.id, name: chain.name };
+}

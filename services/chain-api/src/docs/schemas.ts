@@ -1,0 +1,100 @@
+import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
+import { z } from 'zod';
+
+/** Written by hand: what zod has for times also takes other forms. */
+const time = () => z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
+const address = () =>
+  z
+    .string()
+    .regex(/^0x[0-9a-f]{40}$/)
+    .meta({ description: 'Lower case.' });
+const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
+
+/** As paths take it: in any case. */
+export const addressParameter = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+export const timeParameter = z.string().meta({ format: 'date-time' });
+export const typeParameter = z.enum(ACTIVITY_TYPES);
+export const pageSizeParameter = z.int().min(1).max(200).default(100);
+
+const chain = z
+  .object({ id: z.string().meta({ description: '`namespace:reference`' }), name: z.string() })
+  .meta({ id: 'Chain' });
+
+const token = z
+  .object({
+    chain,
+    contract_address: address(),
+    root_contract_address: address().nullable(),
+    symbol: z.string().nullable(),
+    decimals: z.int().min(0).max(255).nullable(),
+    image_url: z.string().nullable(),
+    name: z.string().nullable(),
+    verification_status: z.enum(VERIFICATION_STATUSES),
+    updated_at: time(),
+    is_canonical: z.boolean(),
+    root_chain_id: z.string().nullable(),
+    bridge_used: z.string().nullable(),
+  })
+  .meta({ id: 'Token' });
+
+const nft = z
+  .object({
+    contract_type: z.enum(['ERC721', 'ERC1155']),
+    contract_address: address(),
+    token_id: amount(),
+    amount: amount(),
+  })
+  .meta({ id: 'NftAsset' });
+const erc20 = z.object({ contract_type: z.literal('ERC20'), contract_address: address() }).meta({ id: 'TokenAsset' });
+const native = z.object({ contract_type: z.literal('NATIVE'), symbol: z.string() }).meta({ id: 'NativeToken' });
+const asset = z.union([nft, erc20]);
+
+const received = z.object({ to: address(), amount: amount(), asset }).meta({ id: 'ReceivedDetails' });
+const sent = z.object({ from: address(), amount: amount(), asset }).meta({ id: 'SentDetails' });
+const moved = z.object({ from: address(), to: address(), amount: amount(), asset }).meta({ id: 'TransferDetails' });
+const sale = z
+  .object({
+    order_id: z.string(),
+    to: address().meta({ description: 'The buyer.' }),
+    from: address().meta({ description: 'The seller.' }),
+    asset: z.array(nft).min(1),
+    payment: z.object({
+      token: z.union([erc20, native]),
+      price_excluding_fees: amount(),
+      price_including_fees: amount(),
+      fees: z.array(z.object({ amount: amount(), type: z.literal('ROYALTY'), recipient: address() })),
+    }),
+  })
+  .meta({ id: 'SaleDetails' });
+
+const activity = z
+  .object({
+    id: z.uuid(),
+    chain,
+    type: typeParameter,
+    details: z.union([sale, moved, received, sent]).meta({
+      description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
+    }),
+    updated_at: time(),
+    indexed_at: time(),
+    blockchain_metadata: z
+      .object({
+        transaction_hash: z.string().regex(/^0x[0-9a-f]{64}$/),
+        block_number: amount(),
+        transaction_index: amount(),
+        log_index: amount().nullable(),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'Activity' });
+
+export const tokenAnswer = z.object({ result: token }).meta({ id: 'TokenAnswer' });
+
+export const historyAnswer = z
+  .object({
+    result: z.array(activity),
+    page: z
+      .object({ previous_cursor: z.string(), next_cursor: z.string() })
+      .meta({ id: 'Page', description: 'Both are always there, also on an empty page.' }),
+  })
+  .meta({ id: 'ActivityHistory' });

@@ -1,0 +1,148 @@
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CHAIN, type HistoryPage, PARTITION } from './test/open-chain-api.ts';
+import { type ChainApiProcess, openProcess } from './test/open-process.ts';
+import { type ChainStores, openChainStores } from './test/open-stores.ts';
+import { activityRow, addressOf, NOON_US, tokenRow } from './test/rows.ts';
+
+let stores: ChainStores;
+let api: ChainApiProcess | undefined;
+let wire: Wire | undefined;
+beforeAll(async () => {
+  stores = await openChainStores();
+});
+afterAll(() => stores.close());
+afterEach(async () => {
+  await api?.close();
+  await wire?.close();
+  api = undefined;
+  wire = undefined;
+});
+
+const HISTORY = `/${CHAIN.name}/activity-history`;
+const TOKEN = `/${CHAIN.name}/tokens/${addressOf(2)}`;
+
+async function open(environment: Record<string, string> = {}): Promise<ChainApiProcess> {
+  api = await openProcess({ ...stores.environment, ...environment });
+  return api;
+}
+
+async function openReady(environment: Record<string, string> = {}): Promise<ChainApiProcess> {
+  const opened = await open(environment);
+  await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
+  return opened;
+}
+
+/** A wire to Redis, and the setting that leads through it. */
+async function openRedisWire(): Promise<{ wire: Wire; REDIS_URL: string }> {
+  const url = new URL(stores.redisUrl);
+  wire = await openWire(Number(url.port));
+  url.port = String(wire.port);
+  return { wire, REDIS_URL: url.href };
+}
+
+async function idsOf({ get }: ChainApiProcess): Promise<string[]> {
+  const answer = await get(HISTORY);
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as HistoryPage).result.map(({ id }) => id);
+}
+
+async function degradedOf({ adminUrl }: ChainApiProcess): Promise<unknown> {
+  return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { degraded?: unknown }).degraded;
+}
+
+describe('the chain API on real stores', () => {
+  const known = activityRow();
+  beforeEach(() => stores.putTokens(tokenRow()));
+
+  it('serves rows that stand in ClickHouse as far as the watermark in Redis says, and a token', async () => {
+    const coming = activityRow({ after: 10 });
+    await stores.put(known);
+    await stores.putSilently(coming);
+    const opened = await openReady();
+    expect(await idsOf(opened)).toEqual([known.id]);
+    await stores.publish(PARTITION, NOON_US + 10);
+    expect(await idsOf(opened)).toEqual([known.id, coming.id]);
+    expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
+  });
+
+  it('counts, times and tells how far each chain is served', async () => {
+    const opened = await openReady();
+    await opened.get(HISTORY);
+    await opened.get(TOKEN);
+    const text = await (await fetch(`${opened.adminUrl}/metrics`)).text();
+    expect(text).toContain('chain_api_requests_total{status="200",service="chain-api"} 2');
+    expect(text).toContain('chain_api_read_seconds_count{service="chain-api",operation="activity-history"} 1');
+    expect(text).toContain('chain_api_read_seconds_count{service="chain-api",operation="token"} 1');
+    expect(text).toMatch(/chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/);
+  });
+
+  it('drains on SIGTERM under load: every call that was taken is answered, and it ends with 0', async () => {
+    const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
+    const statuses: number[] = [];
+    let refused = 0;
+    const load = async () => {
+      while (child.exitCode === null && refused < 100) {
+        try {
+          const answer = await get(HISTORY);
+          await answer.json();
+          statuses.push(answer.status);
+        } catch {
+          refused++;
+        }
+      }
+    };
+    const loads = Array.from({ length: 8 }, load);
+    await until('load runs', () => statuses.length > 50);
+    expect(await close()).toBe(0);
+    await Promise.all(loads);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
+  });
+});
+
+describe('the chain API without one of its stores', () => {
+  it('lives without ClickHouse, says so, and answers 500; ready as soon as it is back', async () => {
+    const clickhouse = new URL(testStores().clickhouse.url);
+    wire = await openWire(Number(clickhouse.port));
+    wire.mode = 'cut';
+    clickhouse.port = String(wire.port);
+    const opened = await open({ CLICKHOUSE_URL: clickhouse.href });
+    await until('the other store is there', async () => String(await opened.notReady()) === 'store');
+    expect((await opened.get(TOKEN)).status).toBe(500);
+    expect((await opened.get(HISTORY)).status).toBe(500);
+    expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
+    wire.mode = 'open';
+    await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
+    expect((await opened.get(TOKEN)).status).toBe(200);
+  });
+
+  it('is not ready while Redis was never there, and serves tokens all the same', async () => {
+    const redis = await openRedisWire();
+    redis.wire.mode = 'cut';
+    const opened = await open({ REDIS_URL: redis.REDIS_URL });
+    await until('the other store is there', async () => String(await opened.notReady()) === 'horizons');
+    expect((await opened.get(HISTORY)).status).toBe(500);
+    expect((await opened.get(TOKEN)).status).toBe(200);
+    redis.wire.mode = 'open';
+    await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
+    expect((await opened.get(HISTORY)).status).toBe(200);
+  });
+
+  it.each(['cut', 'hangs'] as const)(
+    'goes on under the last watermark while Redis %s, stays ready and names what it lacks; then serves what came',
+    async (mode) => {
+      const redis = await openRedisWire();
+      const opened = await openReady({ REDIS_URL: redis.REDIS_URL });
+      const before = await idsOf(opened);
+      redis.wire.mode = mode;
+      const coming = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
+      await stores.put(coming);
+      expect(await idsOf(opened)).toEqual(before);
+      expect(await opened.notReady()).toEqual([]);
+      expect(await degradedOf(opened)).toEqual(['newActivities']);
+      redis.wire.mode = 'open';
+      await until('what came is served', async () => (await idsOf(opened)).includes(coming.id));
+    },
+  );
+});

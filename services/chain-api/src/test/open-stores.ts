@@ -1,0 +1,60 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { ActivityRow, TokenRow } from '@playline/chain';
+import { openActivityStore } from '@playline/chain/clickhouse';
+import { openRedisWatermarks } from '@playline/chain/redis';
+import { applySql } from '@playline/infra/clickhouse';
+import { openRedisDatabase, testStores } from '@playline/testkit';
+
+/** A ClickHouse database and a Redis database of their own, in real stores, and what a writer does with them. */
+export interface ChainStores {
+  readonly redisUrl: string;
+  /** Where a process finds both. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Stores rows, and then says that everything up to the last of them stands. */
+  put(...rows: readonly ActivityRow[]): Promise<void>;
+  /** Stores rows, and says nothing. */
+  putSilently(...rows: readonly ActivityRow[]): Promise<void>;
+  putTokens(...rows: readonly TokenRow[]): Promise<void>;
+  /** Says that everything of a partition up to a time stands, in epoch microseconds. */
+  publish(partition: number, us: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openChainStores(): Promise<ChainStores> {
+  const { url, user, password } = testStores().clickhouse;
+  const database = `playline_test_${randomBytes(6).toString('hex')}`;
+  const target = { url, user, password, database };
+  await applySql(target);
+  const redis = await openRedisDatabase();
+  const watermarks = await openRedisWatermarks({ url: redis.url });
+  const writer = openActivityStore(target);
+  const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
+  const putSilently: ChainStores['putSilently'] = async (...rows) => {
+    for (const table of ['activities', 'activity_versions'] as const) await writer.insert({ table, rows, ...under() });
+  };
+  return {
+    redisUrl: redis.url,
+    environment: {
+      REDIS_URL: redis.url,
+      CLICKHOUSE_URL: url,
+      CLICKHOUSE_USER: user,
+      CLICKHOUSE_PASSWORD: password,
+      CLICKHOUSE_DATABASE: database,
+    },
+    putSilently,
+    put: async (...rows) => {
+      await putSilently(...rows);
+      for (const { partition, updatedAt } of rows) await watermarks.publish(partition, updatedAt);
+    },
+    putTokens: (...rows) => writer.insert({ table: 'tokens', rows, ...under() }),
+    publish: watermarks.publish,
+    close: async () => {
+      await writer.close();
+      await watermarks.close();
+      await redis.close();
+      const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
+      const answer = await fetch(url, { method: 'POST', headers, body: `DROP DATABASE ${database} SYNC` });
+      if (!answer.ok) throw new Error(await answer.text());
+    },
+  };
+}

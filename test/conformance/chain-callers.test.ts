@@ -1,0 +1,100 @@
+// Specification, tables "Errors" and "Limits", rule 5 of "Authentication", and parts D, E and G, on who calls chain reads.
+import { openWire, testStores, type Wire } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addressOf, tokenRow } from '../../services/chain-api/src/test/rows.ts';
+import { type ConformanceChainApi, expectChainFault, startChainApi } from './chain-api.ts';
+import { START_MAX_MS } from './gateway.ts';
+
+let wire: Wire;
+let api: ConformanceChainApi;
+beforeAll(async () => {
+  const clickhouse = new URL(testStores().clickhouse.url);
+  wire = await openWire(Number(clickhouse.port));
+  clickhouse.port = String(wire.port);
+  api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: '1500', TRUSTED_PROXIES: '1' });
+  await api.putTokens(tokenRow());
+}, START_MAX_MS);
+afterAll(async () => {
+  await api.close();
+  await wire.close();
+});
+
+const TOKEN = `/tokens/${addressOf(2)}`;
+const HISTORY = '/activity-history';
+
+describe('the statuses', () => {
+  it.each([
+    [400, 'VALIDATION_ERROR', '/tokens/x'],
+    [400, 'VALIDATION_ERROR', `${HISTORY}?page_size=0`],
+    [404, 'RESOURCE_NOT_FOUND', `/tokens/${addressOf(9)}`],
+    [404, 'RESOURCE_NOT_FOUND', '/collections'],
+  ])('are %i for %s, in the envelope: %s', async (status, code, path) => {
+    await expectChainFault(await api.get(path), status, code);
+  });
+
+  it.each([TOKEN, HISTORY])(
+    'are 500 INTERNAL_SERVER_ERROR while the store is away, and nothing of it leaks: %s',
+    async (path) => {
+      wire.mode = 'cut';
+      const answer = await api.get(path);
+      const text = await answer.clone().text();
+      expect(text).not.toMatch(/clickhouse|127\.0\.0\.1:\d+\/?\?|ECONN/i);
+      await expectChainFault(answer, 500, 'INTERNAL_SERVER_ERROR');
+      wire.mode = 'open';
+      expect((await api.get(path)).status).toBe(200);
+    },
+  );
+
+  it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
+    'are 404 RESOURCE_NOT_FOUND for the method %s',
+    async (method) => {
+      for (const path of [TOKEN, HISTORY]) {
+        const answer = await fetch(`${api.url}/v1/chains/demo-chain${path}`, { method });
+        await expectChainFault(answer, 404, 'RESOURCE_NOT_FOUND');
+      }
+    },
+  );
+
+  it('repeat the trace id of a valid traceparent', async () => {
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const answer = await api.get('/tokens/x', { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    expect(await answer.json()).toMatchObject({ trace_id: traceId });
+  });
+});
+
+describe('keys', () => {
+  it.each([TOKEN, HISTORY])('are not needed, and tolerated when sent: %s', async (path) => {
+    const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
+    expect((await api.get(path)).status).toBe(200);
+    expect((await api.get(path, headers)).status).toBe(200);
+  });
+
+  it.each([
+    ['malformed', 'hello'],
+    ['empty', ''],
+    ['a secret key', `sk_svcapik-${'a'.repeat(36)}`],
+    ['nobody has', '0123456789abcdef0123456789abcdef'],
+  ])('an x-api-key that is %s: 403 AUTHENTICATION_ERROR', async (_, key) => {
+    for (const path of [TOKEN, HISTORY])
+      await expectChainFault(await api.get(path, { 'x-api-key': key }), 403, 'AUTHENTICATION_ERROR');
+  });
+});
+
+describe('the limit without a key', () => {
+  it('is 1,500 calls in 5 minutes for a client address: the next is 429 with Retry-After, of no other address', async () => {
+    const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
+    const statuses = new Set<number>();
+    for (let calls = 0; calls < 1500; calls += 50) {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => from('192.0.2.77')));
+      for (const { status } of answers) statuses.add(status);
+    }
+    expect(statuses).toEqual(new Set([200]));
+    for (const path of [TOKEN, HISTORY]) {
+      const answer = await from('192.0.2.77', path);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(240);
+      expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=1500;w=300');
+      await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+    }
+    expect((await from('192.0.2.78')).status).toBe(200);
+  });
+});
