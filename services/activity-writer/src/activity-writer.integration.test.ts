@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openRealWriters, partitionOf, type RealWriters } from './test/real-writer.ts';
 import { activityOf, activityValue, tokenOf, tokenValue } from './test/records.ts';
 
-const CHAINS = ['test-one', 'test-two', 'test-three', 'test-four'];
+const CHAINS = ['test-one', 'test-two', 'test-three', 'test-four', 'test-five'];
 const CHAIN = CHAINS[0]!;
 
 describe('the activity writer as a process', () => {
@@ -93,6 +93,8 @@ describe('the activity writer as a process', () => {
       let isOver = false;
       const publishing = (async () => {
         for (let batch = 0; batch < 30; batch++) {
+          // Never far ahead of the writers: blocks are under way until the last cut.
+          await until('most of it is written', async () => (await real.rowsOf(chain)).length >= published - 100);
           const numbers = Array.from({ length: 50 }, (_unused, index) => published + index);
           await real.publish(numbers.map((number) => toActivity(activityOf(firstNumber + number, { chain }))));
           published += 50;
@@ -133,6 +135,43 @@ describe('the activity writer as a process', () => {
     },
     180_000,
   );
+
+  it('gives each activity the same time again when it dies between its watermark and its commit', async () => {
+    const chain = CHAINS[4]!;
+    const monitor = await real.redis.client.monitor();
+    const watermarkOf = (partition: number) =>
+      new Promise<void>((resolve) => {
+        monitor.on('monitor', (_time: string, [command, key, field]: string[]) => {
+          const isWatermark = command?.toLowerCase() === 'hset' && key === 'chain:watermark';
+          if (isWatermark && field === String(partition)) resolve();
+        });
+      });
+    for (let cut = 0; cut < 4; cut++) {
+      const writer = await real.start();
+      await watermarkOf(0);
+      const numbers = Array.from({ length: 20 }, (_, index) => 400_000 + cut * 20 + index);
+      const moved = watermarkOf(partitionOf(chain));
+      await real.publish(numbers.map((number) => toActivity(activityOf(number, { chain }))));
+      await moved;
+      await writer.stop('SIGKILL');
+      monitor.removeAllListeners('monitor');
+    }
+    monitor.disconnect();
+    const writer = await real.start();
+    const rows = await until('all activities', async () => {
+      const found = await real.rowsOf(chain);
+      return found.length >= 80 ? found : null;
+    });
+    const follower = real.follow(chain);
+    await until('the replica has all', async () => {
+      await follower.catchUp();
+      return follower.seen.length >= 80;
+    });
+    expect(rows).toHaveLength(80);
+    expect(new Set(follower.seen.map(({ id }) => id)).size).toBe(80);
+    expect(follower.seen).toHaveLength(80);
+    expect(await writer.stop('SIGTERM')).toBe(0);
+  }, 90_000);
 
   it('is known no further while a transaction is open, and never reads what is aborted', async () => {
     const chain = CHAINS[3]!;
