@@ -71,6 +71,7 @@ export const SERVICES = [
     nodeOptions: [SMALL_YOUNG_GENERATION],
     reads: [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents, TOPICS.rejections],
   },
+  { name: 'activity-writer', nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.activities, TOPICS.tokens] },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
   { name: 'chain-api', address: 'chainApi', nodeOptions: [SMALL_YOUNG_GENERATION] },
 ] as const satisfies readonly ServiceEntry[];

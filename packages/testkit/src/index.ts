@@ -4,6 +4,7 @@ export * from './message-record.ts';
 export * from './messages.ts';
 export * from './own-stores.ts';
 export * from './redis-database.ts';
+export * from './service-processes.ts';
 export * from './stores.ts';
 export { testStackFolder } from './stores-local.ts';
 export * from './until.ts';

@@ -1,9 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { freePorts } from '@playline/infra/local';
+import type { ChildProcess } from 'node:child_process';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import { openProducer } from '@playline/stream/kafka';
-import { bareEnvironment, openOwnStores, testStores, until } from '@playline/testkit';
+import { openOwnStores, openServiceProcesses, type ServiceProcess, testStores, until } from '@playline/testkit';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const SMALL_BLOCKS = new URL('./small-blocks.ts', import.meta.url).href;
@@ -66,34 +64,17 @@ function parseLines<T>(text: string): T[] {
   return lines.map((line) => JSON.parse(line) as T);
 }
 
+/** As tests know them: a writer is its process. */
 function createWriters(environment: Record<string, string>, prefix: string) {
-  const running = new Set<ChildProcess>();
-  const stop = async (child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> => {
-    const exit = once(child, 'exit');
-    child.kill(signal);
-    return (await exit)[0];
-  };
+  const processes = openServiceProcesses(MAIN, environment);
+  const services = new Map<ChildProcess, ServiceProcess>();
   return {
-    stop,
-    killWriters: async () => {
-      await Promise.all([...running].map((child) => stop(child, 'SIGKILL')));
-    },
+    stop: (child: ChildProcess, signal: NodeJS.Signals) => services.get(child)!.stop(signal),
+    killWriters: () => processes.close(),
     startWriter: async (group: string, settings: Record<string, string> = {}) => {
-      const [port] = await freePorts(1);
-      const child = spawn(process.execPath, [MAIN], {
-        env: {
-          ...bareEnvironment(),
-          ...environment,
-          CONSUMER_GROUP: prefix + group,
-          ADMIN_PORT: String(port),
-          ...settings,
-        },
-        stdio: ['ignore', 'inherit', 'inherit'],
-      });
-      running.add(child);
-      child.once('exit', () => running.delete(child));
-      await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
-      return child;
+      const service = await processes.start({ CONSUMER_GROUP: prefix + group, ...settings });
+      services.set(service.child, service);
+      return service.child;
     },
   };
 }

@@ -7,7 +7,7 @@ export interface OffsetsContext {
   readonly openOffsets: () => GroupOffsets;
 }
 
-const HELP = `usage: operator offsets list   [--group event-writer,identity-linker,identity-linker-parked] [--json]
+const HELP = `usage: operator offsets list   [--group event-writer,identity-linker,identity-linker-parked,activity-writer] [--json]
        operator offsets accept --group G --topic T --partition P [--from earliest-unread|end|OFFSET] [--yes]
                                           (npm run offsets -- list)
 
@@ -42,7 +42,7 @@ const OPTIONS = {
   yes: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
-const GROUPS = 'event-writer,identity-linker,identity-linker-parked';
+const GROUPS = 'event-writer,identity-linker,identity-linker-parked,activity-writer';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
