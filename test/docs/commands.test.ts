@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { allExamples, type Example, toCommand } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { toCommand } from '../../services/gateway/src/docs/formats/text.ts';
-import { type Example, KEY_OF } from '../../services/gateway/src/docs/operation.ts';
-import { allExamples, createDocsSource } from '../../services/gateway/src/docs/source.ts';
+import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
 import { PUBLIC_URL } from './gateways.ts';
 
-const source = createDocsSource({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
 const [first] = source.operations.flatMap(({ examples }) => examples);
 const hard: Example = {
   ...(first as Example),

@@ -1,17 +1,19 @@
+import { allExamples, findFaults } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { allExamples, createDocsSource } from '../../services/gateway/src/docs/source.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
 import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
 import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
 
-const source = createDocsSource({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
 const examples = allExamples(source);
 
-describe('an example', () => {
-  it('has a name of its own', () => {
-    const names = examples.map(({ name }) => name);
-    expect(names).toEqual([...new Set(names)]);
+describe('the description of the interface', () => {
+  it('contradicts itself nowhere', () => {
+    expect(findFaults(source)).toEqual([]);
   });
+});
 
+describe('an example', () => {
   it.each(examples)('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
     const gateway = await openGatewayIn(situation);
     const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });

@@ -1,5 +1,5 @@
-import { EXAMPLE_TRACE_ID } from '../../services/gateway/src/docs/examples/example.ts';
-import { KEY_OF, type Situation } from '../../services/gateway/src/docs/operation.ts';
+import { EXAMPLE_TRACE_ID } from '@playline/api-docs';
+import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples/context.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 
 /** A request as some form of the documentation shows it, with a reader's keys not yet filled in. */
@@ -21,8 +21,11 @@ export interface PlainAnswer {
 /** The base that the gateways of these tests write into their documentation. */
 export const PUBLIC_URL = 'https://docs.test';
 
+const SITUATIONS: readonly (string | undefined)[] = [undefined, 'full', 'broken'] satisfies (Situation | undefined)[];
+
 /** A gateway that fares as an example says. */
-export async function openGatewayIn(situation: Situation | undefined): Promise<TestGateway> {
+export async function openGatewayIn(situation: string | undefined): Promise<TestGateway> {
+  if (!SITUATIONS.includes(situation)) throw new Error(`no test knows the situation ${situation}`);
   const gateway = await openGateway(situation === 'full' ? { BYTES_IN_FLIGHT_MAX: 1, PUBLISH_DEADLINE_MS: 1 } : {});
   if (situation === 'broken') gateway.producer.mode = 'fail';
   if (situation !== 'full') return gateway;

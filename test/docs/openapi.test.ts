@@ -1,7 +1,8 @@
+import { createDocuments } from '@playline/api-docs';
 import { parseMessage, parseTimestamp } from '@playline/contracts';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { createDocuments } from '../../services/gateway/src/docs/index.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
 import { parseSubject } from '../../services/gateway/src/routes/audience-data/read-subject.ts';
 import { parseWantedConsent } from '../../services/gateway/src/routes/tracking-consent/change.ts';
 import { ODD_PLACES, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/odd-values.ts';
@@ -14,7 +15,7 @@ type Json = { [name: string]: Json };
 const settings = { publicUrl: PUBLIC_URL, headerPrefix: 'x-service' };
 const parse = (documents: ReturnType<typeof createDocuments>, path: string): Json =>
   JSON.parse(documents.get(path)?.text ?? '{}');
-const openapi = parse(createDocuments(settings, Date.now()), '/openapi.json');
+const openapi = parse(createDocuments(createGatewayDocs({ ...settings, nowMs: Date.now() })), '/openapi.json');
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** Strict: a keyword that the dialect does not know is an error. */
@@ -47,7 +48,7 @@ const operations: Place[] = Object.entries(openapi.paths ?? {}).flatMap(([path, 
 describe('the OpenAPI document', () => {
   it('names exactly the operations that the gateway has', async () => {
     const { routes } = await openGatewayIn(undefined);
-    const documents = new Set(createDocuments(settings, 0).keys());
+    const documents = new Set(createDocuments(createGatewayDocs({ ...settings, nowMs: 0 })).keys());
     const served = routes
       .filter(({ path }) => !documents.has(path) && !path.startsWith('/docs/'))
       .map(({ method, path }) => `${method} ${path}`);

@@ -1,4 +1,3 @@
-import { KEY_VARIABLES } from '../../services/gateway/src/docs/formats/text.ts';
 import type { ShownRequest } from './gateways.ts';
 
 /** A request and the answer that is shown beside it. */
@@ -66,7 +65,9 @@ function inPairs(blocks: readonly string[]): Shown[] {
 /** Reads a `curl` command as a shell would split it. */
 function fromCommand(command: string): ShownRequest {
   const words = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
-    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) => single ?? double ?? escaped),
+    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) =>
+      double === undefined ? (single ?? escaped) : withPlaceholders(double),
+    ),
   );
   const [program, , , method = '', address = '', ...rest] = words;
   if (program !== 'curl') throw new Error(`no command: ${command}`);
@@ -75,11 +76,16 @@ function fromCommand(command: string): ShownRequest {
     const value = rest[at + 1] ?? '';
     if (rest[at] === '--data-binary') request.body = value;
     const [name = '', ...parts] = value.split(': ');
-    if (rest[at] === '-H') request.headers[name] = toPlaceholder(parts.join(': '));
+    if (rest[at] === '-H') request.headers[name] = parts.join(': ');
   }
   return request;
 }
 
-function toPlaceholder(value: string): string {
-  return Object.entries(KEY_VARIABLES).find(([, variable]) => variable === value)?.[0] ?? value;
+/** Variables of a shell stand in double quotes alone, for what a reader fills in: `$SECRET_KEY` for `{{secretKey}}`. */
+function withPlaceholders(text: string): string {
+  return text.replace(
+    /\$([A-Z_]+)/g,
+    (_all, name: string) =>
+      `{{${name.toLowerCase().replace(/_(.)/g, (_under, letter: string) => letter.toUpperCase())}}}`,
+  );
 }

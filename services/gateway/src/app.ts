@@ -1,4 +1,5 @@
 import type { KeyVerifier } from '@playline/access-keys';
+import { errorPath } from '@playline/api-docs';
 import { createHttpApp, type HttpApp } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
@@ -8,7 +9,6 @@ import { createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
-import { errorPath } from './docs/index.ts';
 import { createFaultLog } from './fault-log.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';

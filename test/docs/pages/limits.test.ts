@@ -1,8 +1,11 @@
+import { createDocuments } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { createDocuments } from '../../../services/gateway/src/docs/index.ts';
+import { createGatewayDocs } from '../../../services/gateway/src/docs/index.ts';
 import { PUBLIC_URL } from '../gateways.ts';
 
-const documents = createDocuments({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service' }, Date.now());
+const documents = createDocuments(
+  createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() }),
+);
 
 describe('a limit in bytes', () => {
   it('is said in the unit that people count in, in every document', () => {

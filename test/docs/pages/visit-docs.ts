@@ -3,12 +3,16 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { openBrowser } from '../../../packages/audience-client/src/test/open-browser.ts';
 import { openGateway, type TestGateway } from '../../../services/gateway/src/test/open-gateway.ts';
 
-/** A page of the documentation in a real browser, and what went wrong in it. */
-export interface DocsPage {
+/** A page in a real browser, and what went wrong in it. */
+export interface VisitedPage {
   readonly page: Page;
-  readonly gateway: TestGateway;
   /** Errors on the console and of scripts, requests that failed, and requests to any other address. */
   readonly faults: string[];
+}
+
+/** A page of the documentation of a gateway. */
+export interface DocsPage extends VisitedPage {
+  readonly gateway: TestGateway;
 }
 
 export interface Look {
@@ -46,7 +50,11 @@ export function useBrowser(): void {
 /** Opens a page of a gateway, or of a new one, in a profile of its own. */
 export async function visitDocs(path: string, look: Look, known?: TestGateway): Promise<DocsPage> {
   const gateway = known ?? (await openGateway());
-  const { width, scheme } = look;
+  return { ...(await visitPage(gateway.url, path, look)), gateway };
+}
+
+/** Opens a page of the service at an address, in a profile of its own. */
+export async function visitPage(url: string, path: string, { width, scheme }: Look): Promise<VisitedPage> {
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
   context.setDefaultTimeout(PATIENCE_MS);
   contexts.push(context);
@@ -55,10 +63,10 @@ export async function visitDocs(path: string, look: Look, known?: TestGateway): 
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
   page.on('request', (request) => {
-    if (!request.url().startsWith(gateway.url)) faults.push(`outside: ${request.url()}`);
+    if (!request.url().startsWith(url)) faults.push(`outside: ${request.url()}`);
   });
-  await page.goto(gateway.url + path);
-  return { page, gateway, faults };
+  await page.goto(url + path);
+  return { page, faults };
 }
 
 /** The form of an operation by its summary. */

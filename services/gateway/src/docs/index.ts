@@ -1,2 +1,2 @@
-export * from './documents.ts';
-export { type DocsSettings, errorPath } from './operation.ts';
+export type { DocsSettings } from './examples/context.ts';
+export { createGatewayDocs } from './source.ts';

@@ -1,4 +1,13 @@
 import {
+  type AnswerSpec,
+  createAnswer,
+  type HeaderSpec,
+  type Operation,
+  type Parameter,
+  RETRY_AFTER,
+  toSizeText,
+} from '@playline/api-docs';
+import {
   BATCH_BYTES_MAX,
   BATCH_MESSAGES_MAX,
   MESSAGE_BYTES_MAX,
@@ -6,23 +15,11 @@ import {
   messagesResponseSchema,
 } from '@playline/contracts';
 import { createEraseExamples } from './examples/audience-data.ts';
-import type { ExampleContext } from './examples/example.ts';
+import type { ExampleContext, KeyKind } from './examples/context.ts';
 import { createMessagesExamples } from './examples/messages.ts';
 import { createReadConsentExamples, createWriteConsentExamples } from './examples/tracking-consent.ts';
-import { toSizeText } from './formats/text.ts';
-import type { AnswerSpec, HeaderSpec, Operation } from './operation.ts';
 import { identifierSchema, trackingConsentSchema, updateTrackingConsentSchema } from './schemas.ts';
 
-const TRACE: HeaderSpec = {
-  name: 'x-trace-id',
-  description: 'Trace id of the request: that of a valid `traceparent`, else a new one. Tell it to the operator.',
-  schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
-};
-const RETRY_AFTER: HeaderSpec = {
-  name: 'Retry-After',
-  description: 'Whole seconds until the same request may be sent again.',
-  schema: { type: 'integer', minimum: 1 },
-};
 const ERASURE_ID: HeaderSpec = {
   name: 'x-erasure-id',
   description: 'Finds the receipt of the erasure.',
@@ -44,30 +41,33 @@ const RATE_LIMIT: readonly HeaderSpec[] = [
   },
 ];
 
-type Rest = Partial<Pick<AnswerSpec, 'schema' | 'codes' | 'headers'>>;
-
-const answer = (status: number, description: string, rest: Rest = {}): AnswerSpec => ({
-  status,
-  description,
-  schema: rest.schema ?? null,
-  codes: rest.codes ?? [],
-  headers: [TRACE, ...(rest.headers ?? [])],
+const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
+const INVALID_OR_KEY = createAnswer(400, 'The request is not valid, or its key is not.', {
+  codes: ['VALIDATION_ERROR'],
 });
-
-const INVALID = answer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
-const INVALID_OR_KEY = answer(400, 'The request is not valid, or its key is not.', { codes: ['VALIDATION_ERROR'] });
-const UNAUTHORISED = answer(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
-const TOO_MANY = answer(429, 'Too many requests at the moment; send the same request again later.', {
+const UNAUTHORISED = createAnswer(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
+const TOO_MANY = createAnswer(429, 'Too many requests at the moment; send the same request again later.', {
   codes: ['TOO_MANY_REQUESTS_ERROR'],
   headers: [RETRY_AFTER],
 });
-const FAILED = answer(500, 'The service failed; send the same request again, with the same message ids.', {
+const FAILED = createAnswer(500, 'The service failed; send the same request again, with the same message ids.', {
   codes: ['INTERNAL_SERVER_ERROR'],
 });
 
 /** Every answer of every operation says where its caller stands. */
 const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
+
+/** Every operation takes one key. */
+const withKey = (kind: KeyKind) => [{ kind, required: true }] as const;
+
+const inQuery = (name: string, required: boolean, description: string): Parameter => ({
+  name,
+  in: 'query',
+  required,
+  description,
+  schema: identifierSchema,
+});
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 
@@ -81,14 +81,13 @@ export function createOperations(context: ExampleContext): Operation[] {
       path: CONSENT_PATH,
       summary: 'Get tracking consent',
       description: ['Gives the consent of an anonymous identity; `not_set` when none was ever written.'],
-      key: 'publishable',
+      keys: withKey('publishable'),
       caution: null,
-      query: [
-        { name: 'anonymousId', required: true, description: 'Whose consent is asked for.', schema: identifierSchema },
-      ],
+      parameters: [inQuery('anonymousId', true, 'Whose consent is asked for.')],
       body: null,
+      paging: null,
       answers: limited([
-        answer(200, 'The consent of this identity.', { schema: trackingConsentSchema }),
+        createAnswer(200, 'The consent of this identity.', { schema: trackingConsentSchema }),
         INVALID_OR_KEY,
         TOO_MANY,
         FAILED,
@@ -101,19 +100,24 @@ export function createOperations(context: ExampleContext): Operation[] {
       path: CONSENT_PATH,
       summary: 'Update tracking consent',
       description: ['Sets the consent of an anonymous identity. A read that begins after the 204 sees it.'],
-      key: 'publishable',
+      keys: withKey('publishable'),
       caution: null,
-      query: [],
+      parameters: [],
       body: {
         description: 'Whose consent, what it is now, and where it was given.',
         schema: updateTrackingConsentSchema,
+        fresh: null,
       },
-      answers: limited([answer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
+      paging: null,
+      answers: limited([createAnswer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
       examples: createWriteConsentExamples(context),
     },
     createErase(context),
   ];
 }
+
+/** Of a batch that is answered with 400, yet judged. */
+const NOTHING_ACCEPTED = { properties: { success: { const: false }, accepted: { const: 0 } } };
 
 function createIngest(context: ExampleContext): Operation {
   return {
@@ -126,20 +130,27 @@ function createIngest(context: ExampleContext): Operation {
       'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never send it again after another 4xx.',
       `A batch may have ${toSizeText(BATCH_BYTES_MAX)} after decompression, a message ${toSizeText(MESSAGE_BYTES_MAX)}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
     ],
-    key: 'publishable',
+    keys: withKey('publishable'),
     caution: null,
-    query: [],
+    parameters: [],
     body: {
       description:
         'Messages that break a rule of `Message` are refused one by one and do not fail the batch. Unknown members are ignored; null in an optional member means that it is absent.',
       schema: messagesRequestSchema,
+      fresh: {
+        ids: ['messageId'],
+        times: ['eventTimestamp'],
+        hint: 'Each Send makes a new `messageId` and time. After a 429 or a 500 the same ones go again, as every client must do. Those that you type stay.',
+      },
     },
+    paging: null,
     answers: limited([
-      answer(200, 'At least one message was accepted; `rejections` names the others.', {
+      createAnswer(200, 'At least one message was accepted; `rejections` names the others.', {
         schema: messagesResponseSchema,
       }),
-      answer(400, 'The request is not valid (envelope), or every message was refused (MessagesResponse).', {
+      createAnswer(400, 'The request is not valid (envelope), or every message was refused (MessagesResponse).', {
         schema: messagesResponseSchema,
+        narrowed: NOTHING_ACCEPTED,
         codes: ['VALIDATION_ERROR'],
       }),
       UNAUTHORISED,
@@ -151,8 +162,6 @@ function createIngest(context: ExampleContext): Operation {
 }
 
 function createErase(context: ExampleContext): Operation {
-  const identifier = (name: string, description: string) =>
-    ({ name, required: false, description, schema: identifierSchema }) as const;
   return {
     id: 'eraseData',
     method: 'DELETE',
@@ -162,20 +171,21 @@ function createErase(context: ExampleContext): Operation {
       'Takes a request to erase one person: the identity given and every identity linked to it. It is carried out afterwards.',
       'Give exactly one of the two identifiers. The operation needs the secret key, which belongs on servers alone.',
     ],
-    key: 'secret',
+    keys: withKey('secret'),
     caution: {
       question: 'Erase this person?',
       consequence:
         'The request covers everything about this identity and every identity linked to it. It cannot be taken back.',
       consent: 'Erase',
     },
-    query: [
-      identifier('anonymousId', 'The anonymous identity to erase. Not together with userId.'),
-      identifier('userId', 'The user to erase, in every identity type. Not together with anonymousId.'),
+    parameters: [
+      inQuery('anonymousId', false, 'The anonymous identity to erase. Not together with userId.'),
+      inQuery('userId', false, 'The user to erase, in every identity type. Not together with anonymousId.'),
     ],
     body: null,
+    paging: null,
     answers: limited([
-      answer(202, 'The request is recorded; erasure follows.', { headers: [ERASURE_ID] }),
+      createAnswer(202, 'The request is recorded; erasure follows.', { headers: [ERASURE_ID] }),
       INVALID,
       UNAUTHORISED,
       TOO_MANY,

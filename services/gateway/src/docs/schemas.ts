@@ -1,16 +1,11 @@
+import type { JsonSchema } from '@playline/api-docs';
 import {
   CONSENT_SOURCE_CODE_POINTS_MAX,
   CONSENT_STATUSES,
-  errorEnvelopeSchema,
   ID_CODE_POINTS_MAX,
-  messagesRequestSchema,
-  messagesResponseSchema,
   REQUIRED_BY_TYPE,
 } from '@playline/contracts';
 import { z } from 'zod';
-
-/** JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
-export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** Not blank: specification, parts A and B. White space is what the pattern language calls `\s`, as for the gateway. */
 const NOT_BLANK = '\\S';
@@ -30,48 +25,14 @@ export const updateTrackingConsentSchema = z
   })
   .meta({ id: 'UpdateTrackingConsentRequest' });
 
-const REQUESTS = [messagesRequestSchema, updateTrackingConsentSchema];
-const ANSWERS = [messagesResponseSchema, trackingConsentSchema, errorEnvelopeSchema];
-
-const REF = '#/components/schemas/';
-
-/** The schema of a part of an operation: a reference when it has a name, else written out. */
-export function toSchema(schema: z.ZodType): JsonSchema {
-  const { $schema: _dialect, $defs: _named, ...own } = rewrite(z.toJSONSchema(schema, { io: 'input' })) as JsonSchema;
-  return own;
-}
-
-/**
- * All named schemas, by name. Requests are open, since unknown members are ignored; answers are closed, since the
- * gateway sends nothing that is not written here.
- */
-export function createComponentSchemas(): Record<string, JsonSchema> {
-  const schemas = { ...generate(REQUESTS, 'input'), ...generate(ANSWERS, 'output') };
+/** Puts into the schemas of the contract what they say in code: what must not be blank, and what a type needs. */
+export function refineSchemas(schemas: Readonly<Record<string, JsonSchema>>): Record<string, JsonSchema> {
   const { EventContext, Message } = schemas;
   return {
     ...schemas,
     EventContext: withNotBlank(EventContext ?? {}, ['library', 'libraryVersion']),
     Message: { ...Message, allOf: createRulesByType() },
   };
-}
-
-/** The named schemas in and below the roots. */
-function generate(roots: readonly z.ZodType[], io: 'input' | 'output'): Record<string, JsonSchema> {
-  const named = roots.map((root) => z.toJSONSchema(root, { io }).$defs ?? {});
-  return rewrite(Object.assign({}, ...named)) as Record<string, JsonSchema>;
-}
-
-/** Points references to where OpenAPI keeps schemas, and leaves out that names of members are text: JSON has no others. */
-function rewrite(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(rewrite);
-  if (typeof value !== 'object' || value === null) return value;
-  const kept = Object.entries(value).filter(([keyword]) => keyword !== 'propertyNames');
-  return Object.fromEntries(
-    kept.map(([keyword, inner]) => [
-      keyword,
-      keyword === '$ref' ? String(inner).replace('#/$defs/', REF) : rewrite(inner),
-    ]),
-  );
 }
 
 function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema {

@@ -1,5 +1,5 @@
-import { type Example, KEY_OF } from '../operation.ts';
-import { type ExampleContext, envelope, headersWith, success } from './example.ts';
+import { type Example, envelope, success } from '@playline/api-docs';
+import { type ExampleContext, headersWith, KEY_OF } from './context.ts';
 
 const TARGET = '/v1/audience/data';
 

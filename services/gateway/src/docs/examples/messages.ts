@@ -1,6 +1,6 @@
+import { type Example, type ExampleAnswer, envelope, JSON_TYPE, success, toText } from '@playline/api-docs';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
-import type { Example, ExampleAnswer } from '../operation.ts';
-import { type ExampleContext, envelope, headersWith, JSON_TYPE, success, toText } from './example.ts';
+import { type ExampleContext, headersWith, type Situation } from './context.ts';
 
 const TARGET = '/v1/audience/messages';
 /** Messages that are taken have ids of their own: with one id, the second would count as the first come again. */
@@ -163,14 +163,14 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
 }
 
 /** The service cannot take the batch now. */
-function createFaults(context: ExampleContext, request: Example['request']): Example[] {
+function createFaults(context: ExampleContext, request: Example['request']): (Example & { situation: Situation })[] {
   return [
     {
       name: 'too-many-requests',
       title: 'The service has no room for another body',
       situation: 'full',
       request,
-      answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR'),
+      answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
     },
     {
       name: 'internal-server-error',

@@ -1,5 +1,5 @@
-import type { Example } from '../operation.ts';
-import { type ExampleContext, envelope } from './example.ts';
+import { type Example, envelope } from '@playline/api-docs';
+import type { ExampleContext } from './context.ts';
 
 /** Requests that reach no operation. */
 export function createNowhereExamples(context: ExampleContext): Example[] {

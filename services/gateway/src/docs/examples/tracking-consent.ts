@@ -1,5 +1,5 @@
-import type { Example } from '../operation.ts';
-import { type ExampleContext, envelope, headersWith, JSON_TYPE, success, toText } from './example.ts';
+import { type Example, envelope, JSON_TYPE, success, toText } from '@playline/api-docs';
+import { type ExampleContext, headersWith } from './context.ts';
 
 const TARGET = '/v1/audience/tracking-consent';
 const ANONYMOUS_ID = 'b2c7e4f0-visitor';

@@ -1,6 +1,7 @@
+import { createDocuments } from '@playline/api-docs';
 import { createHttpApp, openHttpServer } from '@playline/http';
 import { describe, expect, it } from 'vitest';
-import { createDocuments } from '../../docs/index.ts';
+import { createGatewayDocs } from '../../docs/index.ts';
 import { KEY_HEADER, openGateway, type TestGateway } from '../../test/open-gateway.ts';
 import { createDocsRoutes } from './handler.ts';
 
@@ -58,7 +59,9 @@ describe('200', () => {
     const gateway = await openGateway();
     const time = await exampleTimeOf(gateway);
     expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
-    const documents = createDocuments({ publicUrl: 'https://docs.test', headerPrefix: 'x-service' }, time);
+    const documents = createDocuments(
+      createGatewayDocs({ publicUrl: 'https://docs.test', headerPrefix: 'x-service', nowMs: time }),
+    );
     const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !/^\/v1\/|\*/.test(path));
     expect(routes.map(({ path }) => path).sort()).toEqual([...documents.keys()].sort());
     for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { toCollection } from './formats/collection.ts';
+import { toLlmsText } from './formats/llms.ts';
+import { toOpenApi } from './formats/openapi.ts';
+import { createCodePages } from './pages/code-pages.ts';
+import { createFirstPage } from './pages/first-page.ts';
+import { createReferencePage } from './pages/reference.ts';
+import { createUnknownPage } from './pages/unknown-page.ts';
+import type { DocsSource } from './source.ts';
+
+/** One thing that a path under documentation gives. */
+export interface Document {
+  /** Content type. */
+  readonly type: string;
+  readonly text: string;
+}
+
+const HTML = 'text/html; charset=utf-8';
+
+const STYLE = 'text/css; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+/** What pages load, by its name below `/docs`. */
+const ASSET_TYPES: Readonly<Record<string, string>> = {
+  'style.css': STYLE,
+  'frame.css': STYLE,
+  'samples.css': STYLE,
+  'forms.css': STYLE,
+  'page.js': SCRIPT,
+  'forms.js': SCRIPT,
+  'keys.js': SCRIPT,
+  'fresh-ids.js': SCRIPT,
+  'answer.js': SCRIPT,
+  'icon.svg': 'image/svg+xml',
+};
+
+const ASSETS = Object.entries(ASSET_TYPES).map(([name, type]): [string, Document] => [
+  `/docs/${name}`,
+  { type, text: readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8') },
+]);
+
+/** Every document by its path, all made of one source. Pure. */
+export function createDocuments(source: DocsSource): ReadonlyMap<string, Document> {
+  const pages = [
+    ['/docs', createFirstPage(source)] as const,
+    ['/docs/reference', createReferencePage(source)] as const,
+    ...createCodePages(source),
+  ];
+  const json = (value: unknown): Document => ({ type: 'application/json', text: JSON.stringify(value, null, 2) });
+  return new Map<string, Document>([
+    ...pages.map(([path, text]) => [path, { type: HTML, text }] as const),
+    ...ASSETS,
+    ['/openapi.json', json(toOpenApi(source))],
+    ['/collection.json', json(toCollection(source))],
+    ['/llms.txt', { type: 'text/plain; charset=utf-8', text: toLlmsText(source) }],
+  ]);
+}
+
+/**
+ * Gives the page for a path below `/docs` that is none of the documents.
+ * @returns a function of the path of a request, without its query
+ */
+export function createUnknownDocument(source: DocsSource): (path: string) => Document {
+  const known = [...createDocuments(source).keys()].filter((path) => !path.includes('.'));
+  return (path) => ({ type: HTML, text: createUnknownPage(source, path, known) });
+}

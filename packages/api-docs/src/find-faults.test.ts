@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { CURSOR_OF, type DocsSource, findFaults, type Operation } from './index.ts';
+import { createLibrarySource } from './test/library.ts';
+
+const source = createLibrarySource();
+const [getBook, listLoans, lend] = source.operations;
+if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('the library has three');
+
+const withOperation = (changed: Partial<Operation>): DocsSource => ({
+  ...source,
+  operations: [{ ...getBook, ...changed }, listLoans, lend],
+});
+const [first] = getBook.examples;
+const [shelf] = getBook.parameters;
+if (first === undefined || shelf === undefined) throw new Error('a book has examples and parameters');
+
+describe('a source', () => {
+  it('that contradicts itself nowhere has no faults', () => {
+    expect(findFaults(source)).toEqual([]);
+  });
+
+  it.each<[string, DocsSource]>([
+    ['nothing describes {isbn}', withOperation({ parameters: [shelf] })],
+    ['the path has no {isbn}', withOperation({ path: '/v1/shelves/{shelf}/book' })],
+    ['shelf is part of the path and not required', withOperation({ parameters: [{ ...shelf, required: false }] })],
+    ['two parameters are called shelf', withOperation({ parameters: [shelf, shelf] })],
+    ['a field of the form is called key already', withOperation({ parameters: [{ ...shelf, name: 'key' }] })],
+    ['the query takes no at', withOperation({ paging: { parameter: 'at', next: ['n'], previous: ['p'] } })],
+    [
+      'an example gives {{nextCursor}}, and no answer is a page',
+      withOperation({
+        examples: [{ ...first, request: { ...first.request, target: `/v1/shelves/a/books/1?at=${CURSOR_OF.next}` } }],
+      }),
+    ],
+    ['nothing describes the key {{deskKey}}', { ...source, keys: source.keys.slice(1) }],
+    ['nothing describes the key {{otherKey}}', withOperation({ keys: [{ kind: 'other', required: true }] })],
+    ['two answers have the status 200', withOperation({ answers: [...getBook.answers, ...getBook.answers] })],
+    ['book is answered with 200, which is not listed', withOperation({ answers: getBook.answers.slice(1) })],
+    ['AUTHENTICATION_ERROR has no page', { ...source, errors: {} }],
+    ['AUTHENTICATION_ERROR has no example', withOperation({ examples: [first] })],
+    ['two operations or examples are called book', withOperation({ examples: [first, first] })],
+    ['two operations or examples are called book', withOperation({ id: 'book' })],
+  ])('is told that %s', (words, faulty) => {
+    expect(findFaults(faulty).map((line) => line.replace(/^\w+: /, ''))).toContain(words);
+  });
+});

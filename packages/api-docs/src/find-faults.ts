@@ -1,0 +1,83 @@
+import type { Operation } from './operation.ts';
+import { CURSOR_OF, placeholderOf, placeholdersIn } from './placeholders.ts';
+import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from './source.ts';
+import { nameIn } from './values.ts';
+
+/** Fields of a form that are no parameter have these names. */
+const TAKEN = ['key', 'body'];
+
+/** What of a source contradicts itself, one line each: types cannot say it, and the documents would be wrong. */
+export function findFaults(source: DocsSource): string[] {
+  return [...source.operations.flatMap((operation) => faultsOf(operation, source)), ...faultsOfNames(source)];
+}
+
+function faultsOf(operation: Operation, source: DocsSource): string[] {
+  const faults = [
+    ...faultsOfParameters(operation),
+    ...faultsOfPaging(operation),
+    ...faultsOfKeys(operation, source),
+    ...faultsOfAnswers(operation, source),
+  ];
+  return faults.map((words) => `${operation.id}: ${words}`);
+}
+
+function faultsOfParameters({ path, parameters }: Operation): string[] {
+  const inPath = path.split('/').flatMap((part) => nameIn(part) ?? []);
+  const described = parameters.filter((one) => one.in === 'path');
+  const names = parameters.map(({ name }) => name);
+  return [
+    ...inPath
+      .filter((name) => !described.some((one) => one.name === name))
+      .map((name) => `nothing describes {${name}}`),
+    ...described.filter(({ name }) => !inPath.includes(name)).map(({ name }) => `the path has no {${name}}`),
+    ...described.filter(({ required }) => !required).map(({ name }) => `${name} is part of the path and not required`),
+    ...repeated(names).map((name) => `two parameters are called ${name}`),
+    ...names.filter((name) => TAKEN.includes(name)).map((name) => `a field of the form is called ${name} already`),
+  ];
+}
+
+function faultsOfPaging({ paging, parameters, examples }: Operation): string[] {
+  const takes = (name: string) => parameters.some((one) => one.in === 'query' && one.name === name);
+  if (paging !== null) return takes(paging.parameter) ? [] : [`the query takes no ${paging.parameter}`];
+  const cursors: string[] = Object.values(CURSOR_OF);
+  const used = placeholdersIn({ keys: [] }, examples).filter((one) => cursors.includes(one));
+  return used.map((one) => `an example gives ${one}, and no answer is a page`);
+}
+
+function faultsOfKeys({ keys, examples }: Operation, source: DocsSource): string[] {
+  const known = source.keys.map(({ kind }) => placeholderOf(kind));
+  const taken = keys.map(({ kind }) => placeholderOf(kind));
+  const given = examples.flatMap(({ request }) => Object.values(request.headers).filter((one) => one.startsWith('{{')));
+  return [
+    ...taken.filter((one) => !known.includes(one)).map((one) => `nothing describes the key ${one}`),
+    ...[...new Set(given)].filter((one) => !known.includes(one)).map((one) => `nothing describes the key ${one}`),
+  ];
+}
+
+function faultsOfAnswers({ answers, examples }: Operation, source: DocsSource): string[] {
+  const codes = errorCodesOf(source);
+  const statuses = answers.map(({ status }) => status);
+  return [
+    ...repeated(statuses).map((status) => `two answers have the status ${status}`),
+    ...answers.flatMap((answer) =>
+      answer.codes.filter((code) => !codes.includes(code)).map((code) => `${code} has no page`),
+    ),
+    ...examples
+      .filter(({ answer }) => !statuses.includes(answer.status))
+      .map(({ name, answer }) => `${name} is answered with ${answer.status}, which is not listed`),
+  ];
+}
+
+function faultsOfNames(source: DocsSource): string[] {
+  const names = [...source.operations.map(({ id }) => id), ...allExamples(source).map(({ name }) => name)];
+  const codes = errorCodesOf(source).filter((code) => operationsOfError(source, code).length > 0);
+  return [
+    // Pages jump to both by these names.
+    ...repeated(names).map((name) => `two operations or examples are called ${name}`),
+    ...codes.filter((code) => examplesOfError(source, code).length === 0).map((code) => `${code} has no example`),
+  ];
+}
+
+function repeated<T>(values: readonly T[]): T[] {
+  return [...new Set(values.filter((value, index) => values.indexOf(value) !== index))];
+}

@@ -1,0 +1,170 @@
+import { EXAMPLE_TRACE_ID } from '../examples.ts';
+import type { AnswerSpec, Example, JsonSchema, KeyUse, Operation, Paging } from '../operation.ts';
+import { placeholderOf } from '../placeholders.ts';
+import { createComponentSchemas, toSchema } from '../schemas.ts';
+import type { DocsSource, KeySpec } from '../source.ts';
+import { jsonValueOf, valuesIn } from '../values.ts';
+
+/** OpenAPI 3.1 of every operation. */
+export function toOpenApi(source: DocsSource): Record<string, unknown> {
+  const { title, version, summary, publicUrl, tag, keys } = source;
+  return {
+    openapi: '3.1.0',
+    info: {
+      title,
+      version,
+      summary,
+      description: `Errors are explained at ${publicUrl}/docs. A test sends every example.`,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: publicUrl }],
+    externalDocs: { url: `${publicUrl}/docs` },
+    tags: [tag],
+    paths: toPaths(source),
+    components: {
+      schemas: createComponentSchemas(source),
+      parameters: {
+        traceparent: {
+          name: 'traceparent',
+          in: 'header',
+          description: 'W3C Trace Context. One that is not valid is ignored.',
+          schema: { type: 'string' },
+          example: `00-${EXAMPLE_TRACE_ID}-00f067aa0ba902b7-01`,
+        },
+      },
+      securitySchemes: Object.fromEntries(keys.map((key) => [schemeOf(key), toScheme(key)])),
+    },
+  };
+}
+
+const schemeOf = ({ kind }: Pick<KeyUse, 'kind'>): string => `${kind}Key`;
+
+const toScheme = ({ header, note }: KeySpec) => ({ type: 'apiKey', in: 'header', name: header, description: note });
+
+function toPaths({ operations, tag }: DocsSource): Record<string, Record<string, unknown>> {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const operation of operations) {
+    const methods = paths[operation.path] ?? {};
+    methods[operation.method.toLowerCase()] = toOperation(operation, tag.name);
+    paths[operation.path] = methods;
+  }
+  return paths;
+}
+
+function toOperation(operation: Operation, tag: string) {
+  const { id, summary, description, keys, body, answers, examples } = operation;
+  const content = body && {
+    'application/json': {
+      schema: toSchema(body.schema),
+      examples: named(examples, (example) => bodyOf(example, keys)),
+    },
+  };
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: description.join('\n\n'),
+    security: toSecurity(keys),
+    parameters: [...toParameters(operation), { $ref: '#/components/parameters/traceparent' }],
+    ...(body && { requestBody: { required: true, description: body.description, content } }),
+    responses: Object.fromEntries(answers.map((one) => [one.status, toResponse(one, operation)])),
+  };
+}
+
+/** Every set of keys that an operation takes: those that it requires, and with them any of the others. */
+function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
+  const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
+  const least = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
+  const sets: Record<string, never[]>[] = [least];
+  for (const key of optional) sets.push(...sets.map((set) => ({ ...set, [schemeOf(key)]: [] })));
+  return sets;
+}
+
+function toParameters(operation: Operation) {
+  return operation.parameters.map(({ name, in: place, required, description, schema }) => ({
+    name,
+    in: place,
+    required,
+    description,
+    schema: toSchema(schema),
+    examples: named(operation.examples, (example) => {
+      const text = valuesIn(operation, example).get(name);
+      return text === undefined ? undefined : jsonValueOf(text, schema);
+    }),
+  }));
+}
+
+function toResponse(answer: AnswerSpec, operation: Operation) {
+  const { status, description, codes, headers } = answer;
+  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toAnswerBody(answer)];
+  const [only, ...more] = schemas;
+  const answered = named(operation.examples, (example) =>
+    example.answer.status === status ? example.answer.body : null,
+  );
+  return {
+    description,
+    headers: Object.fromEntries(
+      headers.map(({ name, description: words, schema: value }) => [
+        name,
+        { description: words, required: true, schema: value },
+      ]),
+    ),
+    ...(only && {
+      content: { 'application/json': { schema: more.length === 0 ? only : { oneOf: schemas }, examples: answered } },
+    }),
+    ...(operation.paging !== null && status < 300 && { links: toLinks(operation, operation.paging) }),
+  };
+}
+
+/** How a page of a list leads to its neighbours. */
+function toLinks({ id, parameters }: Operation, { parameter, next, previous }: Paging) {
+  const same = parameters
+    .filter((one) => one.in === 'path')
+    .map(({ name }) => [`path.${name}`, `$request.path.${name}`]);
+  const link = (which: string, members: readonly string[]) => ({
+    operationId: id,
+    parameters: {
+      ...Object.fromEntries(same),
+      [`query.${parameter}`]: `$response.body#/${members.join('/')}`,
+    },
+    description: `The ${which} page, with the other parameters of the query as they were.`,
+  });
+  return { next: link('next', next), previous: link('previous', previous) };
+}
+
+/** The envelope narrowed to the codes of one status. */
+function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
+  return {
+    allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }],
+  };
+}
+
+function toAnswerBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
+  if (schema === null) return [];
+  const own = toSchema(schema, 'output');
+  return [narrowed === null ? own : { allOf: [own, narrowed] }];
+}
+
+/** OpenAPI's map of examples: those that have the value. */
+function named(examples: readonly Example[], pick: (example: Example) => unknown): Record<string, unknown> {
+  const entries = examples.map((example) => [example, pick(example)] as const);
+  return Object.fromEntries(
+    entries
+      .filter(([, value]) => value !== null && value !== undefined)
+      .map(([{ name, title }, value]) => [name, { summary: title, value }]),
+  );
+}
+
+/** Null when the request differs in more than its body, which an example of a body cannot show. */
+function bodyOf({ request, situation }: Example, keys: readonly KeyUse[]): unknown {
+  const { body, headers } = request;
+  const given = new Set(Object.values(headers));
+  const isKeyed = keys.every(({ kind, required }) => !required || given.has(placeholderOf(kind)));
+  const plain = isKeyed && headers['content-type'] === 'application/json';
+  if (body === null || !plain || 'content-encoding' in headers || situation !== undefined) return null;
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,46 @@
+import type { Example, ExampleAnswer } from '../operation.ts';
+import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../placeholders.ts';
+
+/** The request as a command that can be pasted into a shell. */
+export function toCommand({ request }: Example, publicUrl: string): string {
+  const { method, target, headers, body } = request;
+  const lines = [
+    `curl -i -X ${method} ${toAddress(publicUrl + target)}`,
+    ...Object.entries(headers).map(([name, value]) => `-H ${toHeader(name, value)}`),
+    ...(body === null ? [] : [`--data-binary ${quote(body)}`]),
+  ];
+  return lines.join(' \\\n  ');
+}
+
+/** The answer as it comes over the wire, its body indented. */
+export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
+  return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
+}
+
+/** Quoted text and variables side by side are one word of a shell. */
+function toAddress(address: string): string {
+  const words = splitAtPlaceholders(address).map((part, index) => {
+    if (index % 2 === 1) return `"${toShellVariable(part)}"`;
+    return part === '' ? '' : quote(part);
+  });
+  return words.join('');
+}
+
+function toHeader(name: string, value: string): string {
+  return isPlaceholder(value) ? `"${name}: ${toShellVariable(value)}"` : quote(`${name}: ${value}`);
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+const KIB_BYTES = 1024;
+const MIB_BYTES = KIB_BYTES * KIB_BYTES;
+
+/** A number of bytes in the largest unit that says it exactly: `1 MiB`, `32 KiB`, `1000 bytes`. */
+export function toSizeText(bytes: number): string {
+  if (bytes % MIB_BYTES === 0) return `${bytes / MIB_BYTES} MiB`;
+  return bytes % KIB_BYTES === 0 ? `${bytes / KIB_BYTES} KiB` : `${bytes} bytes`;
+}

@@ -1,0 +1,63 @@
+import { toAnswerText, toCommand } from '../formats/text.ts';
+import type { Example } from '../operation.ts';
+import { type DocsSource, partCodePath } from '../source.ts';
+import { type HtmlValue, html, type Markup } from './html.ts';
+import { type LinkOf, toJsonMarkup } from './json-markup.ts';
+import { toMethod } from './navigation.ts';
+
+/** Where an example stands. */
+export interface ExamplePlace {
+  source: DocsSource;
+  /** From the page to the top of the service. */
+  top: string;
+}
+
+/** Examples one below the other, each a line until it is opened; the first is open where `open` says so. */
+export function toExampleList(examples: readonly Example[], place: ExamplePlace, open: boolean): Markup {
+  return html`<div class="examples">
+${examples.map((example, index) => toFolded(example, place, open && index === 0))}</div>`;
+}
+
+function toFolded(example: Example, place: ExamplePlace, open: boolean): Markup {
+  const { name, title, request, answer } = example;
+  const [path = ''] = request.target.split('?');
+  return html`<details id="${name}"${open ? html` open` : ''}>
+<summary><span>${title}</span> <span class="quiet"><b>${answer.status}</b> ${toMethod(request.method)} <code>${path}</code></span></summary>
+${toExamplePair(example, place)}
+</details>
+`;
+}
+
+/** A request as a command, and its answer, which stand side by side where there is room. */
+export function toExamplePair(example: Example, place: ExamplePlace): Markup {
+  const { name, answer } = example;
+  const sent = splitAt(toCommand(example, place.source.publicUrl), '--data-binary');
+  const came = splitAt(toAnswerText(answer), '\n\n');
+  return html`<div class="pair">
+${toBlock({ id: `${name}-request`, label: 'Request', content: [sent.head, toJsonMarkup(sent.rest)] })}
+${toBlock({ id: `${name}-answer`, label: 'Answer', content: [came.head, toJsonMarkup(came.rest, createLinkOf(place))] })}
+</div>`;
+}
+
+/** Two parts, of which the second begins with a mark; it is empty when there is none. */
+function splitAt(text: string, mark: string): { head: string; rest: string } {
+  const at = text.includes(mark) ? text.indexOf(mark) : text.length;
+  return { head: text.slice(0, at), rest: text.slice(at) };
+}
+
+/** Text that may be wider than the screen: it scrolls, hence it takes the focus of the keyboard. */
+function toBlock({ id, label, content }: { id: string; label: string; content: HtmlValue }): Markup {
+  return html`<div class="block"><p class="label" id="${id}">${label}</p>
+<pre tabindex="0" role="region" aria-labelledby="${id}"><code>${content}</code></pre></div>`;
+}
+
+/** Codes and the links of envelopes lead to the pages of the service that shows them. */
+function createLinkOf({ source, top }: ExamplePlace): LinkOf {
+  const { errors, partCodes } = source;
+  return (member, value) => {
+    if (member === 'link') return top + value.slice(value.indexOf('/docs/') + 1);
+    if (member !== 'code') return null;
+    if (value in errors) return `${top}docs/errors/${value}`;
+    return partCodes !== null && value in partCodes.entries ? top + partCodePath(partCodes, value).slice(1) : null;
+  };
+}

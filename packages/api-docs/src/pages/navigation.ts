@@ -1,0 +1,85 @@
+import { ERRORS } from '@playline/errors';
+import { errorPath, type Operation } from '../operation.ts';
+import { type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
+import { type HtmlValue, html, type Markup } from './html.ts';
+
+interface Group {
+  title: string;
+  links: { path: string; text: HtmlValue }[];
+}
+
+/** Links to all that there is, the same on every page. `top` leads from the page at `path` to the top of the service. */
+export function toNavigation(source: DocsSource, path: string, top: string): Markup[] {
+  return createGroups(source).map(
+    ({ title, links }) => html`<p>${title}</p>
+<ul>
+${links.map(
+  ({ path: target, text }) =>
+    html`<li><a href="${top}${target.slice(1)}"${target === path ? html` aria-current="page"` : ''}>${text}</a></li>\n`,
+)}</ul>
+`,
+  );
+}
+
+function createGroups(source: DocsSource): Group[] {
+  const { operations, partCodes, first } = source;
+  return [
+    {
+      title: 'Start',
+      links: [
+        { path: '/docs', text: first.heading },
+        { path: '/docs/reference', text: 'Reference' },
+      ],
+    },
+    {
+      title: 'Operations',
+      links: [
+        ...operations.map(({ id, method, summary }) => ({
+          path: `/docs/reference#${id}`,
+          text: [summary, ' ', toMethod(method)],
+        })),
+        { path: '/docs/reference#schemas', text: 'Schemas' },
+      ],
+    },
+    {
+      title: 'Errors',
+      links: [
+        { path: '/docs/errors', text: 'All codes' },
+        ...errorCodesOf(source).map((code) => ({
+          path: errorPath(code),
+          text: [html`<code>${code}</code> `, html`<span class="quiet">${ERRORS[code].status}</span>`],
+        })),
+      ],
+    },
+    ...(partCodes === null ? [] : [toPartCodeGroup(partCodes)]),
+    {
+      title: 'For programs',
+      links: [
+        { path: '/openapi.json', text: 'OpenAPI 3.1' },
+        { path: '/collection.json', text: 'Collection' },
+        { path: '/llms.txt', text: 'llms.txt' },
+      ],
+    },
+  ];
+}
+
+function toPartCodeGroup(partCodes: PartCodes): Group {
+  const { entries, words } = partCodes;
+  return {
+    title: words.navigation,
+    links: Object.keys(entries).map((code) => ({
+      path: partCodePath(partCodes, code),
+      text: html`<code>${code}</code>`,
+    })),
+  };
+}
+
+/** A method in its colour. */
+export function toMethod(method: Operation['method']): Markup {
+  return html`<span class="method ${method.toLowerCase()}">${method}</span>`;
+}
+
+/** Method and path of an operation as a link to it. */
+export function toOperationLink({ id, method, path }: Operation, top: string): Markup {
+  return html`<a class="route" href="${top}docs/reference#${id}">${toMethod(method)} <code>${path}</code></a>`;
+}

@@ -1,0 +1,55 @@
+import type { DocsSource } from '../source.ts';
+import { type HtmlValue, html } from './html.ts';
+import { toNavigation } from './navigation.ts';
+
+export interface PageOptions {
+  title: string;
+  /** Path of the page; links are relative to it, so that pages work at whatever address they are served. */
+  path: string;
+  content: HtmlValue;
+  /** True for pages with forms that send requests. */
+  forms?: boolean;
+}
+
+/** Every interface is a part of it. */
+const PRODUCT = 'Playline';
+
+/** One subject each; names and colours come first. */
+const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
+
+/** From the page at a path to the top of the service. */
+export const toTop = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
+
+/** The one template of all pages: nothing in it points to another address. */
+export function toPage(source: DocsSource, { title, path, content, forms = false }: PageOptions): string {
+  const top = toTop(path);
+  const scripts = ['page.js', ...(forms ? ['forms.js'] : [])];
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title === PRODUCT ? `${PRODUCT}: documentation` : `${title} – ${PRODUCT}`}</title>
+<link rel="icon" href="${top}docs/icon.svg" type="image/svg+xml">
+${STYLES.map((name) => html`<link rel="stylesheet" href="${top}docs/${name}">\n`)}${scripts.map((name) => html`<script type="module" src="${top}docs/${name}"></script>\n`)}</head>
+<body>
+<a class="skip" href="#content">To the content</a>
+<header class="top">
+<a class="brand" href="${top}docs"><img src="${top}docs/icon.svg" alt="" width="22" height="22">${PRODUCT}</a>
+<span class="quiet">Documentation</span>
+<button class="menu outline" type="button" popovertarget="menu">Menu</button>
+</header>
+<div class="frame">
+<nav id="menu" class="links" popover aria-label="Documentation">
+${toNavigation(source, path, top)}</nav>
+<main id="content" class="page" tabindex="-1">
+<h1>${title}</h1>
+${content}
+</main>
+</div>
+</body>
+</html>
+`;
+  return page.text;
+}

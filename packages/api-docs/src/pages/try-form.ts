@@ -1,0 +1,123 @@
+import type { KeyUse, Operation, Parameter } from '../operation.ts';
+import { isPlaceholder } from '../placeholders.ts';
+import { toWholeSchema } from '../schemas.ts';
+import { type DocsSource, keyOf } from '../source.ts';
+import { valuesIn } from '../values.ts';
+import { type HtmlValue, html, type Markup } from './html.ts';
+import { toTop } from './page.ts';
+import { toCodeSpans } from './words.ts';
+
+/** What the scripts do with keys: a field shows what it keeps. */
+const KEY_FIELDS = {
+  public: {
+    type: 'text',
+    hint: 'For all forms. Kept in this tab’s session storage until you close this tab, never in an address.',
+  },
+  secret: {
+    type: 'password',
+    hint: 'For this page alone: forgotten when you leave or reload it, never stored, never in an address.',
+  },
+} as const;
+
+/** With more, Send lies below the screen of a laptop. */
+const BODY_LINES_MAX = 14;
+
+/** How scripts find the field of a parameter. */
+const FIELD_OF = { path: 'path-name', query: 'query' } as const;
+
+/** An address drops a part that is dots alone, and would be that of something else. */
+const NO_DOTS = html` pattern="(?!\\.\\.?$).+" title="Not dots alone"`;
+
+/** No field offers what was typed into another one, or corrects it. */
+const AS_TYPED = html`autocomplete="off" spellcheck="false" autocapitalize="off"`;
+
+/**
+ * A form that sends a real request, with room for the answer beside it; the request of the first example, to be
+ * changed. No field has a name: a browser whose scripts did not load could put none of them into an address.
+ */
+export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
+  const { id, method, path, summary, keys, answers } = operation;
+  const words = Object.fromEntries(answers.map(({ status, description }) => [status, description.replaceAll('`', '')]));
+  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${toTop(page)}${path.slice(1)}" data-answers="${JSON.stringify(words)}">
+<div>
+<h3>Try it</h3>
+${keys.map((key, index) => toKeyField(key, source, `${id}-key${index === 0 ? '' : `-${index + 1}`}`))}${toParameterFields(operation)}${toBodyField(operation)}<p class="actions"><button type="submit">Send ${method}</button>${toPageButtons(operation)}</p>
+<noscript><p class="hint">Sending needs JavaScript; the commands on this page do not.</p></noscript>
+</div>
+<div>
+<h3>Answer</h3>
+<p role="status" class="quiet" data-outcome>Nothing sent yet.</p>
+<pre tabindex="0" role="region" aria-label="Answer to ${summary.toLowerCase()}" data-answer hidden></pre>
+</div>
+${toQuestion(operation)}</form>`;
+}
+
+function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string): Markup {
+  const { header, label, isPublic } = keyOf(source, kind);
+  const { type, hint } = KEY_FIELDS[isPublic ? 'public' : 'secret'];
+  return html`<p><label for="${id}">${label} <code class="quiet">${header}</code>${required ? '' : html` <span class="quiet">optional</span>`}</label>
+<input id="${id}" type="${type}" data-key="${kind}" data-key-header="${header}"${required ? html` required` : ''} aria-describedby="${id}-hint" ${AS_TYPED}>
+<span class="hint" id="${id}-hint">${hint}</span></p>
+`;
+}
+
+/** Filled in as the example is, but where the request destroys something. */
+function toParameterFields(operation: Operation): Markup[] {
+  const { id, parameters, caution, examples } = operation;
+  const [example] = examples;
+  const given = example === undefined || caution !== null ? new Map<string, string>() : valuesIn(operation, example);
+  return parameters.map((parameter) => {
+    const { name, required } = parameter;
+    const value = given.get(name) ?? '';
+    return html`<p><label for="${id}-${name}"><code>${name}</code>${required ? html` <span class="quiet">required</span>` : ''}</label>
+${toParameterField(parameter, `${id}-${name}`, isPlaceholder(value) ? '' : value)}</p>
+`;
+  });
+}
+
+/** The service judges what is typed, and a reader may want to see how: only the keyboard of a telephone is told. */
+function toParameterField({ name, in: place, required, schema }: Parameter, id: string, value: string): Markup {
+  const { enum: choices, type } = toWholeSchema(schema);
+  const need = required ? html` required` : '';
+  if (Array.isArray(choices))
+    return html`<select id="${id}" data-${FIELD_OF[place]}="${name}"${need}>
+${[...(required ? [] : ['']), ...choices.map(String)].map((one) => html`<option${one === value ? html` selected` : ''}>${one}</option>\n`)}</select>`;
+  const digits = type === 'integer' ? html` inputmode="numeric"` : '';
+  const part = place === 'path' ? NO_DOTS : '';
+  return html`<input id="${id}" data-${FIELD_OF[place]}="${name}" value="${value}"${need}${digits}${part} ${AS_TYPED}>`;
+}
+
+/** They come once an answer names the neighbours of its page. */
+function toPageButtons({ paging }: Operation): HtmlValue {
+  if (paging === null) return '';
+  const button = (words: string, members: readonly string[]) =>
+    html` <button type="button" class="outline" data-cursor="${members.join('.')}" data-into="${paging.parameter}" hidden>${words}</button>`;
+  return [button('Previous page', paging.previous), button('Next page', paging.next)];
+}
+
+function toBodyField({ id, body, examples }: Operation): HtmlValue {
+  const text = examples[0]?.request.body ?? null;
+  if (body === null || text === null) return '';
+  const { fresh } = body;
+  const hint = fresh === null ? '' : html`\n<span class="hint" id="${id}-body-hint">${toCodeSpans(fresh.hint)}</span>`;
+  const made =
+    fresh === null
+      ? ''
+      : html` data-fresh-ids="${fresh.ids.join(' ')}" data-fresh-times="${fresh.times.join(' ')}" aria-describedby="${id}-body-hint"`;
+  return html`<p><label for="${id}-body">Body <code class="quiet">application/json</code></label>
+<textarea id="${id}-body" data-body rows="${Math.min(text.split('\n').length, BODY_LINES_MAX)}" spellcheck="false" autocapitalize="off"${made}>
+${text}</textarea>${hint}</p>
+`;
+}
+
+/** What is asked before a request that destroys something is sent. The way out has the focus. */
+function toQuestion({ id, caution }: Operation): HtmlValue {
+  if (caution === null) return '';
+  return html`<dialog aria-labelledby="${id}-question">
+<h3 id="${id}-question">${caution.question}</h3>
+<p><code data-target></code></p>
+<p>${caution.consequence}</p>
+<p class="actions"><button type="button" class="outline" value="" autofocus>Cancel</button> <button type="button" class="danger" value="sure">${caution.consent}</button></p>
+</dialog>
+`;
+}

@@ -1,0 +1,32 @@
+import type { DocsSource } from '../source.ts';
+import { html } from './html.ts';
+import { toPage, toTop } from './page.ts';
+
+/** Upper case, and without what people add: `/docs/errors/validation-error.html` means a known page. */
+const toPlain = (path: string): string =>
+  (path.split('/').findLast((part) => part !== '') ?? '')
+    .replace(/\.html?$/i, '')
+    .replaceAll('-', '_')
+    .toUpperCase();
+
+/**
+ * The page for a path below `/docs` that has none. It names the pages that may have been meant, and repeats nothing of the
+ * path: somebody's key may stand in it.
+ * @param path as it stands in the request, without its query; links of the page are relative to it
+ */
+export function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
+  const top = toTop(path);
+  const meant = known.filter((one) => toPlain(one) === toPlain(path));
+  const guess =
+    meant.length === 0
+      ? ''
+      : html`<p>Perhaps you mean ${meant.map((one, index) => html`${index === 0 ? '' : ' or '}<a href="${top}${one.slice(1)}"><code>${one}</code></a>`)}.</p>`;
+  const content = html`<p class="lead"><strong class="status">404</strong> The documentation has nothing at this address.</p>
+${guess}
+<ul>
+<li><a href="${top}docs">${source.first.heading}</a>: the first page</li>
+<li><a href="${top}docs/reference">Reference</a>: every operation</li>
+<li><a href="${top}docs/errors">Error codes</a>: what they mean and what to do</li>
+</ul>`;
+  return toPage(source, { title: 'There is no such page', path, content });
+}

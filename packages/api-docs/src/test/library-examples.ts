@@ -1,0 +1,79 @@
+import { CURSOR_OF, type Example, envelope, placeholderOf, success } from '../index.ts';
+
+export const LOAN_ID = '0192f3a4-5b6c-7d8e-9f00-112233445566';
+
+const get = (target: string, headers: Readonly<Record<string, string>> = {}): Example['request'] => ({
+  method: 'GET',
+  target,
+  headers,
+  body: null,
+});
+
+/** Examples of GET /v1/shelves/{shelf}/books/{isbn}. */
+export function createBookExamples(publicUrl: string): Example[] {
+  return [
+    {
+      name: 'book',
+      title: 'A book of verse',
+      request: get('/v1/shelves/poetry/books/0-19-852663-6'),
+      answer: success(200, {
+        result: { isbn: '0-19-852663-6', title: null, pages: 96, state: 'on the shelf' },
+      }),
+    },
+    {
+      name: 'no-shelf',
+      title: 'A shelf that is not there',
+      request: get('/v1/shelves/prose/books/0-19-852663-6'),
+      answer: envelope({ publicUrl }, 'RESOURCE_NOT_FOUND'),
+    },
+    {
+      name: 'odd-shelf',
+      title: 'A name that no shelf has',
+      request: get('/v1/shelves/%C3%A9t%C3%A9%2F7/books/1'),
+      answer: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'shelf' } }),
+    },
+    {
+      name: 'wrong-key',
+      title: 'A key that nobody made',
+      request: get('/v1/shelves/poetry/books/1', { 'x-long-term-key': 'none' }),
+      answer: envelope({ publicUrl }, 'AUTHENTICATION_ERROR', { details: { header: 'x-long-term-key' } }),
+    },
+    {
+      name: 'too-many',
+      title: 'A day with a queue at the desk',
+      situation: 'queue',
+      request: get('/v1/shelves/poetry/books/1'),
+      answer: envelope({ publicUrl }, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '60' } }),
+    },
+  ];
+}
+
+/** Examples of GET /v1/shelves/{shelf}/loans. */
+export function createLoanExamples(publicUrl: string): Example[] {
+  const loans = {
+    result: [{ id: LOAN_ID, at: '2026-01-02T03:04:05Z', details: { kind: 'lent', reader: 'r-7' } }],
+    page: { previous_cursor: 'cHJldmlvdXM', next_cursor: 'bmV4dA' },
+  };
+  return [
+    {
+      name: 'loans',
+      title: 'What was lent since the new year',
+      request: get('/v1/shelves/poetry/loans?from=2026-01-01T00%3A00%3A00Z&kind=lent&page_size=2'),
+      answer: success(200, loans),
+    },
+    {
+      name: 'next-loans',
+      title: 'What came since',
+      request: get(`/v1/shelves/poetry/loans?kind=lent&page_cursor=${CURSOR_OF.next}&page_size=2`, {
+        'x-long-term-key': placeholderOf('longTerm'),
+      }),
+      answer: success(200, loans),
+    },
+    {
+      name: 'too-many-loans',
+      title: 'More than a page may have',
+      request: get('/v1/shelves/poetry/loans?page_size=500'),
+      answer: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'page_size' } }),
+    },
+  ];
+}

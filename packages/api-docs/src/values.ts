@@ -1,0 +1,63 @@
+import type { z } from 'zod';
+import type { Example, JsonSchema, Operation } from './operation.ts';
+import { isPlaceholder } from './placeholders.ts';
+import { toWholeSchema } from './schemas.ts';
+
+/** Values that the target of an example gives to the parameters of its operation, as texts. */
+export function valuesIn({ path, parameters }: Operation, { request }: Example): ReadonlyMap<string, string> {
+  const { pathname, searchParams } = new URL(request.target, 'http://any');
+  const parts = pathname.split('/');
+  const inPath = path.split('/').flatMap((part, index): [string, string][] => {
+    const name = nameIn(part);
+    return name === null || parts[index] === undefined ? [] : [[name, decodeURIComponent(parts[index])]];
+  });
+  const inQuery = parameters.flatMap((parameter): [string, string][] => {
+    const value = parameter.in === 'query' ? searchParams.get(parameter.name) : null;
+    return value === null ? [] : [[parameter.name, value]];
+  });
+  return new Map([...inPath, ...inQuery]);
+}
+
+/** The parameter that a part of a path stands for; null for any other part. */
+export const nameIn = (part: string): string | null => /^\{(\w+)\}$/.exec(part)?.[1] ?? null;
+
+/**
+ * The JSON value that a text of a target stands for.
+ * @returns undefined when it is a placeholder, or nothing that the schema allows
+ */
+export function jsonValueOf(text: string, schema: z.ZodType): unknown {
+  if (isPlaceholder(text)) return undefined;
+  const { type } = toWholeSchema(schema);
+  const value = type === 'integer' || type === 'number' ? toNumber(text) : text;
+  return schema.safeParse(value).success ? value : undefined;
+}
+
+/** A text that is no number stays a text, which no schema of numbers allows. */
+const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
+
+/**
+ * What a value must be where it is not just text: `integer from 1 to 200`, `one of a, b`, `date-time`, and what it is
+ * when it is absent.
+ */
+export function toValueWords(of: z.ZodType): string[] {
+  const schema = toWholeSchema(of);
+  const { enum: values, type, format, default: fallback } = schema;
+  const words: string[] = [];
+  if (Array.isArray(values)) words.push(`one of ${values.join(', ')}`);
+  else if (type === 'integer' || type === 'number') words.push(`${type}${toBoundWords(schema)}`);
+  else if (format !== undefined) words.push(String(format));
+  if (fallback !== undefined) words.push(`${String(fallback)} when absent`);
+  return words;
+}
+
+function toBoundWords({ minimum, maximum }: JsonSchema): string {
+  const [from, to] = [boundOf(minimum), boundOf(maximum)];
+  if (from !== null && to !== null) return ` from ${from} to ${to}`;
+  if (from !== null) return ` of at least ${from}`;
+  return to === null ? '' : ` of at most ${to}`;
+}
+
+/** That an integer is one that a double holds is no bound that a caller meets. */
+function boundOf(value: unknown): number | null {
+  return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : null;
+}

@@ -1,0 +1,68 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { createDocsRoutes } from '@playline/api-docs';
+import { PublicError } from '@playline/errors';
+import { createHttpApp, type HttpServer, openHttpServer, type Route } from '@playline/http';
+import { afterEach } from 'vitest';
+import { createLibrarySource } from '../../../packages/api-docs/src/test/library.ts';
+
+/** A request as the library got it. */
+export interface Received {
+  readonly method: string;
+  /** As it came, percent-encoded. */
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** A service whose interface has what the gateway's has not: parameters in paths, bounds, cursors, optional keys. */
+export interface Library {
+  readonly url: string;
+  readonly received: Received[];
+  /** The page that it answers with: each is beside those of one less and one more. */
+  pageNumber: number;
+  /** What the next requests come to. */
+  fails: boolean;
+  /** Called after each test. */
+  close(): Promise<void>;
+}
+
+type State = Omit<Library, 'url' | 'close'>;
+
+let opened: HttpServer[] = [];
+afterEach(async () => {
+  for (const server of opened) await server.close();
+  opened = [];
+});
+
+/** A library on a free port; it closes by itself after the test. */
+export async function openLibrary(): Promise<Library> {
+  const library: State = { received: [], pageNumber: 7, fails: false };
+  const app = createHttpApp({
+    routes: [...createLibraryRoutes(library), ...createDocsRoutes(() => createLibrarySource())],
+    publishableKeyHeader: 'x-desk-key',
+    link: (code) => `/docs/errors/${code}`,
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  opened.push(server);
+  return Object.assign(library, { url: `http://127.0.0.1:${server.port}`, close: server.close });
+}
+
+function createLibraryRoutes(library: State): Route[] {
+  const route = (method: Route['method'], path: string): Route => ({
+    method,
+    path,
+    handle: async (exchange) => {
+      const { url = '', headers } = exchange.request;
+      const chunks = await exchange.request.toArray();
+      library.received.push({ method, target: url, headers, body: Buffer.concat(chunks).toString() });
+      if (library.fails) throw new PublicError('VALIDATION_ERROR', { message: 'No.', details: null });
+      const page = { previous_cursor: `at-${library.pageNumber - 1}`, next_cursor: `at-${library.pageNumber + 1}` };
+      exchange.answer(200, JSON.stringify({ result: [], page }));
+    },
+  });
+  return [
+    route('GET', '/v1/shelves/:shelf/books/:isbn'),
+    route('GET', '/v1/shelves/:shelf/loans'),
+    route('POST', '/v1/shelves/:shelf/loans'),
+  ];
+}
