@@ -31,3 +31,11 @@ export type RejectionCode = (typeof REJECTION_CODES)[number];
  */
 export const IDENTITY_KINDS = ['anonymous', ...IDENTITY_TYPES, 'untyped'] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
+
+/** Values of an activity's `type`: specification, table "Activity". */
+export const ACTIVITY_TYPES = ['mint', 'burn', 'transfer', 'sale', 'deposit', 'withdrawal'] as const;
+export type ActivityType = (typeof ACTIVITY_TYPES)[number];
+
+/** Values of a token's `verification_status`: specification, part E. */
+export const VERIFICATION_STATUSES = ['verified', 'unverified', 'spam', 'inactive'] as const;
+export type VerificationStatus = (typeof VERIFICATION_STATUSES)[number];

@@ -2,9 +2,10 @@ import { validMessages } from '@playline/testkit';
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { IDENTITY_KINDS } from './enumerations.ts';
+import { ACTIVITY_TYPES, IDENTITY_KINDS, VERIFICATION_STATUSES } from './enumerations.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
 import {
+  activityCodec,
   createMessageFieldsDecoder,
   decisionWords,
   frameRecord,
@@ -14,6 +15,7 @@ import {
   type MessageRecord,
   messageRecordCodec,
   schemaIdOf,
+  tokenCodec,
   ZERO_KEY,
 } from './records.ts';
 
@@ -21,7 +23,8 @@ const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: 0, toMs: NOW_MS * 2 };
 
 const text = fc.string({ unit: 'binary', maxLength: 20 });
-const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes));
+const toBuffer = (bytes: Uint8Array) => Buffer.from(bytes);
+const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map(toBuffer);
 const kind = fc.constantFrom(...IDENTITY_KINDS);
 const time = fc.integer({ min: 0, max: 2 ** 43 });
 
@@ -124,6 +127,45 @@ describe('the records about identities', () => {
         const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
         const stays = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
         expect({ ...decoded, moved: toPlain(decoded.moved), unlink: stays }).toEqual(decision);
+      }),
+    );
+  });
+});
+
+describe('the records of a chain', () => {
+  const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toBuffer);
+  const digits = fc.bigInt({ min: 0n, max: 2n ** 64n }).map(String);
+  const microseconds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
+
+  it('give an activity back without change, to the microsecond', () => {
+    const place = { transactionHash: bytes(32), blockNumber: digits, transactionIndex: digits };
+    const metadata = fc.option(fc.record({ ...place, logIndex: fc.option(digits) }));
+    const type = fc.constantFrom(...ACTIVITY_TYPES);
+    const common = { chain: text, id: key, type, contractAddress: bytes(20), indexedAt: microseconds };
+    const activities = fc.record({ ...common, blockchainMetadata: metadata, details: text, traceId: text });
+    fc.assert(
+      fc.property(activities, (activity) => {
+        const decoded = activityCodec.decode(activityCodec.encode(activity));
+        // Records of the codec have a class of their own.
+        const blockchainMetadata = decoded.blockchainMetadata && { ...decoded.blockchainMetadata };
+        expect({ ...decoded, blockchainMetadata }).toEqual(activity);
+      }),
+    );
+  });
+
+  it('give a token back without change, also one of which little is known', () => {
+    const optional = { symbol: fc.option(text), imageUrl: fc.option(text), name: fc.option(text) };
+    const root = {
+      rootContractAddress: fc.option(bytes(20)),
+      rootChainId: fc.option(text),
+      bridgeUsed: fc.option(text),
+    };
+    const verificationStatus = fc.constantFrom(...VERIFICATION_STATUSES);
+    const own = { chain: text, contractAddress: bytes(20), decimals: fc.option(fc.nat(255)), traceId: text };
+    const tokens = fc.record({ ...own, ...optional, ...root, verificationStatus, isCanonical: fc.boolean() });
+    fc.assert(
+      fc.property(tokens, (token) => {
+        expect({ ...tokenCodec.decode(tokenCodec.encode(token)) }).toEqual(token);
       }),
     );
   });

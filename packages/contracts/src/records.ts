@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import avro from 'avsc';
-import type { IdentityKind } from './enumerations.ts';
+import type { ActivityType, IdentityKind, VerificationStatus } from './enumerations.ts';
 
 /** Sixteen zero bytes: nobody. */
 export const ZERO_KEY: Buffer = Buffer.alloc(16);
@@ -154,6 +154,58 @@ export interface AccessKeyRecord {
   revokedAt: number | null;
 }
 
+/** Value of `chain.activities.v1`, keyed by `chain`. Addresses have 20 bytes. */
+export interface ActivityRecord {
+  /** Name of the chain. */
+  chain: string;
+  /** 16 bytes of a UUID. The same id again is a new version: chain, type, contract and `indexedAt` stay as they were. */
+  id: Buffer;
+  type: ActivityType;
+  /** Contract of the asset; of a sale that of all its assets. */
+  contractAddress: Buffer;
+  /** Epoch microseconds, below 2^53. */
+  indexedAt: number;
+  blockchainMetadata: BlockchainMetadata | null;
+  /** JSON text of an object whose members depend on `type`; addresses in lower case. */
+  details: string;
+  /** 32 lower-case hex characters. */
+  traceId: string;
+}
+
+/** Where an activity stands on its chain. Numbers are decimal digits, as the interface shows them. */
+export interface BlockchainMetadata {
+  /** 32 bytes. */
+  transactionHash: Buffer;
+  blockNumber: string;
+  transactionIndex: string;
+  logIndex: string | null;
+}
+
+/**
+ * Header of a record of `chain.activities.v1` without a value that is no activity: its own time says how far the partition
+ * is known while nothing else is written there.
+ */
+export const TICK_HEADER = 'tick';
+
+/** Value of `chain.tokens.v1`, keyed by chain and contract. Addresses have 20 bytes. */
+export interface TokenRecord {
+  /** Name of the chain. */
+  chain: string;
+  contractAddress: Buffer;
+  rootContractAddress: Buffer | null;
+  symbol: string | null;
+  decimals: number | null;
+  imageUrl: string | null;
+  name: string | null;
+  verificationStatus: VerificationStatus;
+  isCanonical: boolean;
+  /** Identifier of a chain, not its name. */
+  rootChainId: string | null;
+  bridgeUsed: string | null;
+  /** 32 lower-case hex characters. */
+  traceId: string;
+}
+
 /** Encodes and decodes the bare Avro body of a record, without the Confluent frame. */
 export interface RecordCodec<T> {
   /** The Avro schema as it is registered, JSON text. */
@@ -192,6 +244,8 @@ export const consentCodec: RecordCodec<ConsentRecord> = openCodec('consent.avsc'
 export const rejectionCodec: RecordCodec<RejectionRecord> = openCodec('rejection.avsc');
 export const erasureRequestCodec: RecordCodec<ErasureRequestRecord> = openCodec('erasure-request.avsc');
 export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-key.avsc');
+export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
+export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
 
 /**
  * Builds a decoder of some fields of message records; all others are skipped: a third of the time (measured).

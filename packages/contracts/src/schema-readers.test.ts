@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   accessKeyCodec,
+  activityCodec,
   consentCodec,
   erasureRequestCodec,
   frameRecord,
@@ -12,6 +13,7 @@ import {
   messageRecordCodec,
   type RecordCodec,
   rejectionCodec,
+  tokenCodec,
 } from './records.ts';
 import { createRecordReader, createSchemaReaders } from './schema-readers.ts';
 import { TOPICS } from './topics.ts';
@@ -94,6 +96,8 @@ const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
       [TOPICS.consents, consentCodec],
       [TOPICS.erasures, erasureRequestCodec],
       [TOPICS.accessKeys, accessKeyCodec],
+      [TOPICS.activities, activityCodec],
+      [TOPICS.tokens, tokenCodec],
     ] as const
   ).map(([{ schema }, codec]) => [schema ?? '', codec as RecordCodec<unknown>]),
 );

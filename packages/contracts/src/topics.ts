@@ -7,6 +7,8 @@ export interface Topic {
     | 'environment + identity key'
     | 'environment'
     | 'key id'
+    | 'chain'
+    | 'chain + contract'
     | 'as the source';
   readonly partitions: number;
   readonly cleanup: 'delete' | 'compact';
@@ -34,6 +36,18 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
   schema,
 });
 
+/** Times are the broker's: an activity is served in the order of its place in the log, which must also be a time. */
+const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
+  name,
+  key,
+  partitions: PARTITIONS,
+  cleanup: 'delete',
+  retentionMs: 7 * 24 * HOUR_MS,
+  timestamps: 'log-append',
+  segmentMs: 24 * HOUR_MS,
+  schema,
+});
+
 /** Every topic that services write on purpose. */
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
@@ -54,6 +68,9 @@ export const TOPICS = {
     ...identityTopic('access.keys.v1', 'key id', 'access-key.avsc'),
     cleanup: 'compact',
   },
+  /** All activities of a chain stand in the partition of its key, so how far a chain is known is told by one partition. */
+  activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
+  tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
 } as const satisfies Record<string, Topic>;
 
 /** The topic that keeps records of `topic` that could not be processed, as they were. */

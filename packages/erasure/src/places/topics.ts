@@ -19,6 +19,13 @@ const letters = (reason: string) => `records as they were, also ones that nobody
 /** What waits is written anew every day, so the window begins when the last erasure that it waits for has ended. */
 const PARKED = 'ids that belong together, received behind the cut-off of an erasure that their links wait for';
 
+/** What everybody can read on the chain itself. Nothing here says which address belongs to an identity. */
+const OF_A_CHAIN = 'public addresses and events of a chain; no identity of ours, and none is linked with an address';
+const ofChain = (name: string, reason = OF_A_CHAIN): Place => ({
+  name,
+  clearing: { by: 'no personal data', reason },
+});
+
 /** Topics, those of dead letters included. */
 export const TOPIC_PLACES: readonly Place[] = [
   withPerson('audience.messages.v1', 'messages with their ids'),
@@ -53,4 +60,8 @@ export const TOPIC_PLACES: readonly Place[] = [
     name: 'access.keys.v1.dead',
     clearing: { by: 'no personal data', reason: 'keys of projects, as hashes' },
   },
+  ofChain('chain.activities.v1'),
+  ofChain('chain.activities.v1.dead'),
+  ofChain('chain.tokens.v1', 'what everybody can read about a token'),
+  ofChain('chain.tokens.v1.dead', 'what everybody can read about a token'),
 ];

@@ -1,5 +1,6 @@
 import {
   accessKeyCodec,
+  activityCodec,
   consentCodec,
   createRecordReader,
   erasureRequestCodec,
@@ -9,6 +10,7 @@ import {
   rejectionCodec,
   type SchemaSource,
   TOPICS,
+  tokenCodec,
 } from '@playline/contracts';
 import type { Fate, Letter } from './letters.ts';
 import { toPlaceText } from './letters.ts';
@@ -26,6 +28,8 @@ const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknow
   [TOPICS.consents.name, consentCodec.decoderOf],
   [TOPICS.erasures.name, erasureRequestCodec.decoderOf],
   [TOPICS.accessKeys.name, accessKeyCodec.decoderOf],
+  [TOPICS.activities.name, activityCodec.decoderOf],
+  [TOPICS.tokens.name, tokenCodec.decoderOf],
 ]);
 
 const ROW_BYTES = 16;

@@ -1,0 +1,100 @@
+import { ACTIVITY_TYPES } from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type CursorPlace, type CursorScope, createCursors } from './cursor.ts';
+import { NO_FILTERS } from './filters.ts';
+import { MICROSECONDS_MAX, START_GAP } from './position.ts';
+import { addressOf } from './test/rows.ts';
+
+const keyOf = (id: number) => ({ id, secret: Buffer.alloc(32, id + 1) });
+const cursors = createCursors({ keys: [keyOf(3)] });
+const place: CursorPlace = { gap: { ...START_GAP, side: 'after', updatedAt: 12_345 }, direction: 'next' };
+const scope: CursorScope = { chain: 'main', filters: NO_FILTERS };
+
+const times = fc.option(fc.nat(MICROSECONDS_MAX));
+const places: fc.Arbitrary<CursorPlace> = fc.record({
+  gap: fc.record({
+    side: fc.constantFrom('before' as const, 'after' as const),
+    updatedAt: fc.nat(MICROSECONDS_MAX),
+    id: fc.uuid(),
+  }),
+  direction: fc.constantFrom('next' as const, 'previous' as const),
+});
+const scopes: fc.Arbitrary<CursorScope> = fc.record({
+  chain: fc.constantFrom('main', 'main-2', 'test'),
+  filters: fc.record({
+    fromIndexedAt: times,
+    toIndexedAt: times,
+    contractAddress: fc.option(fc.nat(3).map(addressOf)),
+    type: fc.option(fc.constantFrom(...ACTIVITY_TYPES)),
+  }),
+});
+
+describe('a cursor', () => {
+  it('leads back to its place, as a short text that needs no escape in a URL', () => {
+    fc.assert(
+      fc.property(places, scopes, (any, of) => {
+        const text = cursors.encode(any, of);
+        expect(text).toMatch(/^[A-Za-z0-9_-]{79}$/);
+        expect(cursors.decode(text, of)).toEqual({ ok: true, place: any });
+      }),
+    );
+  });
+
+  it('is refused for any other question: another chain, another filter', () => {
+    fc.assert(
+      fc.property(places, scopes, scopes, (any, of, other) => {
+        fc.pre(JSON.stringify(of) !== JSON.stringify(other));
+        expect(cursors.decode(cursors.encode(any, of), other)).toEqual({ ok: false, reason: 'mismatched' });
+      }),
+    );
+    const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
+    const text = cursors.encode(place, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
+    expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
+  });
+
+  it('is refused when any bit of it was changed', () => {
+    const bytes = Buffer.from(cursors.encode(place, scope), 'base64url');
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const edited = Buffer.from(bytes);
+      edited[bit >> 3]! ^= 1 << (bit & 7);
+      expect(cursors.decode(edited.toString('base64url'), scope)).toMatchObject({ ok: false });
+    }
+  });
+
+  it('is refused, without a throw, when it is any other text', () => {
+    const good = cursors.encode(place, scope);
+    const texts = ['', '=', 'null', '💥', `${good}=`, `${good} `, ` ${good}`, good.slice(1), `${good}AAAA`, '%00'];
+    for (const text of texts) expect(cursors.decode(text, scope)).toEqual({ ok: false, reason: 'malformed' });
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.base64String()), (text) => {
+        expect(cursors.decode(text, scope).ok).toBe(false);
+      }),
+    );
+  });
+
+  it('has one spelling: the bits that its last character leaves over are no others', () => {
+    const good = cursors.encode(place, scope);
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const spellings = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
+    expect(spellings).toEqual([good.at(-1)]);
+  });
+
+  it('is good under the keys before the present one, and under no other', () => {
+    const former = createCursors({ keys: [keyOf(1)] });
+    const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
+    expect(present.decode(former.encode(place, scope), scope)).toEqual({ ok: true, place });
+    expect(former.decode(present.encode(place, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+    const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
+    expect(sameId.decode(former.encode(place, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  });
+
+  it.each([
+    ['no key', []],
+    ['a short secret', [{ id: 1, secret: Buffer.alloc(31) }]],
+    ['an id that does not fit', [{ id: 256, secret: Buffer.alloc(32) }]],
+    ['two secrets under one id', [keyOf(1), { ...keyOf(1), secret: Buffer.alloc(40) }]],
+  ])('cannot be made with %s', (_what, keys) => {
+    expect(() => createCursors({ keys })).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,117 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { type Direction, type Gap, MICROSECONDS_MAX } from './position.ts';
+import type { ActivityFilters } from './store.ts';
+import { fromUuidText, toUuidText } from './texts.ts';
+
+/** A secret that cursors are signed with. */
+export interface CursorKey {
+  /** Stands in every cursor that was signed with it: 0 to 255, and never used for another secret. */
+  readonly id: number;
+  /** At least 32 bytes. */
+  readonly secret: Buffer;
+}
+
+/** What a cursor is good for: the same question, further on. */
+export interface CursorScope {
+  /** Name of the chain. */
+  readonly chain: string;
+  readonly filters: ActivityFilters;
+}
+
+/** Where to read on, and which way. */
+export interface CursorPlace {
+  readonly gap: Gap;
+  readonly direction: Direction;
+}
+
+/** A cursor that was read, or why it is none of ours or not for this question. */
+export type ReadCursor =
+  | { readonly ok: true; readonly place: CursorPlace }
+  | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
+
+export interface Cursors {
+  /** A text that is safe in a URL. */
+  encode(place: CursorPlace, scope: CursorScope): string;
+  /** Never throws: the text is whatever a client sent. */
+  decode(text: string, scope: CursorScope): ReadCursor;
+}
+
+const VERSION = 1;
+const SECRET_BYTES_MIN = 32;
+const SCOPE_BYTES = 16;
+const MAC_BYTES = 16;
+/** Version, key id, flags, microseconds, id, scope. */
+const AT = { keyId: 1, flags: 2, updatedAt: 3, id: 11, scope: 27, mac: 43 } as const;
+const CURSOR_BYTES = AT.mac + MAC_BYTES;
+/** Flags: which way is read on, and on which side of the position the gap is. */
+const PREVIOUS = 1;
+const AFTER = 2;
+
+/**
+ * Creates what writes and reads cursors. The first key signs; all are accepted, so a new one is put in front, and the
+ * former one taken away when nobody holds its cursors any more. Whoever takes a key away sends its readers back to the
+ * beginning.
+ * @throws RangeError for keys that cannot be used; its words hold no secret
+ */
+export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
+  const [signing] = keys;
+  if (signing === undefined) throw new RangeError('cursors need a key');
+  if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new RangeError('two keys of cursors have one id');
+  for (const { id, secret } of keys) {
+    if (!Number.isInteger(id) || id < 0 || id > 255) throw new RangeError('the id of a cursor key is 0 to 255');
+    if (secret.length < SECRET_BYTES_MIN)
+      throw new RangeError(`the secret of a cursor key has at least ${SECRET_BYTES_MIN} bytes`);
+  }
+  return {
+    encode: ({ gap, direction }, scope) => {
+      const bytes = Buffer.alloc(CURSOR_BYTES);
+      bytes[0] = VERSION;
+      bytes[AT.keyId] = signing.id;
+      bytes[AT.flags] = (direction === 'previous' ? PREVIOUS : 0) | (gap.side === 'after' ? AFTER : 0);
+      bytes.writeBigUInt64BE(BigInt(gap.updatedAt), AT.updatedAt);
+      fromUuidText(gap.id).copy(bytes, AT.id);
+      hashScope(scope).copy(bytes, AT.scope);
+      sign(bytes, signing.secret).copy(bytes, AT.mac);
+      return bytes.toString('base64url');
+    },
+    decode: (text, scope) => {
+      const bytes = toBytes(text);
+      if (bytes === null) return { ok: false, reason: 'malformed' };
+      const key = keys.find(({ id }) => id === bytes[AT.keyId]);
+      const isOurs = key !== undefined && timingSafeEqual(sign(bytes, key.secret), bytes.subarray(AT.mac));
+      if (!isOurs) return { ok: false, reason: 'foreign' };
+      if (!hashScope(scope).equals(bytes.subarray(AT.scope, AT.mac))) return { ok: false, reason: 'mismatched' };
+      return { ok: true, place: toPlace(bytes) };
+    },
+  };
+}
+
+function toPlace(bytes: Buffer): CursorPlace {
+  const flags = bytes[AT.flags]!;
+  return {
+    direction: (flags & PREVIOUS) === 0 ? 'next' : 'previous',
+    gap: {
+      side: (flags & AFTER) === 0 ? 'before' : 'after',
+      updatedAt: Number(bytes.readBigUInt64BE(AT.updatedAt)),
+      id: toUuidText(bytes.subarray(AT.id, AT.scope)),
+    },
+  };
+}
+
+/** Null for a text that no cursor of this version has: one spelling each, so that a cursor can be compared as text. */
+function toBytes(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64url');
+  const isCursor = bytes.length === CURSOR_BYTES && bytes[0] === VERSION && bytes.toString('base64url') === text;
+  return isCursor && bytes.readBigUInt64BE(AT.updatedAt) <= BigInt(MICROSECONDS_MAX) ? bytes : null;
+}
+
+function sign(bytes: Buffer, secret: Buffer): Buffer {
+  return createHmac('sha256', secret).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
+}
+
+/** JSON of a list keeps its members apart, and tells null from any text. */
+function hashScope({ chain, filters }: CursorScope): Buffer {
+  const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
+  const text = JSON.stringify([chain, fromIndexedAt, toIndexedAt, contractAddress, type]);
+  return createHash('sha256').update(text).digest().subarray(0, SCOPE_BYTES);
+}

@@ -1,0 +1,72 @@
+import { ACTIVITY_TYPES, type ActivityRecord } from '@playline/contracts';
+import { z } from 'zod';
+import { fromHexText, fromUuidText } from '../texts.ts';
+import { contractOf, DETAILS } from './details.ts';
+import { hash, ownChain, type Parsed, timestamp, toErrors, uint64, uuid } from './fields.ts';
+
+/** For whom lines are read. */
+export interface ImportContext {
+  /** Name of the chain that every line must be about. */
+  readonly chain: string;
+  /** 32 lower-case hex characters. */
+  readonly traceId: string;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const metadata = z.object({
+  transaction_hash: hash(),
+  block_number: uint64(),
+  transaction_index: uint64(),
+  log_index: uint64().nullable(),
+});
+const shapeOf = (chain: string) =>
+  z.object({
+    id: uuid(),
+    chain: ownChain(chain),
+    type: z.enum(ACTIVITY_TYPES),
+    indexed_at: timestamp(),
+    blockchain_metadata: metadata.nullable(),
+  });
+
+/** `details` by the line's own type; nothing is said about them while the type is none. */
+function parseDetails(line: unknown) {
+  if (!isObject(line)) return null;
+  const type = ACTIVITY_TYPES.find((known) => known === line.type);
+  return type === undefined ? null : DETAILS[type].safeParse(line.details, { reportInput: true });
+}
+
+/**
+ * Creates the reader of activities in the form of the import: as the interface shows them, but `chain` is the name and
+ * `updated_at` is absent, since the log gives it. Other members are left out.
+ */
+export function createParseActivity({ chain, traceId }: ImportContext): (line: unknown) => Parsed<ActivityRecord> {
+  const shape = shapeOf(chain);
+  return (line) => {
+    const parsed = shape.safeParse(line, { reportInput: true });
+    const details = parseDetails(line);
+    const isRead = parsed.success && details?.success === true;
+    if (!isRead) {
+      const own = toErrors(parsed.error?.issues ?? []);
+      return { ok: false, errors: [...own, ...toErrors(details?.error?.issues ?? [], ['details'])] };
+    }
+    const { id, type, indexed_at: indexedAt, blockchain_metadata: place } = parsed.data;
+    const record: ActivityRecord = {
+      chain,
+      id: fromUuidText(id),
+      type,
+      contractAddress: fromHexText(contractOf(details.data)),
+      indexedAt,
+      blockchainMetadata: place && {
+        transactionHash: fromHexText(place.transaction_hash),
+        blockNumber: place.block_number,
+        transactionIndex: place.transaction_index,
+        logIndex: place.log_index,
+      },
+      details: JSON.stringify(details.data),
+      traceId,
+    };
+    return { ok: true, record };
+  };
+}

@@ -1,0 +1,12 @@
+export * from './cursor.ts';
+export * from './filters.ts';
+export type { Parsed } from './import/fields.ts';
+export { createParseActivity, type ImportContext } from './import/parse-activity.ts';
+export { createParseToken } from './import/parse-token.ts';
+export * from './page.ts';
+export * from './position.ts';
+export * from './rows.ts';
+export * from './store.ts';
+export * from './texts.ts';
+export * from './watermarks.ts';
+export * from './wire.ts';

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { NO_FILTERS } from './filters.ts';
+import { createReadPage, type VersionSource } from './page.ts';
+import { START_GAP } from './position.ts';
+import type { PageQuestion } from './store.ts';
+import { activityRow } from './test/rows.ts';
+
+const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+const question: PageQuestion = {
+  ...{ chain: 'main', filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 2, horizon: 1_000_000 },
+};
+
+/** A feed of one version a microsecond, in which the first so many have later versions. */
+function createSource(versions: number, outdated: number) {
+  const asked: number[] = [];
+  const source: VersionSource = {
+    async positions({ gap, direction, limit }) {
+      asked.push(limit);
+      const first = gap.side === 'after' ? gap.updatedAt + 1 : gap.updatedAt;
+      const [from, step] = direction === 'next' ? [Math.max(1, first), 1] : [first - 1, -1];
+      const found = Array.from({ length: limit }, (_, index) => from + index * step);
+      return found.flatMap((us) => (us >= 1 && us <= versions ? [{ updatedAt: us, id: idOf(us) }] : []));
+    },
+    latest: async (_question, ids) => {
+      const latest = ids.map(
+        (id) => [id, Number(id.slice(-12)) <= outdated ? 999_999 : Number(id.slice(-12))] as const,
+      );
+      return new Map(latest);
+    },
+    rows: async (_chain, positions) => positions.map(({ updatedAt, id }) => activityRow({ updatedAt, id })),
+  };
+  return { asked, readPage: createReadPage(source) };
+}
+
+describe('a page of a feed in which nearly everything was updated', () => {
+  it('is found behind thousands of outdated versions in a few questions, each larger than the one before', async () => {
+    const { asked, readPage } = createSource(6_000, 5_000);
+    const page = await readPage(question);
+    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
+    expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
+    expect(asked).toEqual([2, 8, 32, 128, 512, 2_048, 5_000]);
+  });
+
+  it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
+    const { readPage } = createSource(100_000, 60_000);
+    const pages = [await readPage(question)];
+    while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...question, gap: pages.at(-1)!.next }));
+    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 22_730 } });
+    expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
+    expect(pages.length).toBeLessThan(5);
+  });
+
+  it('does so backwards too', async () => {
+    const { readPage } = createSource(30_000, 30_000);
+    const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
+    const page = await readPage({ ...question, gap, direction: 'previous' });
+    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 22_730 } });
+  });
+});
+
+describe('a version that is in the order and not in the table', () => {
+  it('is a fault, and never left out in silence', async () => {
+    const position = { updatedAt: 5, id: idOf(5) };
+    const readPage = createReadPage({
+      positions: async () => [position],
+      latest: async () => new Map(),
+      rows: async () => [],
+    });
+    await expect(readPage(question)).rejects.toThrow('the version at 5 is in the order and not in the table');
+  });
+});

@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NO_FILTERS } from './filters.ts';
+import { type Direction, type Gap, START_GAP } from './position.ts';
+import type { ActivityRow } from './rows.ts';
+import type { ActivityFilters } from './store.ts';
+import { naiveFeed, naivePage } from './test/naive-feed.ts';
+import { openClickHouseTestChain, openMemoryTestChain, putActivities, type TestChain } from './test/open-chains.ts';
+import { activityRow, addressOf, NOON_US } from './test/rows.ts';
+
+/** What happens to a feed, in any order. */
+type Action =
+  | { kind: 'put'; updates: readonly { activity: number; stepUs: number }[] }
+  /** Raises the horizon over this share of what is not served yet. */
+  | { kind: 'raise'; share: number }
+  /** Reads from a gap that an earlier page gave, the newest first; also with a horizon that another process last knew. */
+  | { kind: 'read'; gap: number; direction: Direction; limit: number; filters: ActivityFilters; isLate: boolean };
+
+const ACTIVITIES = 6;
+const contractOf = (activity: number) => addressOf(activity % 2);
+const typeOf = (activity: number) => (activity % 3 === 0 ? 'burn' : 'mint');
+const indexedAtOf = (activity: number) => NOON_US - activity;
+
+/** Nothing: several in one microsecond. The others lie in one window of the reader, in several, and in several months. */
+const stepUs = fc.constantFrom(0, 1, 1_000_000, 3_600_000_000, 40 * 86_400_000_000);
+const updates = fc.array(fc.record({ activity: fc.nat(ACTIVITIES - 1), stepUs }), { minLength: 1, maxLength: 8 });
+const filters: fc.Arbitrary<ActivityFilters> = fc.record({
+  contractAddress: fc.option(fc.constantFrom(contractOf(0), contractOf(1))),
+  type: fc.option(fc.constantFrom('mint' as const, 'burn' as const, 'sale' as const)),
+  fromIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
+  toIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
+});
+const direction = fc.constantFrom('next' as const, 'previous' as const);
+const limit = fc.integer({ min: 1, max: 4 });
+const action: fc.Arbitrary<Action> = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('put' as const), updates }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('raise' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      ...{ kind: fc.constant('read' as const), gap: fc.nat(20), direction, limit },
+      filters: fc.oneof(fc.constant(NO_FILTERS), filters),
+      isLate: fc.boolean(),
+    }),
+  },
+);
+
+/** A feed of one chain: what was put, and how far it is known. */
+class Feed {
+  readonly chain = `test-${randomUUID()}`;
+  readonly versions: ActivityRow[] = [];
+  readonly #ids = Array.from({ length: ACTIVITIES }, (_, index) => this.#idOf(index));
+  readonly #chains: TestChain;
+  /** What horizons were, the newest last. */
+  readonly horizons = [NOON_US];
+  #lastUs = NOON_US;
+
+  constructor(chains: TestChain) {
+    this.#chains = chains;
+  }
+
+  get horizon(): number {
+    return this.horizons.at(-1)!;
+  }
+
+  /** In the order of their numbers by the first half and by the second, so that the model need not know how UUIDs compare. */
+  #idOf(index: number): string {
+    const tail = randomUUID().slice(24);
+    return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
+  }
+
+  /** Behind everything, and so at or behind the horizon, as a writer does. One activity has a microsecond once. */
+  async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
+    const rows: ActivityRow[] = [];
+    for (const { activity, stepUs: step } of given) {
+      const isTaken = [...this.versions, ...rows].some(
+        ({ id, updatedAt }) => id === this.#ids[activity] && updatedAt === this.#lastUs + step,
+      );
+      this.#lastUs += isTaken ? step + 1 : step;
+      this.#lastUs = Math.max(this.#lastUs, this.horizon);
+      const constants = {
+        type: typeOf(activity),
+        contractAddress: contractOf(activity),
+        indexedAt: indexedAtOf(activity),
+      } as const;
+      rows.push(activityRow({ chain: this.chain, id: this.#ids[activity]!, updatedAt: this.#lastUs, ...constants }));
+    }
+    await putActivities(this.#chains, rows);
+    this.versions.push(...rows);
+  }
+
+  raise(share: number): void {
+    this.horizons.push(this.horizon + Math.ceil((this.#lastUs + 1 - this.horizon) * share));
+  }
+}
+
+async function run(chains: TestChain, actions: readonly Action[]): Promise<void> {
+  const feed = new Feed(chains);
+  const gaps: Gap[] = [START_GAP];
+  for (const step of actions) {
+    if (step.kind === 'put') await feed.put(step.updates);
+    else if (step.kind === 'raise') feed.raise(step.share);
+    else {
+      const horizon = step.isLate ? (feed.horizons.at(-2) ?? feed.horizon) : feed.horizon;
+      const gap = gaps.at(-1 - (step.gap % gaps.length))!;
+      const question = { ...step, chain: feed.chain, gap, horizon };
+      const page = await chains.reader.readPage(question);
+      expect(page.rows).toEqual(naivePage(feed.versions, question));
+      gaps.push(page.previous, page.next);
+    }
+  }
+}
+
+const follow = async (
+  chains: TestChain,
+  feed: Feed,
+  from: { gap: Gap; direction: Direction; limit: number; filters: ActivityFilters },
+): Promise<{ rows: ActivityRow[]; gap: Gap }> => {
+  const rows: ActivityRow[] = [];
+  let { gap } = from;
+  for (;;) {
+    const page = await chains.reader.readPage({ ...from, chain: feed.chain, gap, horizon: feed.horizon });
+    gap = from.direction === 'next' ? page.next : page.previous;
+    if (page.rows.length === 0) return { rows, gap };
+    rows.push(...(from.direction === 'next' ? page.rows : page.rows.toReversed()));
+  }
+};
+
+describe.each([
+  ['memory', openMemoryTestChain, 500],
+  ['ClickHouse', openClickHouseTestChain, 25],
+] as const)('the feed of a chain in %s', (_where, open, numRuns) => {
+  let chains: TestChain;
+  beforeAll(async () => {
+    chains = await open();
+  });
+  afterAll(() => chains.close());
+
+  it('gives the pages that a look at everything gives, from every gap, both ways, between any updates', async () => {
+    const programs = fc.array(action, { minLength: 3, maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(programs, (actions) => run(chains, actions)),
+      { numRuns },
+    );
+  });
+
+  it('leaves whoever follows it for ever with the last version of every activity, whenever it was updated', async () => {
+    const rounds = fc.array(fc.record({ updates, share: fc.double({ min: 0, max: 1, noNaN: true }) }), {
+      maxLength: 6,
+    });
+    const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
+    await fc.assert(
+      fc.asyncProperty(rounds, readers, async (given, reader) => {
+        const feed = new Feed(chains);
+        const replica = new Map<string, ActivityRow>();
+        let gap: Gap = START_GAP;
+        for (const round of [...given, { updates: [], share: 1 }]) {
+          if (round.updates.length > 0) await feed.put(round.updates);
+          feed.raise(round.share);
+          const read = await follow(chains, feed, { ...reader, gap, direction: 'next' });
+          for (const row of read.rows) replica.set(row.id, row);
+          gap = read.gap;
+        }
+        const last = naiveFeed(feed.versions, feed.horizon, reader.filters);
+        expect([...replica.values()].toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
+          last.toSorted((a, b) => a.id.localeCompare(b.id)),
+        );
+        const back = await follow(chains, feed, { ...reader, gap, direction: 'previous' });
+        expect(back.rows).toEqual(last.toReversed());
+        // From in front of the first row there is an empty page, whose other side leads to the first row again.
+        const forth = await follow(chains, feed, { ...reader, gap: back.gap, direction: 'next' });
+        expect(forth.rows).toEqual(last);
+      }),
+      { numRuns: Math.ceil(numRuns / 2) },
+    );
+  });
+});

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openActivityStore, openChainStore } from './clickhouse/index.ts';
+import { NO_FILTERS } from './filters.ts';
+import { comparePositions, START_GAP } from './position.ts';
+import type { ActivityRow } from './rows.ts';
+import type { PageQuestion } from './store.ts';
+import {
+  type ClickHouseTestChain,
+  openClickHouseTestChain,
+  openMemoryTestChain,
+  putActivities,
+  type TestChain,
+} from './test/open-chains.ts';
+import { activityRow, addressOf, arbitraryActivity, arbitraryToken, NOON_US } from './test/rows.ts';
+
+const { signal } = new AbortController();
+const newChain = () => `test-${randomUUID()}`;
+const question = (chain: string, over: Partial<PageQuestion> = {}): PageQuestion => ({
+  ...{ chain, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200, horizon: NOON_US + 1_000_000 },
+  ...over,
+});
+
+describe.each([
+  ['memory', openMemoryTestChain],
+  ['ClickHouse', openClickHouseTestChain],
+])('a store of chains in %s', (_where, open) => {
+  let chains: TestChain;
+  beforeAll(async () => {
+    chains = await open();
+  });
+  afterAll(() => chains.close());
+
+  it('gives back every value of every activity as it was put in', async () => {
+    const generated = fc.uniqueArray(arbitraryActivity, { minLength: 1, maxLength: 20, selector: ({ id }) => id });
+    await fc.assert(
+      fc.asyncProperty(generated, async (members) => {
+        const chain = newChain();
+        const rows = members.map((each, index) => ({ ...each, chain, updatedAt: NOON_US + index }));
+        await putActivities(chains, rows);
+        expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('gives back the last state of a token of a chain, and null where there is none', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryToken, arbitraryToken, async (first, second) => {
+        const chain = newChain();
+        const contractAddress = `0x${randomUUID().replaceAll('-', '')}deadbeef`;
+        const older = { ...first, chain, contractAddress, updatedAt: NOON_US };
+        const newer = { ...second, chain, contractAddress, updatedAt: NOON_US + 1 };
+        for (const rows of [[newer], [older]])
+          await chains.activities.insert({ table: 'tokens', rows, token: randomUUID(), signal });
+        expect(await chains.reader.readToken(chain, contractAddress)).toEqual(newer);
+        expect(await chains.reader.readToken(newChain(), contractAddress)).toBeNull();
+        expect(await chains.reader.readToken(chain, addressOf(9))).toBeNull();
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  it('stores rows once, however often they are sent under their token', async () => {
+    const chain = newChain();
+    const rows = [activityRow({ chain }), activityRow({ chain, updatedAt: NOON_US + 1 })];
+    for (let time = 0; time < 3; time++)
+      await chains.activities.insert({ table: 'activities', rows, token: `${chain}|once`, signal });
+    expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows);
+    // The control: it is the token that keeps others out, not what they say.
+    const others = [activityRow({ chain, updatedAt: NOON_US + 2 })];
+    await chains.activities.insert({ table: 'activities', rows: others, token: `${chain}|once`, signal });
+    expect((await chains.reader.readPage(question(chain))).rows).toHaveLength(2);
+  });
+
+  it('tells which rows of a block stand, and takes no row of another log at their offsets for one of them', async () => {
+    const chain = newChain();
+    const rows = [0, 1, 2, 3].map((index) => activityRow({ chain, updatedAt: NOON_US + index, offset: 10 + index }));
+    await chains.activities.insert({ table: 'activities', rows: rows.slice(0, 2), token: randomUUID(), signal });
+    const lost = [
+      { ...rows[2]!, updatedAt: NOON_US + 9 },
+      { ...rows[3]!, id: randomUUID() },
+    ];
+    await chains.activities.insert({ table: 'activities', rows: lost, token: randomUUID(), signal });
+    expect(await chains.activities.storedOffsets(rows)).toEqual(new Set([10, 11]));
+    const elsewhere = rows.map((row) => ({ ...row, partition: 3 }));
+    expect(await chains.activities.storedOffsets(elsewhere)).toEqual(new Set());
+    expect(await chains.activities.storedOffsets([])).toEqual(new Set());
+  });
+
+  it('tells what never changes of activities that stand', async () => {
+    const row = activityRow({ chain: newChain(), type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 });
+    await putActivities(chains, [row]);
+    await putActivities(chains, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
+    const { chain, type, contractAddress, indexedAt } = row;
+    const standing = await chains.activities.standing([row.id, randomUUID()]);
+    expect(standing).toEqual(new Map([[row.id, { chain, type, contractAddress, indexedAt }]]));
+    expect(await chains.activities.standing([])).toEqual(new Map());
+  });
+
+  it('orders versions of one microsecond as positions are compared', async () => {
+    const chain = newChain();
+    const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
+    await putActivities(chains, rows);
+    const inOrder = rows.toSorted(comparePositions);
+    const { rows: read } = await chains.reader.readPage(question(chain));
+    expect(read.map(({ id }) => id)).toEqual(inOrder.map(({ id }) => id));
+    const half = { ...question(chain), gap: { ...inOrder[24]!, side: 'after' as const } };
+    expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25));
+  });
+
+  it('serves a version once that stands twice', async () => {
+    const chain = newChain();
+    const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));
+    for (let time = 0; time < 3; time++) await putActivities(chains, rows);
+    const served: ActivityRow[] = [];
+    let gap: PageQuestion['gap'] = START_GAP;
+    for (let pages = 0; pages < 3; pages++) {
+      const page = await chains.reader.readPage(question(chain, { gap, limit: 1 }));
+      served.push(...page.rows);
+      gap = page.next;
+    }
+    expect(served).toEqual(rows);
+    expect((await chains.reader.readPage(question(chain, { gap }))).rows).toEqual([]);
+  });
+});
+
+describe('the store of chains in ClickHouse', () => {
+  let chains: ClickHouseTestChain;
+  beforeAll(async () => {
+    chains = await openClickHouseTestChain();
+  });
+  afterAll(() => chains.close());
+
+  it('stores a block of two months once, in as many parts as the writer is told of', async () => {
+    const chain = newChain();
+    const rows = [0, 40].map((days) => activityRow({ chain, updatedAt: NOON_US - days * 86_400_000_000 }));
+    for (let time = 0; time < 2; time++)
+      await chains.activities.insert({ table: 'activities', rows, token: `${chain}|months`, signal });
+    const count = await chains.query(`SELECT count() FROM activities WHERE chain = '${chain}' FORMAT TSV`);
+    expect(count).toBe('2');
+  });
+
+  it('keeps a large block one block, so that its token is good for all of it', async () => {
+    const chain = newChain();
+    const details = JSON.stringify({ text: 'x'.repeat(4_000) });
+    const rows = Array.from({ length: 5_000 }, (_, index) =>
+      activityRow({ chain, details, updatedAt: NOON_US + index }),
+    );
+    for (let time = 0; time < 2; time++)
+      await chains.activities.insert({ table: 'activities', rows, token: `${chain}|large`, signal });
+    const parts = `SELECT count(), uniqExact(_part) FROM activities WHERE chain = '${chain}' FORMAT TSV`;
+    expect(await chains.query(parts)).toBe('5000\t1');
+  });
+
+  it('is not ready for whoever may not log in, and names faults that no waiting mends', async () => {
+    const stranger = openChainStore({ ...chains.target, password: 'wrong' });
+    const elsewhere = openActivityStore({ ...chains.target, database: 'playline_test_absent' });
+    try {
+      expect([await chains.reader.ready(), await chains.activities.ready()]).toEqual([true, true]);
+      expect(await stranger.ready()).toBe(false);
+      const block = { table: 'activities', rows: [activityRow()], token: 't', signal } as const;
+      await expect(elsewhere.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
+      await expect(stranger.readToken('a', addressOf(1))).rejects.toMatchObject({ kind: 'passing' });
+    } finally {
+      await stranger.close();
+      await elsewhere.close();
+    }
+  });
+
+  it('lets no text into a statement that is no UUID', async () => {
+    const gap = { ...START_GAP, updatedAt: 1, id: "' OR 1 = 1 --" };
+    await expect(chains.reader.readPage(question('a', { gap }))).rejects.toThrow('an id is no UUID');
+    await expect(chains.activities.standing(["'"])).rejects.toThrow('an id is no UUID');
+  });
+});

@@ -1,0 +1,48 @@
+import { toTimestamp } from '@playline/contracts';
+import type { ActivityRow, TokenRow } from './rows.ts';
+
+/** A chain as the interface shows it. */
+export interface ShownChain {
+  /** Identifier in the form namespace:reference. */
+  readonly id: string;
+  readonly name: string;
+}
+
+/** An activity as the interface shows it: an element of `result`. */
+export function toActivityJson(row: ActivityRow, chain: ShownChain) {
+  const { blockchainMetadata: metadata } = row;
+  return {
+    id: row.id,
+    chain: { id: chain.id, name: chain.name },
+    type: row.type,
+    details: JSON.parse(row.details) as Record<string, unknown>,
+    updated_at: toTimestamp(row.updatedAt),
+    indexed_at: toTimestamp(row.indexedAt),
+    blockchain_metadata: metadata && {
+      transaction_hash: metadata.transactionHash,
+      block_number: metadata.blockNumber,
+      transaction_index: metadata.transactionIndex,
+      log_index: metadata.logIndex,
+    },
+  };
+}
+export type ActivityJson = ReturnType<typeof toActivityJson>;
+
+/** A token as the interface shows it: the `result`. */
+export function toTokenJson(row: TokenRow, chain: ShownChain) {
+  return {
+    chain: { id: chain.id, name: chain.name },
+    contract_address: row.contractAddress,
+    root_contract_address: row.rootContractAddress,
+    symbol: row.symbol,
+    decimals: row.decimals,
+    image_url: row.imageUrl,
+    name: row.name,
+    verification_status: row.verificationStatus,
+    updated_at: toTimestamp(row.updatedAt),
+    is_canonical: row.isCanonical,
+    root_chain_id: row.rootChainId,
+    bridge_used: row.bridgeUsed,
+  };
+}
+export type TokenJson = ReturnType<typeof toTokenJson>;
