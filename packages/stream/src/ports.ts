@@ -95,6 +95,13 @@ export interface BlockBuilder {
   /** Takes one record. A throw is a dead letter with the fault as its reason, and must leave the builder as it was. */
   add(record: StreamRecord): Outcome;
   /**
+   * Settles what the rows depend on besides the block's records; absent where they depend on nothing else. Called once
+   * the block is cut and before it is named, in the order of the log, and before any row of it is written. The answer is
+   * kept in the commits that name and complete the block.
+   * @throws RetryableFault to be called again; any other fault stops the partition loudly
+   */
+  settle?(origin: BlockOrigin): Promise<BlockTrace>;
+  /**
    * Writes the rows under tokens made of the block's name. Called again with the same block until it succeeds; not
    * called for a block without rows.
    * @throws RetryableFault to be called again; any other fault stops the partition loudly.
@@ -102,6 +109,25 @@ export interface BlockBuilder {
   write(block: BlockName, signal: AbortSignal): Promise<void>;
   /** The block has been committed, or is not ours any more: buffers may be used again. Called once. */
   release(): void;
+}
+
+/** What blocks before have left, as they stand in commits. Texts of the sink's own, at most 1,000 characters each. */
+export interface BlockOrigin {
+  /** `carries` of the block before; null for the first of a log, and behind a decision about a log that was replaced. */
+  readonly carried: string | null;
+  /**
+   * `basis` of the owner who named this block and did not complete it: rows of it may stand that were made of that, so this
+   * is what it is made of again. Null for a block that nobody has named.
+   */
+  readonly basis: string | null;
+}
+
+/** What a block leaves in commits. */
+export interface BlockTrace {
+  /** What its rows are made of besides the records: whoever builds it again is given this. */
+  readonly basis: string;
+  /** What the next block is given. */
+  readonly carries: string;
 }
 
 /** A fault that passes: the same work is tried again, with the partition paused meanwhile. */
