@@ -7,9 +7,14 @@ export interface OutgoingRecord {
   topic: string;
   /** Null spreads the records over all partitions; otherwise Kafka's murmur2 of the key picks one. */
   key: Buffer | null;
+  /** Where the record goes whatever its key says; one that the topic has. Absent: as the key says. */
+  partition?: number;
   value: Buffer;
   headers?: Record<string, string | Buffer>;
 }
+
+/** A record with or without a value; Kafka keeps no value apart from an empty one. */
+export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | null };
 
 /** Where a record stands in the log. */
 export interface RecordPlace {
@@ -34,7 +39,7 @@ export interface Producer {
    * @throws as `done` of `send`, and when the record is stored but the brokers do not tell where any more; the caller
    *   then publishes it again, which gives it a later place
    */
-  sendPlaced(record: OutgoingRecord): Promise<RecordPlace>;
+  sendPlaced(record: PublishedRecord): Promise<RecordPlace>;
   /** True when the brokers have acknowledged something lately or answer a probe now. */
   ready(): Promise<boolean>;
   /** Waits for everything sent, within a bound, then disconnects. */

@@ -130,8 +130,7 @@ describe('a block partition', () => {
     const { worker, steps } = open({ metadata: named(12) });
     worker.accept([...records(0, 5), ...records(20, 28)], 28);
     await done(worker, 12);
-    expect(steps[0]).toBe('write 0-12');
-    expect(worker.next).toBe(28);
+    expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
   });
 
   it('tells the time of its first record, the same when another owner builds the block again', async () => {
