@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseTimestamp } from './timestamp.ts';
+import { parseTimestamp, parseTimestampMicros, toTimestamp } from './timestamp.ts';
 
 describe('parseTimestamp', () => {
   it.each([
@@ -54,6 +54,34 @@ describe('parseTimestamp', () => {
           expect(parseTimestamp(date.toISOString())).toBe(date.getTime());
         },
       ),
+    );
+  });
+});
+
+describe('times to the microsecond', () => {
+  it.each([
+    ['2026-11-21T08:13:36Z', 0],
+    ['2026-11-21T08:13:36.2Z', 200_000],
+    ['2026-11-21T08:13:36.25Z', 250_000],
+    ['2026-11-21T08:13:36.0012Z', 1_200],
+    ['2026-11-21T08:13:36.000001Z', 1],
+    ['2026-11-21T08:13:36.999999999Z', 999_999],
+    ['2026-11-21T10:13:36.000123+02:00', 123],
+  ])('are read from %s', (text, micros) => {
+    expect(parseTimestampMicros(text)).toBe(Date.UTC(2026, 10, 21, 8, 13, 36) * 1_000 + micros);
+  });
+
+  it('are not read from what is no timestamp', () => {
+    expect(parseTimestampMicros('2026-02-30T00:00:00.000001Z')).toBeNaN();
+  });
+
+  it('are read back as they were written, with six digits always', () => {
+    fc.assert(
+      fc.property(fc.maxSafeNat(), (micros) => {
+        const text = toTimestamp(micros);
+        expect(text).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/);
+        expect(parseTimestampMicros(text)).toBe(micros);
+      }),
     );
   });
 });

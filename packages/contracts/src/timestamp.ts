@@ -25,3 +25,21 @@ export function parseTimestamp(text: string): number {
   const offsetMs = (Number(offsetHour) * 60 + Number(offsetMinute)) * MINUTE_MS;
   return sign === '+' ? localMs - offsetMs : localMs + offsetMs;
 }
+
+/** Digits of a fraction that stand behind the milliseconds and are still microseconds. */
+const MICROSECOND_DIGITS = /\.\d{3}(\d{1,3})/;
+
+/**
+ * Reads an RFC 3339 timestamp to the microsecond.
+ * @returns epoch microseconds, finer digits cut off, exact below 2^53; NaN when the text is no such timestamp.
+ */
+export function parseTimestampMicros(text: string): number {
+  const [, digits = ''] = MICROSECOND_DIGITS.exec(text) ?? [];
+  return parseTimestamp(text) * 1_000 + Number(digits.padEnd(3, '0'));
+}
+
+/** ISO 8601 in UTC with six fractional digits. @param micros epoch microseconds, a whole number from 0 to 2^53 - 1 */
+export function toTimestamp(micros: number): string {
+  const rest = micros % 1_000;
+  return `${new Date((micros - rest) / 1_000).toISOString().slice(0, -1)}${String(rest).padStart(3, '0')}Z`;
+}

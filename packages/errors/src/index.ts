@@ -6,3 +6,4 @@ export * from './connections/pace.ts';
 export * from './envelope.ts';
 export * from './public-error.ts';
 export * from './rejections.ts';
+export * from './store-fault.ts';

@@ -1,3 +1,5 @@
+export { type FaultKind, StoreFault } from '@playline/errors';
+
 /** Tables that are written in blocks. */
 export const EVENT_TABLES = [
   'events',
@@ -59,24 +61,4 @@ export interface EventStore {
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
-}
-
-/**
- * What helps after a fault: trying again, for ever; trying again, and fewer rows at a time; or nothing that the store
- * does by itself, since it does not know the table or the column, or cannot read the rows.
- */
-export type FaultKind = 'passing' | 'oversize' | 'final';
-
-/** A fault of the store. What helps is decided where the fault is born. */
-export class StoreFault extends Error {
-  override readonly name = 'StoreFault';
-  readonly kind: FaultKind;
-  /** The store's own name of what went wrong, or the network's: few, so fit for a label. */
-  readonly code: string;
-
-  constructor(message: string, options: { kind: FaultKind; code: string }) {
-    super(message);
-    this.kind = options.kind;
-    this.code = options.code;
-  }
 }

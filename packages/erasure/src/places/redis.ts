@@ -33,5 +33,6 @@ export const REDIS_PLACES: readonly Place[] = [
   without('k:version', 'a number'),
   without('k:changes', 'keys of projects'),
   without('k:turn', 'a command that runs'),
+  without('chain:watermark', 'times'),
   without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];

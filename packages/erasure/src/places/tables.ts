@@ -8,6 +8,8 @@ const HASH = 'keyed hash; kept, as the table is';
 const OF_THE_LOG = 'a place in the log';
 const TIME = 'a time';
 const COUNT = 'a number';
+const ADDRESS = 'public on the chain; nothing of ours says whose it is';
+const OF_A_CHAIN = 'public; says something of a chain or a token';
 
 /** Tables whose rows are deleted and blanked by key. Every one has `environment_id`. */
 export const SWEPT_TABLES: readonly SweptTable[] = [
@@ -162,6 +164,66 @@ export const OTHER_TABLES: readonly TablePlace[] = [
       identity_key: HASH,
       part: 'name of a part',
       part_offset: COUNT,
+    },
+  },
+  {
+    name: 'activities',
+    clearing: {
+      by: 'no personal data',
+      reason:
+        'what everybody can read on the chain itself, by public addresses; no identity of ours stands here, none is ' +
+        'linked with an address, and a deletion here would leave it on the chain',
+    },
+    columns: {
+      chain: OF_A_CHAIN,
+      updated_at: TIME,
+      id: 'random; names an activity',
+      indexed_at: TIME,
+      contract: ADDRESS,
+      type: 'a word of the contract',
+      transaction_hash: ADDRESS,
+      block_number: COUNT,
+      transaction_index: COUNT,
+      log_index: COUNT,
+      details: 'addresses, tokens and amounts by the tables of the contract, nothing else: other members are not taken',
+      trace_id: 'random; names what brought it',
+      logged_at: TIME,
+      kafka_partition: OF_THE_LOG,
+      kafka_offset: OF_THE_LOG,
+    },
+  },
+  {
+    name: 'activity_versions',
+    clearing: { by: 'no personal data', reason: 'times of activities, whose members are public on the chain' },
+    columns: {
+      id: 'random; names an activity',
+      updated_at: TIME,
+      chain: OF_A_CHAIN,
+      contract: ADDRESS,
+      type: 'a word of the contract',
+      indexed_at: TIME,
+    },
+  },
+  {
+    name: 'tokens',
+    clearing: { by: 'no personal data', reason: 'what everybody can read about a token; no person is in it' },
+    columns: {
+      chain: OF_A_CHAIN,
+      contract: ADDRESS,
+      updated_at: TIME,
+      root_contract: ADDRESS,
+      symbol: OF_A_CHAIN,
+      decimals: COUNT,
+      image_url: OF_A_CHAIN,
+      name: OF_A_CHAIN,
+      verification_status: 'a word of the contract',
+      is_canonical: 'yes or no',
+      root_chain_id: OF_A_CHAIN,
+      bridge_used: OF_A_CHAIN,
+      trace_id: 'random; names what brought it',
+      logged_at: TIME,
+      kafka_partition: OF_THE_LOG,
+      kafka_offset: OF_THE_LOG,
     },
   },
   {

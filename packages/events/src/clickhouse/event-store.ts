@@ -2,10 +2,9 @@ import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
-import { createConnectGate } from '@playline/errors';
+import { createConnectGate, toStoreFault } from '@playline/errors';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
-import { toStoreFault } from './fault.ts';
 import { type StoredPlace, storedOffsetsQuery, toStoredOffsets } from './stored-offsets.ts';
 
 export interface ClickHouseTarget {

@@ -1,4 +1,22 @@
-import { type FaultKind, StoreFault } from '../store.ts';
+/**
+ * What helps after a fault: trying again, for ever; trying again, and fewer rows at a time; or nothing that the store
+ * does by itself, since it does not know the table or the column, or cannot read the rows.
+ */
+export type FaultKind = 'passing' | 'oversize' | 'final';
+
+/** A fault of the store. What helps is decided where the fault is born. */
+export class StoreFault extends Error {
+  override readonly name = 'StoreFault';
+  readonly kind: FaultKind;
+  /** The store's own name of what went wrong, or the network's: few, so fit for a label. */
+  readonly code: string;
+
+  constructor(message: string, options: { kind: FaultKind; code: string }) {
+    super(message);
+    this.kind = options.kind;
+    this.code = options.code;
+  }
+}
 
 /**
  * Faults that no waiting mends: somebody has to change the tables or this program. Everything else passes, whatever its
@@ -50,7 +68,7 @@ function kindOf(code: number): FaultKind {
   return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'passing';
 }
 
-/** Node's codes of the network (`ECONNREFUSED`) and the client's own errors have no number: they pass. */
+/** What a call of ClickHouse's client threw, as a fault. Node's codes of the network (`ECONNREFUSED`) and the client's own errors have no number: they pass. */
 export function toStoreFault(error: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
     error instanceof Error && name in error ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';

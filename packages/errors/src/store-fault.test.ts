@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toStoreFault } from './fault.ts';
+import { toStoreFault } from './store-fault.ts';
 
 /** As the client of ClickHouse makes it of an answer. */
 const answerOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });

@@ -1,0 +1,88 @@
+import type { ActivityRow, TokenRow } from '../rows.ts';
+import type { ChainTable } from '../store.ts';
+
+/** A column as it travels in a line of JSON, and the expression that makes the table's own value of it. */
+interface SentColumn<Row> {
+  readonly name: string;
+  readonly type: string;
+  readonly as?: string;
+  readonly from: (row: Row) => unknown;
+}
+
+const hexOf = (text: string | null | undefined) => text?.slice(2) ?? null;
+const micros = (name: string) => ({ name, type: 'Int64', as: `fromUnixTimestamp64Micro(${name}, 'UTC')` });
+const bytes = (name: string) => ({ name, type: 'String', as: `unhex(${name})` });
+const optionalBytes = (name: string) => ({ name, type: 'Nullable(String)', as: `unhex(${name})` });
+
+const LOGGED: readonly SentColumn<Pick<ActivityRow, 'loggedAtMs' | 'partition' | 'offset' | 'traceId'>>[] = [
+  { name: 'trace_id', type: 'String', from: ({ traceId }) => traceId },
+  {
+    ...{ name: 'logged_at', type: 'Int64', as: `fromUnixTimestamp64Milli(logged_at, 'UTC')` },
+    from: ({ loggedAtMs }) => loggedAtMs,
+  },
+  { name: 'kafka_partition', type: 'UInt16', from: ({ partition }) => partition },
+  { name: 'kafka_offset', type: 'UInt64', from: ({ offset }) => offset },
+];
+
+const VERSION: readonly SentColumn<ActivityRow>[] = [
+  { name: 'id', type: 'UUID', from: ({ id }) => id },
+  { ...micros('updated_at'), from: ({ updatedAt }) => updatedAt },
+  { name: 'chain', type: 'String', from: ({ chain }) => chain },
+  { ...bytes('contract'), from: ({ contractAddress }) => hexOf(contractAddress) },
+  { name: 'type', type: 'String', from: ({ type }) => type },
+  { ...micros('indexed_at'), from: ({ indexedAt }) => indexedAt },
+];
+
+const number = (name: string) => ({ name, type: 'Nullable(UInt64)' });
+
+const ACTIVITY: readonly SentColumn<ActivityRow>[] = [
+  ...VERSION,
+  {
+    ...optionalBytes('transaction_hash'),
+    from: ({ blockchainMetadata }) => hexOf(blockchainMetadata?.transactionHash),
+  },
+  { ...number('block_number'), from: ({ blockchainMetadata }) => blockchainMetadata?.blockNumber ?? null },
+  { ...number('transaction_index'), from: ({ blockchainMetadata }) => blockchainMetadata?.transactionIndex ?? null },
+  { ...number('log_index'), from: ({ blockchainMetadata }) => blockchainMetadata?.logIndex ?? null },
+  { name: 'details', type: 'String', from: ({ details }) => details },
+  ...LOGGED,
+];
+
+const text = (name: string) => ({ name, type: 'Nullable(String)' });
+
+const TOKEN: readonly SentColumn<TokenRow>[] = [
+  { name: 'chain', type: 'String', from: ({ chain }) => chain },
+  { ...bytes('contract'), from: ({ contractAddress }) => hexOf(contractAddress) },
+  { ...micros('updated_at'), from: ({ updatedAt }) => updatedAt },
+  { ...optionalBytes('root_contract'), from: ({ rootContractAddress }) => hexOf(rootContractAddress) },
+  { ...text('symbol'), from: ({ symbol }) => symbol },
+  { name: 'decimals', type: 'Nullable(UInt8)', from: ({ decimals }) => decimals },
+  { ...text('image_url'), from: ({ imageUrl }) => imageUrl },
+  { ...text('name'), from: ({ name }) => name },
+  { name: 'verification_status', type: 'String', from: ({ verificationStatus }) => verificationStatus },
+  { name: 'is_canonical', type: 'Bool', from: ({ isCanonical }) => isCanonical },
+  { ...text('root_chain_id'), from: ({ rootChainId }) => rootChainId },
+  { ...text('bridge_used'), from: ({ bridgeUsed }) => bridgeUsed },
+  ...LOGGED,
+];
+
+function toStatement<Row>(table: ChainTable, columns: readonly SentColumn<Row>[]): string {
+  const names = columns.map(({ name }) => name).join(', ');
+  const values = columns.map(({ name, as = name }) => `${as} AS ${name}`).join(', ');
+  const structure = columns.map(({ name, type }) => `${name} ${type}`).join(', ');
+  return `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') FORMAT JSONEachRow`;
+}
+
+/** Creates what says rows of one table as an insert does: a statement, and a line of JSON a row. */
+function createSentTable<Row>(table: ChainTable, columns: readonly SentColumn<Row>[]) {
+  return {
+    statement: toStatement(table, columns),
+    toLine: (row: Row) => JSON.stringify(Object.fromEntries(columns.map(({ name, from }) => [name, from(row)]))),
+  };
+}
+
+export const SENT_TABLES = {
+  activities: createSentTable('activities', ACTIVITY),
+  activity_versions: createSentTable('activity_versions', VERSION),
+  tokens: createSentTable('tokens', TOKEN),
+};

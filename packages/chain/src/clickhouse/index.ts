@@ -1,0 +1,3 @@
+export { openActivityStore } from './activity-store.ts';
+export { openChainStore } from './chain-store.ts';
+export type { ClickHouseTarget } from './connection.ts';

@@ -1,0 +1,34 @@
+const CHAIN_NAME = /^[a-z0-9-]{1,64}$/;
+const ADDRESS = /^0x[0-9a-f]{40}$/i;
+const HASH = /^0x[0-9a-f]{64}$/i;
+const DIGITS = /^(0|[1-9]\d*)$/;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const UINT64_MAX = 2n ** 64n - 1n;
+/** Digits of 2^256 - 1, the largest number of a contract. */
+const UINT256_DIGITS = 78;
+
+/** The name by which a chain is asked for. */
+export const isChainName = (text: string): boolean => CHAIN_NAME.test(text);
+/** `0x` and 40 hexadecimal digits in any case. */
+export const isAddressText = (text: string): boolean => ADDRESS.test(text);
+/** `0x` and 64 hexadecimal digits in any case. */
+export const isHashText = (text: string): boolean => HASH.test(text);
+/** A UUID in any case. */
+export const isUuidText = (text: string): boolean => UUID.test(text);
+
+/** Decimal digits without leading zeros, at most as many as a number of a contract has. */
+export const isUint256Text = (text: string): boolean => text.length <= UINT256_DIGITS && DIGITS.test(text);
+/** Decimal digits without leading zeros of a number below 2^64, so that the number alone tells the text. */
+export const isUint64Text = (text: string): boolean => isUint256Text(text) && BigInt(text) <= UINT64_MAX;
+
+/** @param bytes 20 */
+export const toAddressText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
+/** @param bytes 32 */
+export const toHashText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
+/** Bytes of an address or a hash that is one. */
+export const fromHexText = (text: string): Buffer => Buffer.from(text.slice(2), 'hex');
+/** The 16 bytes of a UUID that is one. */
+export const fromUuidText = (text: string): Buffer => Buffer.from(text.replaceAll('-', ''), 'hex');
+/** @param bytes 16 */
+export const toUuidText = (bytes: Buffer): string =>
+  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

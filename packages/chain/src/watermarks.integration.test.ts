@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openMemoryWatermarks } from './memory/index.ts';
+import { openRedisWatermarks } from './redis/index.ts';
+import { toHorizon, type Watermarks } from './watermarks.ts';
+
+const namespace = `test-${randomUUID()}:`;
+const opened: Watermarks[] = [];
+
+async function openInRedis(): Promise<Watermarks> {
+  const watermarks = await openRedisWatermarks({ url: testStores().redis, namespace });
+  opened.push(watermarks);
+  return watermarks;
+}
+
+afterAll(async () => {
+  for (const watermarks of opened) await watermarks.close();
+  const redis = new Redis(testStores().redis);
+  await redis.del(`${namespace}chain:watermark`);
+  redis.disconnect();
+});
+
+describe.each([
+  ['memory', async () => openMemoryWatermarks()],
+  ['Redis', openInRedis],
+])('watermarks in %s', (_where, open) => {
+  it('are unknown until they are published, and then exact to the microsecond', async () => {
+    const watermarks = await open();
+    expect(await watermarks.read(1)).toBeNull();
+    await watermarks.publish(1, Number.MAX_SAFE_INTEGER - 1);
+    expect(await watermarks.read(1)).toBe(Number.MAX_SAFE_INTEGER - 1);
+    await watermarks.publish(1, Number.MAX_SAFE_INTEGER);
+    expect(await watermarks.read(1)).toBe(Number.MAX_SAFE_INTEGER);
+    expect(await watermarks.ready()).toBe(true);
+  });
+
+  it('never go back, whoever publishes late, and are of one partition each', async () => {
+    const watermarks = await open();
+    await Promise.all([5_000_000, 9_000_000, 10_000_000, 7].map((us) => watermarks.publish(2, us)));
+    expect(await watermarks.read(2)).toBe(10_000_000);
+    await watermarks.publish(3, 1);
+    expect([await watermarks.read(2), await watermarks.read(3)]).toEqual([10_000_000, 1]);
+  });
+});
+
+describe('the horizon of a watermark', () => {
+  it('lets the version at the watermark be served, and none behind it', () => {
+    expect(toHorizon(10)).toBe(11);
+  });
+});
+
+describe('watermarks in a Redis that is away', () => {
+  it('throw, so that nobody takes them for unknown', async () => {
+    const watermarks = await openRedisWatermarks({ url: 'redis://127.0.0.1:1', namespace });
+    opened.push(watermarks);
+    expect(await watermarks.ready()).toBe(false);
+    await expect(watermarks.read(1)).rejects.toThrow();
+    await expect(watermarks.publish(1, 1)).rejects.toThrow();
+  });
+
+  it('refuse what is no time, whatever Redis would make of it', async () => {
+    const watermarks = await openInRedis();
+    for (const us of [-1, 1.5, Number.NaN, 2 ** 53])
+      await expect(watermarks.publish(4, us)).rejects.toThrow(RangeError);
+  });
+});
