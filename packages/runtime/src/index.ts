@@ -1,3 +1,4 @@
+export * from './block-settings.ts';
 export * from './config.ts';
 export * from './connection-settings.ts';
 export * from './connections.ts';

@@ -6,6 +6,8 @@ export type {
   LogReader,
   PlacedRecord,
 } from './log.ts';
+export { toPartition } from './murmur2.ts';
+export { type TokenOptions, toBlockToken } from './partitions/block-token.ts';
 export {
   type DeadLetter,
   deadLetterTopicOf,
@@ -16,6 +18,7 @@ export {
 export { type Finding, toFindingText } from './partitions/log-finding.ts';
 export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';
 export { isAnswer, type OffsetDecision, type ReplacedRange } from './partitions/offset-decision.ts';
+export { createStoreCalls, type StoreCalls } from './partitions/store-calls.ts';
 export { type StoreFoldingOptions, storeFolding } from './partitions/store-folding.ts';
 export {
   createNameNotes,

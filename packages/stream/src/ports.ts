@@ -7,9 +7,14 @@ export interface OutgoingRecord {
   topic: string;
   /** Null spreads the records over all partitions; otherwise Kafka's murmur2 of the key picks one. */
   key: Buffer | null;
+  /** Where the record goes whatever its key says; one that the topic has. Absent: as the key says. */
+  partition?: number;
   value: Buffer;
   headers?: Record<string, string | Buffer>;
 }
+
+/** A record with or without a value; Kafka keeps no value apart from an empty one. */
+export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | null };
 
 /** Where a record stands in the log. */
 export interface RecordPlace {
@@ -34,7 +39,7 @@ export interface Producer {
    * @throws as `done` of `send`, and when the record is stored but the brokers do not tell where any more; the caller
    *   then publishes it again, which gives it a later place
    */
-  sendPlaced(record: OutgoingRecord): Promise<RecordPlace>;
+  sendPlaced(record: PublishedRecord): Promise<RecordPlace>;
   /** True when the brokers have acknowledged something lately or answer a probe now. */
   ready(): Promise<boolean>;
   /** Waits for everything sent, within a bound, then disconnects. */
@@ -95,6 +100,13 @@ export interface BlockBuilder {
   /** Takes one record. A throw is a dead letter with the fault as its reason, and must leave the builder as it was. */
   add(record: StreamRecord): Outcome;
   /**
+   * Settles what the rows depend on besides the block's records; absent where they depend on nothing else. Called once
+   * the block is cut and before it is named, in the order of the log, and before any row of it is written. The answer is
+   * kept in the commits that name and complete the block.
+   * @throws RetryableFault to be called again; any other fault stops the partition loudly
+   */
+  settle?(origin: BlockOrigin): Promise<BlockTrace>;
+  /**
    * Writes the rows under tokens made of the block's name. Called again with the same block until it succeeds; not
    * called for a block without rows.
    * @throws RetryableFault to be called again; any other fault stops the partition loudly.
@@ -102,6 +114,25 @@ export interface BlockBuilder {
   write(block: BlockName, signal: AbortSignal): Promise<void>;
   /** The block has been committed, or is not ours any more: buffers may be used again. Called once. */
   release(): void;
+}
+
+/** What blocks before have left, as they stand in commits. Texts of the sink's own, at most 1,000 characters each. */
+export interface BlockOrigin {
+  /** `carries` of the block before; null for the first of a log, and behind a decision about a log that was replaced. */
+  readonly carried: string | null;
+  /**
+   * `basis` of the owner who named this block and did not complete it: rows of it may stand that were made of that, so this
+   * is what it is made of again. Null for a block that nobody has named.
+   */
+  readonly basis: string | null;
+}
+
+/** What a block leaves in commits. */
+export interface BlockTrace {
+  /** What its rows are made of besides the records: whoever builds it again is given this. */
+  readonly basis: string;
+  /** What the next block is given. */
+  readonly carries: string;
 }
 
 /** A fault that passes: the same work is tried again, with the partition paused meanwhile. */

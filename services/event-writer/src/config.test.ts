@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError } from '@playline/runtime';
+import { BLOCKS_PER_S_MAX, ConfigError } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
-import { BLOCKS_PER_S_MAX, readConfig } from './config.ts';
+import { readConfig } from './config.ts';
 
 const required = {
   KAFKA_BROKERS: '127.0.0.1:9092',

@@ -1,28 +1,12 @@
-import { clickhouseSettings, kafkaSettings, parseConfig, registrySettings, settings } from '@playline/runtime';
+import {
+  blockSettings,
+  clickhouseSettings,
+  kafkaSettings,
+  parseConfig,
+  registrySettings,
+  settings,
+} from '@playline/runtime';
 import { z } from 'zod';
-
-/**
- * What a table remembers of the blocks it has stored: `non_replicated_deduplication_window` tokens a partition of the
- * table. A copy of an insert that a writer left on its way, because it was frozen or cut off, is dropped by its token alone
- * when it arrives. Ten minutes is far beyond any time-out on that way, and ten minutes of blocks must fit: 166 a second,
- * of all writers together.
- */
-const TOKENS = 100_000;
-const TOKEN_NEEDED_S = 600;
-export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS / TOKEN_NEEDED_S);
-
-/** 166 blocks a second are then 166,000 full ones' rows: four cores of the engine at what an insert and a merge cost. */
-const BLOCK_ROWS_MIN = 1_000;
-/** As many rows of 1 KiB, the usual; of the largest, 32 KiB, blocks that are full are 166 MiB a second. */
-const BLOCK_BYTES_MIN = 1024 * 1024;
-/** Blocks cut by age are four a second and topic partition: 41 partitions of one topic reach the 166. */
-const BLOCK_AGE_MIN_MS = 250;
-/**
- * Two chances to be heard: at worst a heartbeat comes after a quarter of a session and a fetch that waits 150 ms, and
- * the other half of it is a drain's, in which an insert of tens of milliseconds fits ten times. Brokers refuse less than
- * their `group.min.session.timeout.ms`, 6,000 unless it is set.
- */
-const SESSION_TIMEOUT_MIN_MS = 1_000;
 
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
@@ -35,11 +19,7 @@ export const configSchema = z.object({
   CONSUMER_GROUP: settings.text().default('event-writer'),
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port(),
-  SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
-  // One ClickHouse block an insert: above 1,048,449 rows an insert would be two blocks under one token.
-  BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
-  BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
-  BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
+  ...blockSettings,
 });
 
 export type Config = z.infer<typeof configSchema>;

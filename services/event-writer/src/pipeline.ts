@@ -2,7 +2,7 @@ import { consentCodec, identityDecisionCodec, rejectionCodec, TOPICS } from '@pl
 import type { FenceSet } from '@playline/erasure';
 import { consentRows, decisionRows, type EventStore, rejectionRows } from '@playline/events';
 import type { Metrics } from '@playline/runtime';
-import type { BlockBuilder, BlockSink, Producer } from '@playline/stream';
+import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
 import type { BlockStep } from './blocks/block-step.ts';
 import { createBufferPool } from './blocks/buffer-pool.ts';
 import { createDeferringBlock } from './blocks/deferring-block.ts';
@@ -48,7 +48,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const parts = {
     schemas,
     checkFences: createCheckFences(fences, writerMetrics),
-    writeRows: createWriteRows({ store, metrics: writerMetrics }),
+    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') }),
     pool: createBufferPool(blockBytesMax),
   };
   const steps = new Map<string, BlockStep>([

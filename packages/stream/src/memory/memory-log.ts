@@ -1,5 +1,5 @@
 import type { LogMark } from '../partitions/log-mark.ts';
-import type { OutgoingRecord, RecordPlace, StreamRecord } from '../ports.ts';
+import type { PublishedRecord, RecordPlace, StreamRecord } from '../ports.ts';
 
 const PARTITIONS = 6;
 
@@ -37,8 +37,8 @@ export class MemoryTopics {
     if (options.recordBytesMax !== undefined) this.#recordBytesMax.set(topic, options.recordBytesMax);
   }
 
-  takes({ topic, key, value }: OutgoingRecord): boolean {
-    return (key?.length ?? 0) + value.length <= (this.#recordBytesMax.get(topic) ?? Number.POSITIVE_INFINITY);
+  takes({ topic, key, value }: PublishedRecord): boolean {
+    return (key?.length ?? 0) + (value?.length ?? 0) <= (this.#recordBytesMax.get(topic) ?? Number.POSITIVE_INFINITY);
   }
 
   /** Partitions of a topic, each in the order of its offsets. */

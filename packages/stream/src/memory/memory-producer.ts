@@ -1,5 +1,5 @@
 import { toPartition } from '../murmur2.ts';
-import type { OutgoingRecord, Producer, RecordPlace } from '../ports.ts';
+import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
 /** A producer into a memory log; it acknowledges in the next turn of the loop. */
@@ -27,15 +27,15 @@ export class MemoryProducer implements Producer {
     this.#store(records, done);
   }
 
-  sendPlaced(record: OutgoingRecord): Promise<RecordPlace> {
+  sendPlaced(record: PublishedRecord): Promise<RecordPlace> {
     return new Promise((resolve, reject) => {
       const places = this.#store([record], (fault) => (fault === null ? resolve(places[0]!) : reject(fault)));
     });
   }
 
   /** @returns where the records stand; empty when they fail */
-  #store(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): RecordPlace[] {
-    const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + value.length, 0);
+  #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordPlace[] {
+    const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);
     this.#held += bytes;
     this.#turn++;
@@ -47,22 +47,22 @@ export class MemoryProducer implements Producer {
     return places;
   }
 
-  #faultOf(records: readonly OutgoingRecord[]): Error | undefined {
+  #faultOf(records: readonly PublishedRecord[]): Error | undefined {
     if (this.#closed) return new Error('the producer is closed');
     if (!records.every((record) => this.#topics.takes(record))) return new Error('a record is too large for its topic');
     return this.#faults.shift();
   }
 
-  #append({ topic, key, value, headers = {} }: OutgoingRecord): RecordPlace {
+  #append({ topic, key, value, headers = {}, ...given }: PublishedRecord): RecordPlace {
     const count = this.#topics.partitionsOf(topic).length;
-    const partition = key === null ? this.#turn % count : toPartition(key, count);
+    const partition = given.partition ?? (key === null ? this.#turn % count : toPartition(key, count));
     // Copies: a caller may use its buffers again after the acknowledgement.
     const copies = Object.entries(headers).map(([name, text]): [string, Buffer] => [name, Buffer.from(text)]);
     return this.#topics.append({
       topic,
       partition,
       key: key === null ? null : Buffer.from(key),
-      value: Buffer.from(value),
+      value: value === null ? null : Buffer.from(value),
       headers: Object.fromEntries(copies),
     });
   }

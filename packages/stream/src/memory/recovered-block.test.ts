@@ -40,8 +40,8 @@ describe('a block whose owner died while its insert was on its way', () => {
 });
 
 describe('the name of a block in a commit', () => {
-  const intent = { end: 9, namedAtMs: 5, transformVersion: 1, mark: null, firstTimestampMs: 3 };
-  const note = { intent, mark: null, decidedAtMs: null, isDecision: false, triedTo: null };
+  const intent = { end: 9, namedAtMs: 5, transformVersion: 1, mark: null, firstTimestampMs: 3, basis: null };
+  const note = { intent, mark: null, decidedAtMs: null, isDecision: false, triedTo: null, carried: null };
 
   it('is read as it was written, and one of a release before without the time that it lacks', () => {
     expect(parseMetadata(toMetadata(note), 4).intent).toEqual(intent);

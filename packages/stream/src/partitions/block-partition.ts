@@ -68,15 +68,16 @@ export class BlockPartition implements PartitionWorker {
       confirm: (block) => this.#name(block),
       logDecidedAtMs: () => this.#note.decidedAtMs,
     });
-    const { committed, metadata } = log;
+    const { committed } = log;
     this.#next = committed;
     this.#done = committed;
     try {
-      this.#note = options.withoutIntents ? NO_NOTE : parseMetadata(metadata, committed);
+      this.#note = options.withoutIntents ? NO_NOTE : parseMetadata(log.metadata, committed);
       this.#trail = new MarkTrail(this.#note.mark);
       if (this.#note.intent !== null) this.#filling = this.#openBlock(this.#note.intent);
     } catch (fault) {
-      this.#stop(fault);
+      this.#healthy = false;
+      stopPartition(this.#tenure, this.#done, fault);
     }
   }
 
@@ -143,8 +144,8 @@ export class BlockPartition implements PartitionWorker {
     this.#draining = true;
     this.#disarm();
     // One that stands would stand for the whole budget.
-    const mayEnd = this.#working !== null && this.#healthy;
-    if (mayEnd) await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    if (this.#working !== null && this.#healthy)
+      await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
     this.end();
   }
 
@@ -228,6 +229,7 @@ export class BlockPartition implements PartitionWorker {
       const block = this.#queue[0]!;
       // Only a block whose intent stands must be finished; any other is left to the next owner.
       if (this.#draining && block.namedAtMs === null) break;
+      await this.#writer.settle(block, this.#note.carried);
       if (block.namedAtMs === null && !this.#options.withoutIntents) await this.#name(block);
       await this.#writer.publishLetters(block);
       await this.#writer.write(block);
@@ -268,10 +270,12 @@ export class BlockPartition implements PartitionWorker {
   async #complete(block: Block) {
     const { log, metrics, withoutIntents } = this.#options;
     const following = this.#draining ? undefined : this.#queue[1];
+    const carried = block.trace?.carries ?? null;
+    if (following !== undefined) await this.#writer.settle(following, carried);
     const namedAtMs = Date.now();
     const intent = following === undefined ? null : toIntent(following, namedAtMs);
     const triedTo = (this.#note.triedTo ?? 0) > block.end ? this.#note.triedTo : null;
-    const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo };
+    const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo, carried };
     await this.#commit(block.end, note);
     if (following !== undefined && !withoutIntents) noteNamed(following, namedAtMs);
     this.#note = note;
@@ -291,10 +295,5 @@ export class BlockPartition implements PartitionWorker {
 
   #commit(offset: number, note: CommitNote): Promise<void> {
     return commitOffset(this.#tenure, offset, toMetadata(this.#options.withoutIntents ? NO_NOTE : note));
-  }
-
-  #stop(error: unknown) {
-    this.#healthy = false;
-    stopPartition(this.#tenure, this.#done, error);
   }
 }

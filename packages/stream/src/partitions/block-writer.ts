@@ -1,5 +1,5 @@
 import { RetryableFault } from '../ports.ts';
-import { type Block, nameTry } from './block.ts';
+import { type Block, nameTry, settleBlock } from './block.ts';
 import type { BlockPartitionOptions } from './block-partition.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import type { Epoch } from './epoch.ts';
@@ -38,6 +38,23 @@ export class BlockWriter {
   /** Since when a block is being written, by `performance.now`; null while none is. */
   get sinceMs(): number | null {
     return this.#watch.sinceMs;
+  }
+
+  /**
+   * Settles what the block is made of besides its records, which its intent must say.
+   * @param carried what the block before has left
+   * @throws EpochOver, and any fault of the builder that does not pass
+   */
+  async settle(block: Block, carried: string | null): Promise<void> {
+    await this.#epoch.retry(
+      () => settleBlock(block, carried),
+      (error) => {
+        if (!(error instanceof RetryableFault)) return false;
+        this.#options.metrics.retry(this.#options.log.topic, 'settle');
+        this.#tell(block, error);
+        return true;
+      },
+    );
   }
 
   /** Acknowledged before the block is completed, so no record is passed over; after a crash they go out again. */

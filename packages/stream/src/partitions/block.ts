@@ -1,4 +1,4 @@
-import type { BlockBuilder, BlockName, Outcome, StreamRecord } from '../ports.ts';
+import type { BlockBuilder, BlockName, BlockOrigin, BlockTrace, Outcome, StreamRecord } from '../ports.ts';
 import type { DeadLetter } from './dead-letters.ts';
 import type { Intent } from './intent.ts';
 import type { LogMark } from './log-mark.ts';
@@ -14,6 +14,10 @@ export interface Block {
   readonly transformVersion: number;
   /** The end that an earlier owner gave the block: it is cut there and nowhere else. */
   readonly recoverTo: number | null;
+  /** What its rows were made of when an earlier owner named it. */
+  readonly basis: string | null;
+  /** What it leaves in commits; null while it is not settled, and where its builder leaves nothing. */
+  trace: BlockTrace | null;
   /** The batch in front of its end; known when it is cut. */
   mark: LogMark | null;
   /** Epoch milliseconds when it was named, by us or an earlier owner; null while its intent is not committed. */
@@ -45,6 +49,8 @@ export function createBlock(options: {
     firstTimestampMs: intent?.firstTimestampMs ?? null,
     transformVersion,
     recoverTo: intent === null ? null : intent.end,
+    basis: intent?.basis ?? null,
+    trace: null,
     mark: null,
     namedAtMs: intent === null ? null : intent.namedAtMs,
     tried: intent !== null || (triedTo !== null && start < triedTo),
@@ -57,9 +63,22 @@ export function createBlock(options: {
 
 /** The intent of a block that is cut. */
 export const toIntent = (block: Block, namedAtMs: number): Intent => {
-  const { end, transformVersion, mark, firstTimestampMs } = block;
-  return { end, namedAtMs, transformVersion, mark, firstTimestampMs };
+  const { end, transformVersion, mark, firstTimestampMs, trace } = block;
+  // One that was named before keeps its basis, or whoever builds it a third time would make other rows.
+  return { end, namedAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
 };
+
+/** Brokers keep 4,096 bytes beside an offset, and a commit may hold two of these. */
+const TRACE_CHARACTERS_MAX = 1_000;
+
+/** Lets the builder settle, once. @throws what the builder throws, and Error when its texts are too long for a commit */
+export async function settleBlock(block: Block, carried: BlockOrigin['carried']): Promise<void> {
+  if (block.trace !== null || block.builder.settle === undefined) return;
+  const trace = await block.builder.settle({ carried, basis: block.basis });
+  if (Math.max(trace.basis.length, trace.carries.length) > TRACE_CHARACTERS_MAX)
+    throw new Error(`a block leaves more than ${TRACE_CHARACTERS_MAX} characters in its commit`);
+  block.trace = trace;
+}
 
 /** The coordinator has just accepted a block's intent, for the first time or again. */
 export function noteNamed(block: Block, namedAtMs: number): void {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseRead, toMetadata } from './intent.ts';
+import { NO_NOTE, parseRead, toMetadata } from './intent.ts';
 import type { Finding } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
 import { Fenced, LogGone, type LogPartition } from './log-partition.ts';
@@ -239,7 +239,7 @@ export class GuardedPartition {
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
           if (standing.signal.aborted) return;
           const triedTo = rowsTo > from ? rowsTo : null;
-          await log.commit(from, toMetadata({ intent: null, mark, decidedAtMs, isDecision: true, triedTo }));
+          await log.commit(from, toMetadata({ ...NO_NOTE, mark, decidedAtMs, isDecision: true, triedTo }));
           logger?.warn({ topic, partition, committed, from }, 'reading goes on as an operator has decided');
           standing.end();
           return await this.#suspend(() => this.#reopen());

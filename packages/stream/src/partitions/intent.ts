@@ -15,6 +15,8 @@ export interface Intent {
    * Null in commits of releases before, and for a block without records.
    */
   readonly firstTimestampMs: number | null;
+  /** What its rows were made of besides the records, in its builder's words; null where they need nothing else. */
+  readonly basis: string | null;
 }
 
 /** What stands beside a committed offset. */
@@ -32,29 +34,48 @@ export interface CommitNote {
    * kept as well. Null behind it, and where nothing was decided.
    */
   readonly triedTo: number | null;
+  /** What the block in front of the offset left for the one behind it, in its builder's words; null where nothing is. */
+  readonly carried: string | null;
 }
 
-export const NO_NOTE: CommitNote = { intent: null, mark: null, decidedAtMs: null, isDecision: false, triedTo: null };
+export const NO_NOTE: CommitNote = {
+  intent: null,
+  mark: null,
+  decidedAtMs: null,
+  isDecision: false,
+  triedTo: null,
+  carried: null,
+};
 
 const FORMAT = 2;
 /** Of releases whose commits say nothing of the log: such a commit is believed once, and the next one has a mark. */
 const FORMAT_WITHOUT_MARKS = 1;
+/**
+ * Of blocks whose rows depend on more than their records. A release that does not know it must not build such a block, and
+ * stands; a commit that says nothing of the kind is written in the format before, which that release reads.
+ */
+const FORMAT_WITH_BASIS = 3;
+const FORMATS: readonly unknown[] = [FORMAT_WITHOUT_MARKS, FORMAT, FORMAT_WITH_BASIS];
 
 /**
- * Metadata of a committed offset: `{v, m, e, t, s, f, n, g, d, u}` for format, mark, the intent's end, time, transform
- * version, first record's time and mark, time of the last decision, whether this is one, and up to where rows may stand
- * from before it. What is not there is left out. A release before passes over what it does not know.
+ * Metadata of a committed offset: `{v, m, e, t, s, f, n, b, g, d, u, c}` for format, mark, the intent's end, time,
+ * transform version, first record's time, mark and basis, time of the last decision, whether this is one, up to where rows
+ * may stand from before it, and what the block before has left. What is not there is left out. A release before passes
+ * over what it does not know.
  */
-export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo }: CommitNote): string {
+export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
+  const basis = intent?.basis ?? null;
   return JSON.stringify({
-    v: FORMAT,
+    v: basis === null && carried === null ? FORMAT : FORMAT_WITH_BASIS,
     ...(mark === null ? {} : { m: fromMark(mark) }),
     ...(intent === null ? {} : { e: intent.end, t: intent.namedAtMs, s: intent.transformVersion }),
     ...(intent === null || intent.firstTimestampMs === null ? {} : { f: intent.firstTimestampMs }),
     ...(intent === null || intent.mark === null ? {} : { n: fromMark(intent.mark) }),
+    ...(basis === null ? {} : { b: basis }),
     ...(decidedAtMs === null ? {} : { g: decidedAtMs }),
     ...(isDecision ? { d: 1 } : {}),
     ...(triedTo === null ? {} : { u: triedTo }),
+    ...(carried === null ? {} : { c: carried }),
   });
 }
 
@@ -62,10 +83,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-function parseIntent({ e, t, s, n, f }: Record<string, unknown>, offset: number): Intent | null {
+const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: number): Intent | null {
   if (typeof e !== 'number' || typeof t !== 'number' || typeof s !== 'number' || e <= offset) return null;
   const firstTimestampMs = typeof f === 'number' ? f : null;
-  return { end: e, namedAtMs: t, transformVersion: s, mark: parseMark(n), firstTimestampMs };
+  return { end: e, namedAtMs: t, transformVersion: s, mark: parseMark(n), firstTimestampMs, basis: toText(b) };
 }
 
 /**
@@ -80,7 +103,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   } catch {
     value = null;
   }
-  if (!isRecord(value) || (value.v !== FORMAT && value.v !== FORMAT_WITHOUT_MARKS))
+  if (!isRecord(value) || !FORMATS.includes(value.v))
     throw new Error(`unknown metadata at a committed offset: ${metadata}`);
   return {
     intent: parseIntent(value, offset),
@@ -88,6 +111,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
     decidedAtMs: typeof value.g === 'number' ? value.g : null,
     isDecision: value.d === 1,
     triedTo: typeof value.u === 'number' ? value.u : null,
+    carried: toText(value.c),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Metrics } from '@playline/runtime';
 import { hoursLeft } from './retention.ts';
 
-export type RetryStep = 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
+export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
 /** How one assigned partition stands right now. */
 export interface PartitionReading {

@@ -86,6 +86,19 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(second)).map(text)).toEqual(['link']);
     });
 
+    it('puts a record into the partition that it names, whatever its key says, and keeps no value apart from an empty one', async () => {
+      const topic = await harness.createTopic({ partitions: 3 });
+      const key = Buffer.from('key');
+      const values = [null, Buffer.alloc(0), Buffer.from('x')];
+      for (const partition of [0, 1, 2])
+        for (const [offset, value] of values.entries()) {
+          const place = await harness.producer.sendPlaced({ topic, key, partition, value });
+          expect(place).toMatchObject({ partition, offset });
+        }
+      const found = await harness.read(topic);
+      expect(found.map(({ value }) => value)).toEqual([...values, ...values, ...values]);
+    });
+
     it('spreads records without a key over all partitions', async () => {
       const topic = await harness.createTopic({ partitions: 4 });
       const record = { topic, key: null, value: Buffer.from('x') };

@@ -2,9 +2,8 @@ import type { IdentityDecisionRecord } from '@playline/contracts';
 import { addConsentRow, addOverrideRows, RowBuffer, StoreFault } from '@playline/events';
 import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
-import { createNameNotes, OversizeFault, RetryableFault } from '@playline/stream';
+import { createNameNotes, createStoreCalls, OversizeFault, RetryableFault } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
-import { createWriterMetrics } from '../writer-metrics.ts';
 import { createWriteRows } from './write-rows.ts';
 
 const KEY = Buffer.alloc(16, 1);
@@ -44,7 +43,7 @@ const tooLarge = faultOf('oversize', 'MEMORY_LIMIT_EXCEEDED');
 function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
   const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? offsetsOf(block) : []));
   const metrics = createMetrics('test');
-  const writeRows = createWriteRows({ store, metrics: createWriterMetrics(metrics) });
+  const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') });
   const notes = createNameNotes();
   const rows = consentsAt(offsets);
   const name = { topic: 'consents', partition: 3, start: 10, end: 14 };

@@ -6,17 +6,15 @@ import {
   type OffsetTable,
   type RowBuffer,
   type StoredQuestion,
-  StoreFault,
 } from '@playline/events';
 import {
   type BlockName,
   type NameNotes,
-  OversizeFault,
-  RetryableFault,
+  type StoreCalls,
   storeFolding,
   storeOnce,
+  toBlockToken,
 } from '@playline/stream';
-import type { WriterMetrics } from '../writer-metrics.ts';
 
 /** Rows of one block for one table. */
 export interface BlockRows {
@@ -35,47 +33,20 @@ type Insert = (rows: readonly number[], token: string) => Promise<void>;
 type Ask = (question: StoredQuestion) => Promise<ReadonlySet<number>>;
 
 /**
- * Creates the step that stores a block's rows once.
- * The token names the rows of a range of offsets: topic, partition, offsets, time of the first record, table and version
- * of the transform and, for a log that was replaced, when it was decided to read on. Whoever writes the block again, this process or the next owner, goes through the same tokens in the
- * same order, and reads what stands before it takes an answer for its rows (`storeOnce`).
+ * Creates the step that stores a block's rows once, under tokens of its name (`toBlockToken`). Whoever writes the block
+ * again, this process or the next owner, goes through the same tokens in the same order, and reads what stands before it
+ * takes an answer for its rows (`storeOnce`).
  */
-export function createWriteRows(options: { store: EventStore; metrics: WriterMetrics }): WriteRows {
-  const { store, metrics } = options;
-  const told = async <T>(table: EventTable, work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof StoreFault)) throw error;
-      metrics.countFault(table, error.code);
-      throw toStreamFault(error);
-    }
-  };
+export function createWriteRows({ store, calls }: { store: EventStore; calls: StoreCalls }): WriteRows {
   return async (given) => {
     const { table, rows, signal } = given;
     if (rows.rows === 0) return;
     const insert: Insert = (asked, token) =>
-      told(table, async () => {
-        const stop = metrics.startInsert(table);
-        await store.insert({ table, rows: rows.pick(asked), token, signal });
-        stop(asked.length);
-      });
+      calls.insert(table, asked.length, () => store.insert({ table, rows: rows.pick(asked), token, signal }));
     if (isFolding(table)) return await storeFolded(given, insert);
-    const ask: Ask = (question) => told(table, () => store.storedOffsets(table, question));
+    const ask: Ask = (question) => calls.ask(table, () => store.storedOffsets(table, question));
     await storePlaced({ ...given, table }, { insert, ask });
   };
-}
-
-function toStreamFault(fault: StoreFault): Error {
-  if (fault.kind === 'final') return fault;
-  const Fault = fault.kind === 'oversize' ? OversizeFault : RetryableFault;
-  return new Fault(fault.message, { cause: fault });
-}
-
-function tokenOf({ table, block, transformVersion }: BlockRows, start: number, end: number): string {
-  const { topic, partition, firstTimestampMs = 0, logDecidedAtMs } = block;
-  const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;
-  return `${topic}|${partition}|${start}|${end - 1}|${firstTimestampMs}|${table}|${transformVersion}${log}`;
 }
 
 async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, ask }: { insert: Insert; ask: Ask }) {
@@ -84,7 +55,7 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
   const partOf = createPartReader(table);
   await storeOnce({
     ...{ start, end, triedBefore, notes },
-    tokenOf: (from, to) => tokenOf(given, from, to),
+    tokenOf: (from, to) => toBlockToken(given, from, to),
     rows: {
       count: rows.rows,
       offsetOf: (row) => rows.offsetAt(row),
@@ -98,6 +69,6 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
 /** The place of the decision is part of what such a row says: written twice it is one row at once. */
 async function storeFolded(given: BlockRows, insert: Insert) {
   const { rows, block, notes } = given;
-  const token = tokenOf(given, block.start, block.end);
+  const token = toBlockToken(given, block.start, block.end);
   await storeFolding({ count: rows.rows, token, triedBefore: block.triedBefore ?? false, notes, insert });
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '@platformatic/kafka';
 import type { GroupOffsets, GroupPartition, LogReader } from '../../log.ts';
-import { parseRead, toMetadata } from '../../partitions/intent.ts';
+import { NO_NOTE, parseRead, toMetadata } from '../../partitions/intent.ts';
 import { judgeLog } from '../../partitions/log-finding.ts';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import {
@@ -133,7 +133,7 @@ async function moveGroup(
   const start = (await reader.bounds(topic)).find((each) => each.partition === partition)?.start ?? 0;
   const mark = from > start ? await insistOnBatchAt(admin, { ...at, offset: from - 1 }) : null;
   const triedTo = read.triedTo > from ? read.triedTo : null;
-  const metadata = toMetadata({ intent: null, mark, decidedAtMs, isDecision: true, triedTo });
+  const metadata = toMetadata({ ...NO_NOTE, mark, decidedAtMs, isDecision: true, triedTo });
   try {
     await commitAsNobody(admin, groupId, { ...at, offset: from, metadata });
     return true;

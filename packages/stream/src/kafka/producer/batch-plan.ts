@@ -1,4 +1,4 @@
-import type { OutgoingRecord, RecordPlace } from '../../ports.ts';
+import type { PublishedRecord, RecordPlace } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './wire.ts';
 
@@ -7,7 +7,7 @@ import type { Wire } from './wire.ts';
  * there may be tens of thousands a second.
  */
 export interface Shipment {
-  readonly records: readonly OutgoingRecord[];
+  readonly records: readonly PublishedRecord[];
   readonly bytes: number;
   /** By `performance.now()`: a wall clock that is set must neither hurry nor delay it. */
   readonly dueAt: number;
@@ -26,7 +26,7 @@ export interface Shipment {
 export interface Batch {
   readonly topic: string;
   readonly partition: number;
-  readonly records: OutgoingRecord[];
+  readonly records: PublishedRecord[];
   /** Which shipments the records belong to, in the order of the records. */
   readonly owners: { shipment: Shipment; count: number }[];
   bytesMax: number;
@@ -40,14 +40,15 @@ const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** Under the 1 MB that a topic takes by default; a record larger than this travels alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
-/** Chooses partitions: by the key, else one after the other, the same for all keyless records of a shipment. */
+/** Chooses partitions: the one that the record names, else by the key, else one after the other, the same for all keyless records of a shipment. */
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;
   let lastKey: Buffer | null = null;
   let lastCount = 0;
   let lastPartition = 0;
-  return (shipment: Shipment, record: OutgoingRecord): number => {
+  return (shipment: Shipment, record: PublishedRecord): number => {
+    if (record.partition !== undefined) return record.partition;
     const count = wire.partitionCount(record.topic);
     if (record.key !== null) {
       // Records of one owner mostly follow each other and share their key.
@@ -71,7 +72,7 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
  */
 export function takeBatches(
   queue: Shipment[],
-  partitionOf: (shipment: Shipment, record: OutgoingRecord) => number,
+  partitionOf: (shipment: Shipment, record: PublishedRecord) => number,
 ): Batch[] {
   const plan = new RequestPlan();
   let finished = 0;
@@ -98,7 +99,7 @@ class RequestPlan {
   #ofTopic: Batch[] = [];
 
   /** @returns false when the record does not fit any more */
-  add(shipment: Shipment, record: OutgoingRecord, partition: number): boolean {
+  add(shipment: Shipment, record: PublishedRecord, partition: number): boolean {
     if (record.topic !== this.#topic) this.#turnTo(record.topic);
     const size = this.#sizes.bytesMaxOf(record);
     const batch = this.#ofTopic[partition];
@@ -123,7 +124,7 @@ class RequestPlan {
   }
 }
 
-function append(batch: Batch, shipment: Shipment, { record, size }: { record: OutgoingRecord; size: number }) {
+function append(batch: Batch, shipment: Shipment, { record, size }: { record: PublishedRecord; size: number }) {
   batch.records.push(record);
   batch.bytesMax += size;
   const last = batch.owners[batch.owners.length - 1];

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KafkaSecurity, Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
-import type { OutgoingRecord, Producer, RecordPlace } from '../../ports.ts';
+import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
 import { ProduceFault } from './broker-faults.ts';
 import { type KafkaWire, openKafkaWire } from './kafka-wire.ts';
@@ -82,7 +82,7 @@ class KafkaProducer implements Producer {
     this.#accept(records, done);
   }
 
-  sendPlaced(record: OutgoingRecord): Promise<RecordPlace> {
+  sendPlaced(record: PublishedRecord): Promise<RecordPlace> {
     return new Promise((resolve, reject) => {
       let place: RecordPlace | null = null;
       const done = (fault: Error | null) => {
@@ -97,7 +97,7 @@ class KafkaProducer implements Producer {
     });
   }
 
-  #accept(records: readonly OutgoingRecord[], done: NonNullable<Shipment['done']>, onPlace?: Shipment['onPlace']) {
+  #accept(records: readonly PublishedRecord[], done: NonNullable<Shipment['done']>, onPlace?: Shipment['onPlace']) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
     let bytes = 0;

@@ -1,6 +1,6 @@
 import { DynamicBuffer } from '@platformatic/dynamic-buffer';
 import { crc32c } from '@platformatic/kafka';
-import type { OutgoingRecord } from '../../ports.ts';
+import type { PublishedRecord } from '../../ports.ts';
 
 /** Bytes of a record batch (format 2) before its first record. */
 export const BATCH_HEAD_BYTES = 61;
@@ -31,11 +31,13 @@ export interface BatchIdentity {
   sequence: number;
 }
 
-type Headers = OutgoingRecord['headers'];
+type Headers = PublishedRecord['headers'];
 
 /** An upper bound for the bytes of a record inside a batch. */
-export function recordBytesMax(record: OutgoingRecord): number {
-  return RECORD_FRAME_BYTES_MAX + (record.key?.length ?? 0) + record.value.length + headersBytesMax(record.headers);
+export function recordBytesMax(record: PublishedRecord): number {
+  return (
+    RECORD_FRAME_BYTES_MAX + (record.key?.length ?? 0) + (record.value?.length ?? 0) + headersBytesMax(record.headers)
+  );
 }
 
 function headersBytesMax(headers: Headers): number {
@@ -52,12 +54,17 @@ export class RecordSizes {
   #headers: Headers;
   #headersBytesMax = 0;
 
-  bytesMaxOf({ key, value, headers }: OutgoingRecord): number {
+  bytesMaxOf({ key, value, headers }: PublishedRecord): number {
     if (headers !== this.#headers) {
       this.#headers = headers;
       this.#headersBytesMax = headersBytesMax(headers);
     }
-    return RECORD_FRAME_BYTES_MAX + (key === null ? 0 : key.length) + value.length + this.#headersBytesMax;
+    return (
+      RECORD_FRAME_BYTES_MAX +
+      (key === null ? 0 : key.length) +
+      (value === null ? 0 : value.length) +
+      this.#headersBytesMax
+    );
   }
 }
 
@@ -81,7 +88,7 @@ function writeVarint(target: Buffer, at: number, n: number): number {
   return offset;
 }
 
-/** Zigzag varint of -1: the length of a key that is null. */
+/** Zigzag varint of -1: the length of a key or a value that is null. */
 const VARINT_MINUS_ONE = 1;
 
 function encodeHeaders(headers: Headers): Buffer {
@@ -119,14 +126,14 @@ class RecordWriter {
     this.end = at;
   }
 
-  write({ key, value, headers }: OutgoingRecord, index: number): void {
+  write({ key, value, headers }: PublishedRecord, index: number): void {
     if (headers !== this.#headers) {
       this.#headers = headers;
       this.#headersBytes = encodeHeaders(headers);
     }
     const target = this.#target;
     const keyBytes = key === null ? 1 : varintBytes(key.length) + key.length;
-    const valueBytes = varintBytes(value.length) + value.length;
+    const valueBytes = value === null ? 1 : varintBytes(value.length) + value.length;
     // attributes and time stamp delta are one zero byte each
     const body = 2 + varintBytes(index) + keyBytes + valueBytes + this.#headersBytes.length;
     let offset = writeVarint(target, this.end, body);
@@ -135,7 +142,8 @@ class RecordWriter {
     offset = writeVarint(target, offset, index);
     if (key === null) target[offset++] = VARINT_MINUS_ONE;
     else offset = put(target, writeVarint(target, offset, key.length), key);
-    offset = put(target, writeVarint(target, offset, value.length), value);
+    if (value === null) target[offset++] = VARINT_MINUS_ONE;
+    else offset = put(target, writeVarint(target, offset, value.length), value);
     this.end = put(target, offset, this.#headersBytes);
   }
 }
@@ -145,7 +153,7 @@ class RecordWriter {
  * @param target has room for `BATCH_HEAD_BYTES` and `recordBytesMax` of every record behind `at`
  * @returns the end of the batch
  */
-export function encodeBatch(target: Buffer, at: number, records: readonly OutgoingRecord[]): number {
+export function encodeBatch(target: Buffer, at: number, records: readonly PublishedRecord[]): number {
   const writer = new RecordWriter(target, at + BATCH_HEAD_BYTES);
   for (let index = 0; index < records.length; index++) writer.write(records[index]!, index);
   const { end } = writer;

@@ -1,7 +1,7 @@
 import { protocolErrorsCodesById } from '@platformatic/kafka';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OutgoingRecord, RecordPlace } from '../../ports.ts';
+import type { PublishedRecord, RecordPlace } from '../../ports.ts';
 import { type Fate, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
 import { type Shipment, takeBatches } from './batch-plan.ts';
 import { toVerdict } from './broker-faults.ts';
@@ -47,15 +47,15 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   let next = 0;
   const toShipment = (size: number): Shipment => {
     const texts = Array.from({ length: size }, () => `#${next++}#`);
-    const records = texts.map((text): OutgoingRecord => {
+    const records = texts.map((text): PublishedRecord => {
       return { topic: 't', key: null, value: Buffer.from(text.padEnd(plan.pad ?? 10, '.')) };
     });
     const done = (fault: Error | null) => void (fault === null ? acknowledged : failed).push(...texts);
     const onPlace = (place: RecordPlace) => void places.set(texts[0]!, place);
     return { records, bytes: 0, dueAt: 0, taken: 0, open: size, fault: null, done, onPlace };
   };
-  const partitionOf = (_: Shipment, { value }: OutgoingRecord) =>
-    Number.parseInt(value.subarray(1).toString(), 10) % partitions;
+  const partitionOf = (_: Shipment, { value }: PublishedRecord) =>
+    Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
   for (const sizes of plan.sends) {
     const shipments = sizes.map(toShipment);
     waiting = shipments.map((shipment) => ({ shipment, patience: patience.shift() ?? Number.POSITIVE_INFINITY }));

@@ -1,0 +1,58 @@
+import { StoreFault } from '@playline/errors';
+import type { Metrics } from '@playline/runtime';
+import { OversizeFault, RetryableFault } from '../ports.ts';
+
+/** Calls of a store of rows: counted, and their faults told as block consumers understand them. */
+export interface StoreCalls {
+  /** Runs an insert. @param rows counted once the store has acknowledged them */
+  insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
+  /** Runs a question. */
+  ask<T>(table: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** From a small block on a calm engine to one that waits for merges. */
+const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/**
+ * Counts rows, inserts, their time and faults by table. A `StoreFault` comes out as what the block protocol makes of it:
+ * tried again, tried again with fewer rows, or as it is, which stops the partition.
+ * @param prefix before the names of the metrics: `event_writer` gives `event_writer_rows_total`
+ */
+export function createStoreCalls(metrics: Metrics, prefix: string): StoreCalls {
+  const rowsTotal = metrics.counter(`${prefix}_rows_total`, 'Rows acknowledged by the store', ['table']);
+  const insertsTotal = metrics.counter(`${prefix}_inserts_total`, 'Inserts acknowledged by the store', ['table']);
+  const seconds = metrics.histogram(`${prefix}_insert_seconds`, 'Time of acknowledged inserts', {
+    bucketsSeconds: INSERT_SECONDS,
+    labelNames: ['table'],
+  });
+  const faultsTotal = metrics.counter(`${prefix}_store_faults_total`, 'Faults of the store, by its name for them', [
+    'table',
+    'code',
+  ]);
+  const ask: StoreCalls['ask'] = async (table, work) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreFault)) throw error;
+      faultsTotal.inc({ table, code: error.code });
+      throw toStreamFault(error);
+    }
+  };
+  return {
+    ask,
+    insert: (table, rows, work) =>
+      ask(table, async () => {
+        const stop = seconds.startTimer({ table });
+        await work();
+        stop();
+        rowsTotal.inc({ table }, rows);
+        insertsTotal.inc({ table });
+      }),
+  };
+}
+
+function toStreamFault(fault: StoreFault): Error {
+  if (fault.kind === 'final') return fault;
+  const Fault = fault.kind === 'oversize' ? OversizeFault : RetryableFault;
+  return new Fault(fault.message, { cause: fault });
+}

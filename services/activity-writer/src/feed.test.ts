@@ -1,0 +1,129 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { type ActivityRow, START_GAP, toHorizon } from '@playline/chain';
+import type { Leftover } from '@playline/chain/memory';
+import { StoreFault } from '@playline/errors';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ACTIVITIES, ACTIVITY_SCHEMA, createMemoryWorld, type MemoryWorld, partitionOf } from './test/memory-writer.ts';
+import { activityOf, activityValue } from './test/records.ts';
+
+const CHAIN = 'test-chain';
+const NOW_MS = 1_790_000_000_000;
+const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
+
+/** What happens while one writer lives. */
+interface Life {
+  readonly rowsMax: number;
+  /** Turns of the loop until it is killed. */
+  readonly turns: number;
+  /** What becomes of its inserts; those behind them are stored. */
+  readonly leftovers: readonly (Leftover | 'stored')[];
+  /** What comes meanwhile: an activity by its number, again and again with few numbers; or a tick. */
+  readonly sent: readonly (number | 'tick')[];
+  /** Steps of the broker's clock between them. */
+  readonly stepMs: number;
+  /** Turns between two pages of the follower, and rows of a page. */
+  readonly pause: number;
+  readonly limit: number;
+}
+
+const life: fc.Arbitrary<Life> = fc.record({
+  rowsMax: fc.integer({ min: 1, max: 6 }),
+  turns: fc.integer({ min: 0, max: 80 }),
+  leftovers: fc.array(fc.constantFrom<Leftover | 'stored'>('nothing', 'rows', 'token', 'stored'), { maxLength: 5 }),
+  sent: fc.array(fc.oneof(fc.nat({ max: 12 }), fc.constant('tick' as const)), { maxLength: 15 }),
+  stepMs: fc.integer({ min: -3, max: 3 }),
+  pause: fc.integer({ min: 1, max: 8 }),
+  limit: fc.integer({ min: 1, max: 5 }),
+});
+
+/** A replica that follows the feed from its beginning, one page after the other. */
+class Follower {
+  readonly seen: ActivityRow[] = [];
+  readonly #world: MemoryWorld;
+  #gap = START_GAP;
+
+  constructor(world: MemoryWorld) {
+    this.#world = world;
+  }
+
+  /** @returns whether the page had rows */
+  async follow(limit: number): Promise<boolean> {
+    const watermark = await this.#world.watermarks.read(partitionOf(CHAIN));
+    if (watermark === null) return false;
+    const horizon = toHorizon(watermark);
+    const question = { chain: CHAIN, filters: NO_FILTERS, gap: this.#gap, direction: 'next', limit, horizon } as const;
+    const { rows, next } = await this.#world.store.reader.readPage(question);
+    this.seen.push(...rows);
+    const isOn = JSON.stringify(next) !== JSON.stringify(this.#gap);
+    this.#gap = next;
+    return isOn;
+  }
+}
+
+async function send(world: MemoryWorld, { sent, stepMs }: Life, version: () => number) {
+  for (const each of sent) {
+    vi.setSystemTime(Date.now() + stepMs);
+    if (each === 'tick') await world.tick(partitionOf(CHAIN));
+    else
+      await world.send(
+        ACTIVITIES,
+        CHAIN,
+        activityValue(ACTIVITY_SCHEMA, activityOf(each, { details: `{"version":${version()}}` })),
+      );
+  }
+}
+
+/** Writers one after the other, each killed, then one that may finish; a replica follows all the while. */
+async function live(
+  lives: readonly Life[],
+): Promise<{ world: MemoryWorld; follower: Follower; last: Map<string, string> }> {
+  const world = createMemoryWorld();
+  const follower = new Follower(world);
+  let versions = 0;
+  for (const each of lives) {
+    for (const leftover of each.leftovers)
+      if (leftover !== 'stored')
+        world.store.failNext(new StoreFault('busy', { kind: 'passing', code: 'BUSY' }), leftover);
+    await send(world, each, () => versions++);
+    const writer = world.open(each.rowsMax);
+    for (let count = 0; count < each.turns; count++) {
+      await turn();
+      if (count % each.pause === 0) await follower.follow(each.limit);
+    }
+    writer.kill();
+  }
+  await world.write();
+  while (await follower.follow(3));
+  const last = new Map(
+    world
+      .activities()
+      .toSorted((a, b) => a.offset - b.offset)
+      .map(({ id, details }) => [id, details]),
+  );
+  return { world, follower, last };
+}
+
+describe('a replica that follows the feed while writers are killed at any step and their store fails in every way', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS }));
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  it('is given the last version of every activity, in the order of the log, and no version twice', async () => {
+    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
+      vi.setSystemTime(NOW_MS);
+      const { world, follower, last } = await live(lives);
+      const offsets = follower.seen.map(({ offset }) => offset);
+      expect(offsets).toEqual([...new Set(offsets)].toSorted((a, b) => a - b));
+      expect(new Map(follower.seen.map(({ id, details }) => [id, details]))).toEqual(last);
+      const stored = world.activities().map(({ offset }) => offset);
+      expect(stored.toSorted((a, b) => a - b)).toEqual([...new Set(stored)].toSorted((a, b) => a - b));
+      const sent = lives.flatMap((each) => each.sent).filter((each) => each !== 'tick');
+      expect(stored).toHaveLength(sent.length);
+      expect(world.letters(ACTIVITIES)).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: 250 });
+  }, 60_000);
+});

@@ -1,0 +1,85 @@
+import { openActivityStore } from '@playline/chain/clickhouse';
+import { openRedisWatermarks } from '@playline/chain/redis';
+import { TOPICS } from '@playline/contracts';
+import { createConnectionFaults } from '@playline/errors';
+import { openAdminServer } from '@playline/http';
+import {
+  createLogger,
+  createMetrics,
+  runService,
+  toClickHouse,
+  toKafka,
+  toRedis,
+  toRegistry,
+  type Use,
+} from '@playline/runtime';
+import type { Consumer } from '@playline/stream';
+import {
+  createSchemaRegistry,
+  openBlockConsumer,
+  openLetterCount,
+  openLogReader,
+  openProducer,
+} from '@playline/stream/kafka';
+import { createChainPartitions } from './chain-partitions.ts';
+import { readConfig } from './config.ts';
+import { createPipeline } from './pipeline.ts';
+import { createSendTick } from './steps/send-tick.ts';
+import { openTicks } from './ticks.ts';
+
+const SERVICE = 'activity-writer';
+const config = readConfig(process.env);
+const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
+const metrics = createMetrics(SERVICE);
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
+const topic = config.TOPIC_PREFIX + TOPICS.activities.name;
+const limits = {
+  rowsMax: config.BLOCK_ROWS_MAX,
+  bytesMax: config.BLOCK_BYTES_MAX,
+  ageMaxMs: config.BLOCK_AGE_MAX_MS,
+};
+
+await runService(logger, async (use) => {
+  let consumer: Consumer | null = null;
+  const { store, watermarks } = await openStores(use);
+  const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
+  const sendTick = createSendTick(producer, topic);
+  const lag = () => consumer?.lag() ?? new Map();
+  const ticks = await use('ticks', () => openTicks({ topic, lag, sendTick, logger, metrics }));
+  const ready = {
+    consumer: () => consumer?.ready() ?? false,
+    store: faults.forgetting('ClickHouse', () => store.ready()),
+    watermarks: faults.forgetting('Redis', () => watermarks.ready()),
+  };
+  const degraded = { ticks: () => ticks.working };
+  const hindrances = () => Object.fromEntries(consumer?.hindrances() ?? []);
+  const reasons = () => ({ ...faults.reasons(), ...ticks.reasons(), ...hindrances() });
+  await use('admin listener', () =>
+    openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
+  );
+  const log = await use('log', () => openLogReader({ ...kafka, clientId: SERVICE }));
+  const { topics, sink } = createPipeline({
+    ...{ store, watermarks, schemaOf: createSchemaRegistry(registry).schemaOf, deadLetters: producer },
+    ...{ partitionOf: createChainPartitions(log, topic), onTaken: ticks.taken },
+    ...{ metrics, topicPrefix: config.TOPIC_PREFIX },
+  });
+  await use('letter count', () => openLetterCount({ ...kafka, topics, metrics }));
+  const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
+  consumer = await use('consumer', () =>
+    openBlockConsumer({
+      ...kafka,
+      ...{ groupId, topics, sink, limits, deadLetters: producer, sessionTimeoutMs, logger, metrics },
+    }),
+  );
+});
+
+async function openStores(use: Use) {
+  const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+  const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+  return {
+    store: await use('activity store', () => openActivityStore(clickhouse)),
+    watermarks: await use('watermarks', () => openRedisWatermarks(redis)),
+  };
+}

@@ -1,0 +1,145 @@
+import { StoreFault } from '@playline/errors';
+import { until } from '@playline/testkit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  ACTIVITIES,
+  ACTIVITY_SCHEMA,
+  createMemoryWorld,
+  type MemoryWorld,
+  partitionOf,
+  TOKEN_SCHEMA,
+  TOKENS,
+} from './test/memory-writer.ts';
+import { activityOf, activityValue, tokenOf, tokenValue } from './test/records.ts';
+
+const CHAIN = 'test-chain';
+const HOME = partitionOf(CHAIN);
+/** A chain that stands in the other partition. */
+const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
+const NOW_MS = 1_790_000_000_000;
+
+describe('the pipeline of the activity writer', () => {
+  let world: MemoryWorld;
+  const activity = (...given: Parameters<typeof activityOf>) => activityValue(ACTIVITY_SCHEMA, activityOf(...given));
+  const send = (...given: Parameters<typeof activityOf>) => world.send(ACTIVITIES, CHAIN, activity(...given));
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
+    world = createMemoryWorld();
+  });
+  afterEach(() => void vi.useRealTimers());
+
+  it('stores an activity under a time of the log, and says up to where the partition is known', async () => {
+    await send(1);
+    await send(2);
+    await world.write();
+    const times = [NOW_MS * 1_000, NOW_MS * 1_000 + 1];
+    expect(world.activities().map(({ updatedAt, offset }) => [updatedAt, offset])).toEqual([
+      [times[0], 0],
+      [times[1], 1],
+    ]);
+    expect(await world.watermarks.read(HOME)).toBe(times[1]);
+    expect(await world.store.activities.standing([world.activities()[0]!.id])).toHaveProperty('size', 1);
+  });
+
+  it('goes on behind a watermark and behind the block before, whatever the clock of the broker says', async () => {
+    await send(1);
+    await world.write();
+    vi.setSystemTime(NOW_MS - 60_000);
+    await send(2);
+    await world.write();
+    world.log.moveCommit({ topic: ACTIVITIES, partition: HOME, offset: 2, metadata: '{"v":2}' });
+    await world.watermarks.publish(HOME, NOW_MS * 1_000 + 500);
+    await send(3);
+    await world.write();
+    const times = world.activities().map(({ updatedAt }) => updatedAt - NOW_MS * 1_000);
+    expect(times).toEqual([0, 1, 501]);
+  });
+
+  it('takes a tick for the time that it says, and for no row and no dead letter', async () => {
+    await send(1);
+    vi.setSystemTime(NOW_MS + 5_000);
+    await world.tick(HOME);
+    await world.tick(1 - HOME);
+    await world.write();
+    expect(await world.watermarks.read(HOME)).toBe((NOW_MS + 5_000) * 1_000);
+    expect(await world.watermarks.read(1 - HOME)).toBe((NOW_MS + 5_000) * 1_000);
+    expect(world.activities()).toHaveLength(1);
+    expect(world.letters(ACTIVITIES)).toEqual([]);
+  });
+
+  it('stores an update as a later version, and refuses one that changes what readers filter by', async () => {
+    await send(1);
+    await world.write();
+    await send(1, { details: '{"amount":"2"}' });
+    await send(1, { type: 'burn', indexedAt: 5 });
+    await send(1, { contractAddress: Buffer.alloc(20, 9) });
+    await send(2);
+    await send(2, { type: 'sale' });
+    await send(2, { traceId: 'later' });
+    await world.write();
+    expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 4, 6]);
+    expect(world.letters(ACTIVITIES)).toEqual(['changes type, indexed_at', 'changes contract address', 'changes type']);
+  });
+
+  it('refuses a record of a chain in a partition that is not its own', async () => {
+    await world.send(ACTIVITIES, ELSEWHERE, activity(1));
+    await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
+    await world.write();
+    expect(world.activities().map(({ chain }) => chain)).toEqual([ELSEWHERE]);
+    expect(world.letters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
+  });
+
+  it('keeps as a dead letter what is no record, or holds what no row may, and no value of it in the reason', async () => {
+    await world.send(ACTIVITIES, CHAIN, Buffer.from('no frame'));
+    await world.send(ACTIVITIES, CHAIN, activityValue(77, activityOf(1)));
+    await world.send(ACTIVITIES, CHAIN, activity(1).subarray(0, 20));
+    await send(1, { chain: 'No Chain' });
+    await send(1, { details: 'secret' });
+    await send(2);
+    await world.write();
+    expect(world.letters(ACTIVITIES).toSorted()).toEqual([
+      'chain is no name of a chain',
+      'details is no JSON object',
+      'no record of its schema',
+      'not in the Confluent wire format',
+      'schema 77: not in the registry',
+    ]);
+    expect(world.activities().map(({ offset }) => offset)).toEqual([5]);
+  });
+
+  it('waits for a registry that is away, and loses and reorders nothing meanwhile', async () => {
+    world.registry.isAway = true;
+    for (const number of [1, 2, 3]) await send(number);
+    const consumer = world.open();
+    await until('it has tried', () => world.registry.asked > 3);
+    world.registry.isAway = false;
+    await consumer.idle();
+    await consumer.close();
+    expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 2]);
+  });
+
+  it('says that a partition is known only when its rows stand', async () => {
+    const fault = new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' });
+    const published: number[] = [];
+    const publish = world.watermarks.publish;
+    vi.spyOn(world.watermarks, 'publish').mockImplementation(async (partition, us) => {
+      published.push(world.activities().length);
+      await publish(partition, us);
+    });
+    world.store.failNext(fault);
+    world.store.failNext(fault, 'token');
+    await send(1);
+    await world.write();
+    expect(published).toEqual([1]);
+  });
+
+  it('stores the records of a token under growing times, and the last is the token', async () => {
+    for (const symbol of ['A', 'B', 'C'])
+      await world.send(TOKENS, `${CHAIN} 1`, tokenValue(TOKEN_SCHEMA, tokenOf(1, { symbol })));
+    await world.send(TOKENS, `${CHAIN} 1`, Buffer.from('no frame'));
+    await world.write();
+    const { contractAddress } = world.tokens()[0]!;
+    expect(await world.store.reader.readToken(CHAIN, contractAddress)).toMatchObject({ symbol: 'C' });
+    expect(world.letters(TOKENS)).toEqual(['not in the Confluent wire format']);
+  });
+});

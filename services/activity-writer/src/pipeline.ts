@@ -1,0 +1,92 @@
+import {
+  type ActivityRow,
+  type ActivityStore,
+  type TokenRow,
+  toActivityRow,
+  toTokenRow,
+  type Watermarks,
+} from '@playline/chain';
+import { activityCodec, type SchemaSource, TOPICS, tokenCodec } from '@playline/contracts';
+import type { Metrics } from '@playline/runtime';
+import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
+import { TimedBlock, type TimedBlockOptions } from './blocks/timed-block.ts';
+import { createPublishLetters } from './steps/publish-letters.ts';
+import { createPublishWatermark, createReadWatermark } from './steps/publish-watermark.ts';
+import { createReadRow } from './steps/read-row.ts';
+import { createRefuseUpdates } from './steps/refuse-updates.ts';
+import { isTick } from './steps/send-tick.ts';
+import { createWriteActivities } from './steps/write-activities.ts';
+import { createWriteTokens } from './steps/write-tokens.ts';
+import { createWriterMetrics } from './writer-metrics.ts';
+
+/** Raised when the same record gives other rows; the version before must then stay in `olderVersions` for a release. */
+const TRANSFORM_VERSION = 1;
+
+export interface PipelineOptions {
+  readonly store: ActivityStore;
+  readonly watermarks: Watermarks;
+  readonly schemaOf: SchemaSource;
+  readonly deadLetters: Producer;
+  /** The partition of the topic of activities that a chain's key chooses. @throws RetryableFault */
+  readonly partitionOf: (chain: string) => Promise<number>;
+  /** Told of every record of activities that is read. */
+  readonly onTaken: (partition: number) => void;
+  readonly metrics: Metrics;
+  readonly topicPrefix: string;
+}
+
+/** The whole flow: which topics are read and what becomes of their records. */
+export interface Pipeline {
+  readonly topics: readonly string[];
+  readonly sink: BlockSink;
+}
+
+/**
+ * activities -> read -> assign times -> refuse updates -> write activities, activity_versions -> publish the watermark
+ * tokens     -> read -> assign times                   -> write tokens
+ * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
+ */
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { store, watermarks, schemaOf, deadLetters, partitionOf, metrics, topicPrefix } = options;
+  const calls = createStoreCalls(metrics, 'activity_writer');
+  const writerMetrics = createWriterMetrics(metrics);
+  const publishLetters = createPublishLetters(deadLetters, writerMetrics);
+  const writeActivities = createWriteActivities({ store, calls });
+  const publishWatermark = createPublishWatermark(watermarks, writerMetrics);
+  const activities: TimedBlockOptions<ActivityRow> = {
+    readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
+    isTick,
+    readWatermark: createReadWatermark(watermarks),
+    refuse: createRefuseUpdates({ store, calls, partitionOf }),
+    publishLetters,
+    write: async (rows) => {
+      await writeActivities(rows);
+      await publishWatermark(rows.block.partition, rows.end);
+    },
+    onTaken: options.onTaken,
+  };
+  const tokens: TimedBlockOptions<TokenRow> = {
+    readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
+    isTick: () => false,
+    readWatermark: async () => 0,
+    refuse: async () => [],
+    publishLetters,
+    write: createWriteTokens({ store, calls }),
+    onTaken: () => {},
+  };
+  const blocks = new Map<string, (partition: number, transformVersion: number) => BlockBuilder>([
+    [topicPrefix + TOPICS.activities.name, (partition, version) => new TimedBlock(activities, partition, version)],
+    [topicPrefix + TOPICS.tokens.name, (partition, version) => new TimedBlock(tokens, partition, version)],
+  ]);
+  return {
+    topics: [...blocks.keys()],
+    sink: {
+      transformVersion: TRANSFORM_VERSION,
+      openBlock(topic, partition, transformVersion = TRANSFORM_VERSION) {
+        const open = blocks.get(topic);
+        if (open === undefined) throw new Error(`nothing reads ${topic}`);
+        return open(partition, transformVersion);
+      },
+    },
+  };
+}

@@ -1,0 +1,159 @@
+import type { BlockOrigin } from '@playline/stream';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { assignTimes, type LoggedRecord } from './assign-times.ts';
+
+const FRESH: BlockOrigin = { carried: null, basis: null };
+
+/** Log-append batches: their records share a millisecond, and the clock steps either way between them. */
+const log: fc.Arbitrary<LoggedRecord[]> = fc
+  .array(
+    fc.record({
+      records: fc.integer({ min: 1, max: 6 }),
+      /** Offsets of markers and of records that were aborted. */
+      hole: fc.nat({ max: 3 }),
+      stepMs: fc.integer({ min: -2_000, max: 2_000 }),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
+  .map((batches) => {
+    const found: LoggedRecord[] = [];
+    let [offset, timestampMs] = [0, 1_700_000_000_000];
+    for (const { records, hole, stepMs } of batches) {
+      offset += hole;
+      timestampMs += stepMs;
+      for (let i = 0; i < records; i++) found.push({ offset: offset++, timestampMs });
+    }
+    return found;
+  });
+
+/** Where an owner stops: before a block is named, when it is named, when its watermark is published, when it is completed. */
+type Stop = 'unnamed' | 'named' | 'published' | 'completed';
+
+interface Attempt {
+  readonly records: number;
+  readonly stop: Stop;
+}
+
+const attempts = fc.array(
+  fc.record({
+    records: fc.integer({ min: 1, max: 9 }),
+    stop: fc.constantFrom<Stop>('unnamed', 'named', 'published', 'completed'),
+  }),
+  { minLength: 1, maxLength: 25 },
+);
+
+/** What a log, its commits and the published watermark are to owners that come one after the other. */
+class Partition {
+  /** Values that rows may have been stored with, by offset. */
+  readonly given = new Map<number, Set<number>>();
+  watermark = 0;
+  /** A block that began at or below the watermark of before it was named. */
+  belowWatermark = 0;
+  #at = 0;
+  #carried: string | null = null;
+  #named: { basis: string; records: number } | null = null;
+  readonly #log: readonly LoggedRecord[];
+
+  constructor(records: readonly LoggedRecord[]) {
+    this.#log = records;
+  }
+
+  get isDone(): boolean {
+    return this.#at >= this.#log.length;
+  }
+
+  take({ records, stop }: Attempt): void {
+    const block = this.#log.slice(this.#at, this.#at + (this.#named?.records ?? records));
+    const { times, end, trace } = assignTimes(
+      block,
+      { carried: this.#carried, basis: this.#named?.basis ?? null },
+      this.watermark,
+    );
+    if (stop === 'unnamed') return;
+    if (this.#named === null && (times[0] ?? end) <= this.watermark) this.belowWatermark++;
+    this.#named = { basis: trace.basis, records: block.length };
+    for (const [index, { offset }] of block.entries())
+      this.given.set(offset, (this.given.get(offset) ?? new Set()).add(times[index]!));
+    if (stop === 'named') return;
+    this.watermark = Math.max(this.watermark, end);
+    if (stop === 'published') return;
+    this.#at += block.length;
+    this.#carried = trace.carries;
+    this.#named = null;
+  }
+}
+
+function run(records: readonly LoggedRecord[], given: readonly Attempt[]): Partition {
+  const partition = new Partition(records);
+  for (const attempt of given) if (!partition.isDone) partition.take(attempt);
+  while (!partition.isDone) partition.take({ records: 4, stop: 'completed' });
+  return partition;
+}
+
+describe('updated_at of the records of a partition, cut into blocks anywhere, its owners stopping anywhere', () => {
+  it('is the same in every attempt, grows from record to record, and is never at or below a published watermark', () => {
+    const property = fc.property(log, attempts, (records, given) => {
+      const partition = run(records, given);
+      expect([...partition.given.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
+      const times = records.map(({ offset }) => [...partition.given.get(offset)!][0]!);
+      for (const [index, time] of times.entries()) {
+        expect(time).toBeGreaterThanOrEqual(records[index]!.timestampMs * 1_000);
+        if (index > 0) expect(time).toBeGreaterThan(times[index - 1]!);
+      }
+      expect(partition.belowWatermark).toBe(0);
+      expect(partition.watermark).toBe(times.at(-1));
+    });
+    fc.assert(property, { numRuns: 500 });
+  });
+
+  it('does not depend on where blocks are cut', () => {
+    const property = fc.property(log, attempts, (records, given) => {
+      const whole = assignTimes(records, FRESH, 0).times;
+      const { given: found } = run(records, given);
+      expect(records.map(({ offset }) => [...found.get(offset)!][0])).toEqual(whole);
+    });
+    fc.assert(property, { numRuns: 300 });
+  });
+
+  it('is the time of the log where that has moved on, and the record before plus a microsecond where it has not', () => {
+    const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
+    expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
+    expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
+      5_501, 5_502, 5_503, 5_504, 6_000,
+    ]);
+  });
+
+  it('of a block that has lost records since it was named is behind all that it may have given away, twice alike', () => {
+    const property = fc.property(
+      log,
+      fc.array(fc.boolean()),
+      fc.array(fc.boolean()),
+      fc.nat({ max: 10_000 }),
+      (records, first, second, watermark) => {
+        const before = assignTimes(records, FRESH, watermark);
+        const origin = { carried: null, basis: before.trace.basis };
+        const kept = records.filter((_, index) => first[index] ?? false);
+        const fewer = kept.filter((_, index) => second[index] ?? false);
+        if (kept.length === records.length) return;
+        const after = assignTimes(kept, origin, watermark + 5_000_000);
+        for (const [index, time] of after.times.entries()) {
+          expect(time).toBeGreaterThan(before.end);
+          if (index > 0) expect(time).toBeGreaterThan(after.times[index - 1]!);
+        }
+        expect(after.trace.basis).toBe(before.trace.basis);
+        expect(after.end).toBeGreaterThanOrEqual(before.end);
+        const again = assignTimes(fewer, origin, 0);
+        const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
+        expect(again.times).toEqual(fewer.map(({ offset }) => timeOf.get(offset)));
+      },
+    );
+    fc.assert(property, { numRuns: 500 });
+  });
+
+  it('is refused where a commit holds what is not understood', () => {
+    for (const basis of ['', '[1,2]', '[1,2,3,4,-5]', '{}', '[1,2,3,4,1e300]'])
+      expect(() => assignTimes([], { carried: null, basis }, 0)).toThrow('another release');
+    expect(() => assignTimes([], { carried: 'x', basis: null }, 0)).toThrow('another release');
+  });
+});

@@ -1,0 +1,71 @@
+import type { LoggedVersion } from '@playline/chain';
+import {
+  createSchemaReaders,
+  FRAME_BYTES,
+  type RecordCodec,
+  type SchemaReaders,
+  type SchemaSource,
+  schemaIdOf,
+} from '@playline/contracts';
+import { RetryableFault, type StreamRecord } from '@playline/stream';
+
+/** What a record holds: its row, without its time; nothing yet, while its schema is being asked for; or nothing at all. */
+export type Reading<R> =
+  | { readonly kind: 'row'; readonly row: R }
+  | { readonly kind: 'waiting' }
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+/** Reads records of one topic, each by the schema it was written with. */
+export interface ReadRow<R> {
+  /** What can be said without waiting. */
+  now(record: StreamRecord): Reading<R>;
+  /** Asks the registry where it must. @throws RetryableFault while it cannot be asked */
+  later(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
+}
+
+export interface ReadRowOptions<T, R> {
+  readonly codec: RecordCodec<T>;
+  readonly schemaOf: SchemaSource;
+  /** @throws RangeError that says what of a record no row may hold, without the record's values */
+  readonly toRow: (record: T, version: LoggedVersion) => R;
+}
+
+type Reader<R> = (record: StreamRecord, value: Buffer) => R;
+
+/** Rows get their time only when their block is cut. */
+const NO_TIME = 0;
+
+/** Creates the step that turns a record into its row. */
+export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T, R>): ReadRow<R> {
+  const createReader = (schema: string): Reader<R> => {
+    const decode = codec.decoderOf(schema);
+    return ({ partition, offset, timestampMs }, value) =>
+      toRow(decode(value.subarray(FRAME_BYTES)), { updatedAt: NO_TIME, partition, offset, loggedAtMs: timestampMs });
+  };
+  const readers: SchemaReaders<Reader<R>> = createSchemaReaders({ schemaOf, createReader });
+  return {
+    now(record) {
+      const id = record.value === null ? null : schemaIdOf(record.value);
+      if (id === null) return { kind: 'unreadable', reason: 'not in the Confluent wire format' };
+      const found = readers.known(id);
+      if (found === undefined) return { kind: 'waiting' };
+      return found.kind === 'unreadable' ? found : read(found.reader, record);
+    },
+    async later(record) {
+      const found = await readers.ask(schemaIdOf(record.value!)!).catch((cause: unknown) => {
+        throw new RetryableFault('the schema registry cannot be asked', { cause });
+      });
+      return found.kind === 'unreadable' ? found : read(found.reader, record);
+    },
+  };
+}
+
+function read<R>(reader: Reader<R>, record: StreamRecord): Exclude<Reading<R>, { kind: 'waiting' }> {
+  try {
+    return { kind: 'row', row: reader(record, record.value!) };
+  } catch (error) {
+    // What avsc says of bytes that are no record may hold some of them; a row's faults say which member it is.
+    const reason = error instanceof RangeError ? error.message : 'no record of its schema';
+    return { kind: 'unreadable', reason };
+  }
+}

@@ -1,0 +1,61 @@
+import { type ActivityConstants, type ActivityRow, type ActivityStore, findChanged } from '@playline/chain';
+import type { StoreCalls } from '@playline/stream';
+import type { Refusal, TimedRow } from '../blocks/timed-block.ts';
+
+export interface RefuseUpdatesOptions {
+  readonly store: Pick<ActivityStore, 'standing'>;
+  readonly calls: StoreCalls;
+  /** The partition that a chain's key chooses. @throws RetryableFault while brokers do not tell */
+  readonly partitionOf: (chain: string) => Promise<number>;
+}
+
+/** Ids in one question: a statement of some 40 KB. */
+const IDS_MAX = 1_000;
+
+/** The names of the wire, as whoever mends the source knows them. */
+const NAMES: Record<keyof ActivityConstants, string> = {
+  chain: 'chain',
+  type: 'type',
+  contractAddress: 'contract address',
+  indexedAt: 'indexed_at',
+};
+
+/**
+ * Creates the step that refuses activities which readers would lose. How far a chain is known is told by one partition, so
+ * a record of it in another is refused. A reader who filters by a member that never changes would see an activity vanish
+ * when it did: such an update is refused, be the version before it stored or earlier in the block.
+ */
+export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
+  const standing = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
+    const ids = [...new Set(rows.map(({ row }) => row.id))];
+    const found = new Map<string, ActivityConstants>();
+    for (let from = 0; from < ids.length; from += IDS_MAX) {
+      const asked = ids.slice(from, from + IDS_MAX);
+      const answer = await calls.ask('activity_versions', () => store.standing(asked));
+      for (const [id, constants] of answer) found.set(id, constants);
+    }
+    return found;
+  };
+  return async (rows: readonly TimedRow<ActivityRow>[]): Promise<Refusal<ActivityRow>[]> => {
+    const placed: TimedRow<ActivityRow>[] = [];
+    const refused: Refusal<ActivityRow>[] = [];
+    for (const timed of rows) {
+      const isPlaced = (await partitionOf(timed.row.chain)) === timed.record.partition;
+      if (isPlaced) placed.push(timed);
+      else refused.push({ timed, reason: 'not in the partition of its chain' });
+    }
+    const known = await standing(placed);
+    for (const timed of placed) {
+      const { row } = timed;
+      const before = known.get(row.id);
+      const changed = before === undefined ? [] : findChanged(before, row);
+      if (changed.length === 0) known.set(row.id, row);
+      else
+        refused.push({
+          timed,
+          reason: `changes ${changed.map((name) => NAMES[name as keyof ActivityConstants]).join(', ')}`,
+        });
+    }
+    return refused;
+  };
+}

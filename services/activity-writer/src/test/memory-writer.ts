@@ -1,0 +1,81 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ActivityRow, ActivityStore, TokenRow, Watermarks } from '@playline/chain';
+import { createMemoryChain, openMemoryWatermarks } from '@playline/chain/memory';
+import { activityCodec, TICK_HEADER, TOPICS, tokenCodec } from '@playline/contracts';
+import { createMetrics } from '@playline/runtime';
+import { toPartition } from '@playline/stream';
+import { createMemoryLog, type MemoryConsumer } from '@playline/stream/memory';
+import { createPipeline } from '../pipeline.ts';
+
+export const ACTIVITIES: string = TOPICS.activities.name;
+export const TOKENS: string = TOPICS.tokens.name;
+export const ACTIVITY_SCHEMA = 1;
+export const TOKEN_SCHEMA = 2;
+/** What the registry holds. */
+const SCHEMAS = new Map([
+  [ACTIVITY_SCHEMA, activityCodec.schema],
+  [TOKEN_SCHEMA, tokenCodec.schema],
+]);
+const PARTITIONS = 2;
+/** Nothing is gained by waiting here. */
+const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 0 } };
+
+export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
+
+/** Stores answer in later turns of the loop, so that a writer can be killed, and a reader come, at each of its steps. */
+function slowly(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
+  const late =
+    <A extends unknown[], R>(work: (...given: A) => Promise<R>) =>
+    async (...given: A): Promise<R> => {
+      await turn();
+      const result = await work(...given);
+      await turn();
+      return result;
+    };
+  return {
+    store: { ...activities, insert: late(activities.insert), storedOffsets: late(activities.storedOffsets) },
+    watermarks: { ...watermarks, publish: late((partition, us) => watermarks.publish(partition, us)) },
+  };
+}
+
+/** A log, a registry, a store and watermarks in memory, and writers that run on them one after the other. */
+export function createMemoryWorld() {
+  const store = createMemoryChain();
+  const log = createMemoryLog({ partitions: PARTITIONS });
+  const producer = log.openProducer();
+  const watermarks = openMemoryWatermarks();
+  const registry = { isAway: false, asked: 0 };
+  const schemaOf = async (id: number) => {
+    registry.asked++;
+    if (registry.isAway) throw new Error('away');
+    return SCHEMAS.get(id) ?? null;
+  };
+  const open = (rowsMax = 100): MemoryConsumer => {
+    const { topics, sink } = createPipeline({
+      ...slowly(store.activities, watermarks),
+      ...{ schemaOf, deadLetters: producer, onTaken: () => {}, topicPrefix: '' },
+      ...{ partitionOf: async (chain: string) => partitionOf(chain), metrics: createMetrics('test') },
+    });
+    return log.openBlockConsumer({ topics, sink, limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 }, waits });
+  };
+  const rowsOf = <R>(table: string) =>
+    store.blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
+  return {
+    ...{ log, producer, watermarks, registry, store, open },
+    send: (topic: string, chain: string, value: Buffer) =>
+      producer.sendPlaced({ topic, key: Buffer.from(chain), value }),
+    tick: (partition: number) =>
+      producer.sendPlaced({ topic: ACTIVITIES, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } }),
+    /** Everything there is has been written by one writer. */
+    write: async () => {
+      const consumer = open();
+      await consumer.idle();
+      await consumer.close();
+    },
+    activities: () => rowsOf<ActivityRow>('activities'),
+    tokens: () => rowsOf<TokenRow>('tokens'),
+    letters: (topic: string) => log.records(`${topic}.dead`).map(({ headers }) => String(headers.reason)),
+  };
+}
+
+export type MemoryWorld = ReturnType<typeof createMemoryWorld>;

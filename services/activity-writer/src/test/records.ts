@@ -1,0 +1,52 @@
+import { type ActivityRecord, activityCodec, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
+
+/** Bytes of a length that one number tells. */
+const bytesOf = (length: number, number: number): Buffer => {
+  const bytes = Buffer.alloc(length);
+  bytes.writeUInt32BE(number, length - 4);
+  return bytes;
+};
+
+/** A mint; its id, contract and transaction are told by the number. */
+export function activityOf(number: number, changes: Partial<ActivityRecord> = {}): ActivityRecord {
+  return {
+    chain: 'test-chain',
+    id: bytesOf(16, number),
+    type: 'mint',
+    contractAddress: bytesOf(20, number),
+    indexedAt: 1_700_000_000_000_000 + number,
+    blockchainMetadata: {
+      transactionHash: bytesOf(32, number),
+      blockNumber: String(number),
+      transactionIndex: '0',
+      logIndex: null,
+    },
+    details: '{}',
+    traceId: '',
+    ...changes,
+  };
+}
+
+export function tokenOf(number: number, changes: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    chain: 'test-chain',
+    contractAddress: bytesOf(20, number),
+    rootContractAddress: null,
+    symbol: 'TST',
+    decimals: 18,
+    imageUrl: null,
+    name: null,
+    verificationStatus: 'verified',
+    isCanonical: true,
+    rootChainId: null,
+    bridgeUsed: null,
+    traceId: '',
+    ...changes,
+  };
+}
+
+/** As it stands in the log. */
+export const activityValue = (schemaId: number, record: ActivityRecord): Buffer =>
+  frameRecord(schemaId, activityCodec.encode(record));
+export const tokenValue = (schemaId: number, record: TokenRecord): Buffer =>
+  frameRecord(schemaId, tokenCodec.encode(record));
