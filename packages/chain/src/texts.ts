@@ -1,6 +1,6 @@
 const CHAIN_NAME = /^[a-z0-9-]{1,64}$/;
-const ADDRESS = /^0x[0-9a-f]{40}$/i;
-const HASH = /^0x[0-9a-f]{64}$/i;
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const HASH = /^0x[0-9a-fA-F]{64}$/;
 const DIGITS = /^(0|[1-9]\d*)$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UINT64_MAX = 2n ** 64n - 1n;

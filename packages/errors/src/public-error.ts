@@ -39,3 +39,8 @@ export class PublicError extends Error {
     return ERRORS[this.code].retry;
   }
 }
+
+/** One field of a request that is refused: 400 with the field's name. */
+export function invalidField(field: string, message: string): PublicError {
+  return new PublicError('VALIDATION_ERROR', { message, details: { field } });
+}

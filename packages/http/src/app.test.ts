@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { corsHeaders } from './cors.ts';
 import { expectEnvelope, json, open, post, sendRaw } from './test/open-server.ts';
 
 describe('an answer', () => {
@@ -132,6 +133,15 @@ it('ignores an expectation that nobody can meet, on hot and other paths alike', 
   expect(await sendRaw(port, `POST /v1/echo ${rest}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 200 /);
 });
 
+describe('an answer without a body', () => {
+  it('says no length in a 304, where it would be that of the body that was not sent', async () => {
+    const answer = await fetch(`${(await open()).url}/v1/same`);
+    expect(answer.status).toBe(304);
+    expect(answer.headers.get('etag')).toBe('"1"');
+    expect(answer.headers.get('content-length')).toBeNull();
+  });
+});
+
 describe('the count of answers', () => {
   it('has each answer once, those to what was no request too', async () => {
     const { port, url, statuses } = await open();
@@ -156,6 +166,10 @@ describe('CORS', () => {
     expect(answer.headers.get('access-control-allow-headers')).toBe(
       'content-type, content-encoding, x-service-publishable-key, traceparent',
     );
+  });
+
+  it('allows no key header where no operation takes a publishable key', () => {
+    expect(corsHeaders(undefined).preflight).toContain('content-type, content-encoding, traceparent');
   });
 
   it('lets a page read answers and errors of such an operation', async () => {

@@ -22,8 +22,8 @@ export interface Route {
 
 export interface HttpAppOptions {
   routes: readonly Route[];
-  /** Name of the header with the publishable key, for preflights. */
-  publishableKeyHeader: string;
+  /** Name of the header with the publishable key, for preflights; absent where no operation takes one. */
+  publishableKeyHeader?: string;
   link: (code: ErrorCode) => string;
   answerMaxMs?: number;
   onAnswer?: Frame['onAnswer'];

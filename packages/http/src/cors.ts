@@ -10,8 +10,9 @@ export interface CorsHeaders {
 }
 
 /** Any origin, no credentials: specification, part A, "CORS". */
-export function corsHeaders(publishableKeyHeader: string): CorsHeaders {
-  const allowed = ['content-type', 'content-encoding', publishableKeyHeader, 'traceparent'].join(', ');
+export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeaders {
+  const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];
+  const allowed = ['content-type', 'content-encoding', ...keyHeader, 'traceparent'].join(', ');
   const origin = ['access-control-allow-origin', '*'];
   return {
     answer: [...origin, 'access-control-expose-headers', 'Retry-After, RateLimit, RateLimit-Policy, x-trace-id'],

@@ -66,9 +66,11 @@ export class Exchange implements Trace {
     this.#sendText(status, ['content-type', content.type, ...headers], content.text);
   }
 
-  /** Sends no body: for 202 and 204, and for a CORS preflight. */
+  /** Sends no body: for 202, 204 and 304, and for a CORS preflight. */
   answerEmpty(status: number, headers: HeaderList = []): void {
-    this.#send(status, status === 204 ? headers : ['content-length', 0, ...headers]);
+    // The length in a 304 would be that of the 200 it stands for: RFC 9110, 8.6.
+    const hasLength = status !== 204 && status !== 304;
+    this.#send(status, hasLength ? ['content-length', 0, ...headers] : headers);
   }
 
   /**

@@ -27,6 +27,9 @@ export function parseConfig<S extends z.ZodObject>(
   throw new ConfigError(`these settings are missing or wrong:\n${lines.join('\n')}`);
 }
 
+/** More proxies in a row than anybody runs. */
+const TRUSTED_PROXIES_MAX = 10;
+
 /** Building blocks of settings: environment variables are text, so each parses its own. */
 export const settings = {
   text: () => z.string().min(1),
@@ -34,6 +37,10 @@ export const settings = {
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
+  /** An address that paths are appended to: slashes at its end are left out. */
+  baseUrl: () => z.url().transform((url) => url.replace(/\/+$/, '')),
+  /** Proxies in front whose `X-Forwarded-For` entries are true; 0 takes the address of the connection. */
+  trustedProxies: () => z.coerce.number().int().min(0).max(TRUSTED_PROXIES_MAX).default(0),
   /** `host:port,host:port` */
   brokers: () =>
     z

@@ -14,10 +14,7 @@ export const configSchema = z.object({
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port().default(8081),
   /** Base of the `link` in error envelopes. */
-  PUBLIC_URL: settings
-    .url()
-    .transform((url) => url.replace(/\/+$/, ''))
-    .optional(),
+  PUBLIC_URL: settings.baseUrl().optional(),
   HTTP_HEADER_PREFIX: z
     .string()
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case words joined by hyphens')

@@ -1,10 +1,5 @@
 import { hasCodePointsAtMost, isBlank } from '@playline/contracts';
-import { PublicError } from '@playline/errors';
-
-/** One field of a request that is refused: 400 with the field's name. */
-export function invalidField(field: string, message: string): PublicError {
-  return new PublicError('VALIDATION_ERROR', { message, details: { field } });
-}
+import { invalidField } from '@playline/errors';
 
 /**
  * The text of a required field.

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { ERRORS, type ErrorCode, PublicError } from '@playline/errors';
 import { afterEach, expect } from 'vitest';
-import { createHttpApp } from '../app.ts';
+import { createHttpApp, type Route } from '../app.ts';
 import { planJsonBody } from '../content.ts';
 import { readBody } from '../read-body.ts';
 import { type HttpServer, openHttpServer } from '../server.ts';
@@ -19,6 +19,13 @@ export interface World {
   /** Bodies that are being read now. */
   reading(): number;
 }
+
+/** Answers that nothing has changed. */
+const SAME: Route = {
+  method: 'GET',
+  path: '/v1/same',
+  handle: (exchange) => exchange.answerEmpty(304, ['etag', '"1"']),
+};
 
 /** A server on a free port with one route of each kind; it closes after the test. */
 export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<World> {
@@ -55,6 +62,7 @@ export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<W
         path: '/v1/items/:id',
         handle: (exchange, { id }) => exchange.answer(200, JSON.stringify({ id })),
       },
+      SAME,
       {
         method: 'DELETE',
         path: '/v1/broken',

@@ -1,7 +1,5 @@
-import type { Route } from '@playline/http';
-import type { LocalLimiter } from '@playline/rate-limit';
-import type { ClientAddressOf } from './client-address.ts';
-import { type OnRefused, refusal, showLimit } from './refuse.ts';
+import type { ClientAddressOf, Route } from '@playline/http';
+import { admitRequest, type LocalLimiter, type OnRefused } from '@playline/rate-limit';
 
 /** Puts the limit in front of a route. */
 export type LimitRoute = (route: Route) => Route;
@@ -17,14 +15,7 @@ export function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLim
   return (route) => ({
     ...route,
     handle: (exchange, params) => {
-      const bucket = limiter.bucket(addressOf(exchange.request));
-      showLimit(exchange, () => bucket);
-      const standing = bucket.standing();
-      if (!standing.allowed) {
-        onRefused(limiter.policy.name);
-        throw refusal(standing);
-      }
-      bucket.charge(1);
+      admitRequest(exchange, limiter.bucket(addressOf(exchange.request)), onRefused);
       return route.handle(exchange, params);
     },
   });

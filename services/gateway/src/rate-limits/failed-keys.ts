@@ -1,8 +1,6 @@
 import type { KeyRecord, KeyVerifier } from '@playline/access-keys';
-import type { Exchange, Route } from '@playline/http';
-import type { LocalLimiter } from '@playline/rate-limit';
-import type { ClientAddressOf } from './client-address.ts';
-import { type OnRefused, refusal, showLimit } from './refuse.ts';
+import type { ClientAddressOf, Exchange, Route } from '@playline/http';
+import { type LocalLimiter, type OnRefused, refusal, showLimit } from '@playline/rate-limit';
 
 /** A verifier that knows who asks. @throws PublicError TOO_MANY_REQUESTS_ERROR besides what the verifier throws */
 export type GuardedVerifier = (key: string, exchange: Exchange) => ReturnType<KeyVerifier>;

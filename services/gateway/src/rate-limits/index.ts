@@ -1,6 +1,6 @@
+import { createClientAddress } from '@playline/http';
 import { createLocalLimiter, type SharedLimiter } from '@playline/rate-limit';
 import type { Metrics } from '@playline/runtime';
-import { createClientAddress } from './client-address.ts';
 import { createConsentLimit, type LimitRoute } from './consent-limit.ts';
 import { createFailedKeyLimit, type FailedKeyLimit } from './failed-keys.ts';
 import { createMessageLimit, type LimitMessages } from './message-limit.ts';

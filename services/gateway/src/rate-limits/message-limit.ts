@@ -1,7 +1,13 @@
 import type { KeyRecord } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
-import type { RatePolicy, SharedLimiter, Standing } from '@playline/rate-limit';
-import { type OnRefused, refusal, showLimit } from './refuse.ts';
+import {
+  type OnRefused,
+  type RatePolicy,
+  refusal,
+  type SharedLimiter,
+  type Standing,
+  showLimit,
+} from '@playline/rate-limit';
 import type { RateLimitSettings } from './settings.ts';
 
 /** A request's account with the limit of its key. */

@@ -13,8 +13,6 @@ const FAILED_KEYS_PER_MINUTE = 60;
 /** A shop full of players behind one address, each changing their mind now and then. */
 const CONSENTS_PER_S = 100;
 const CONSENTS_BURST = 200;
-/** More proxies in a row than anybody runs. */
-const PROXIES_MAX = 10;
 
 /** How many messages a second, and how many at once. */
 export interface MessageRate {
@@ -55,8 +53,7 @@ export const rateLimitSettings = {
   /** Consent operations, a client address. */
   RATE_LIMIT_CONSENTS_PER_S: perSecond().default(CONSENTS_PER_S),
   RATE_LIMIT_CONSENTS_BURST: burst().default(CONSENTS_BURST),
-  /** Proxies in front whose `X-Forwarded-For` entries are true; 0 takes the address of the connection. */
-  TRUSTED_PROXIES: settings.integer(0, PROXIES_MAX).default(0),
+  TRUSTED_PROXIES: settings.trustedProxies(),
 };
 
 export type RateLimitSettings = z.infer<z.ZodObject<typeof rateLimitSettings>>;

@@ -1,7 +1,6 @@
-import type { Route } from '@playline/http';
+import { type Route, settleWithin } from '@playline/http';
 import type { IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
-import { settleWithin } from '../../settle-within.ts';
 import { parseSubject } from './read-subject.ts';
 import type { RequestErasure } from './request-erasure.ts';
 

@@ -1,6 +1,6 @@
 import { ID_CODE_POINTS_MAX, IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { parseQuery, singleValueOf } from '../../query.ts';
+import { parseQuery, singleValueOf } from '@playline/http';
 import { requireText } from '../../text-field.ts';
 
 /** Whom an erasure is about: one id, and every kind it may have been sent under. */

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { CONSENT_SOURCE_CODE_POINTS_MAX, CONSENT_STATUSES, ID_CODE_POINTS_MAX } from '@playline/contracts';
-import { PublicError } from '@playline/errors';
+import { invalidField, PublicError } from '@playline/errors';
 import type { ChosenStatus } from '@playline/people';
-import { invalidField, requireText } from '../../text-field.ts';
+import { requireText } from '../../text-field.ts';
 
 export const CONSENT_PATH = '/v1/audience/tracking-consent';
 

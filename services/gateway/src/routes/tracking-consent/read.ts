@@ -1,9 +1,7 @@
 import { type ConsentStatus, ID_CODE_POINTS_MAX } from '@playline/contracts';
-import type { Route } from '@playline/http';
+import { parseQuery, type Route, settleWithin, singleValueOf } from '@playline/http';
 import type { ConsentStore, IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
-import { parseQuery, singleValueOf } from '../../query.ts';
-import { settleWithin } from '../../settle-within.ts';
 import { requireText } from '../../text-field.ts';
 import { CONSENT_PATH } from './change.ts';
 

@@ -1,9 +1,8 @@
 import { CONSENT_BYTES_MAX, type ConsentRecord } from '@playline/contracts';
-import { type Exchange, planJsonBody, type Route, readBody } from '@playline/http';
+import { type Exchange, planJsonBody, type Route, readBody, settleWithin } from '@playline/http';
 import type { ApplyOutcome, IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
-import { settleWithin } from '../../settle-within.ts';
 import { CONSENT_PATH, parseWantedConsent } from './change.ts';
 import type { StoreChange } from './store-change.ts';
 

@@ -1,5 +1,4 @@
-import { PublicError } from '@playline/errors';
-import { invalidField } from './text-field.ts';
+import { invalidField, PublicError } from '@playline/errors';
 
 /** Values of each parameter, in their order. */
 export type Query = ReadonlyMap<string, readonly string[]>;

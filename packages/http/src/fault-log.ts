@@ -1,5 +1,5 @@
-import type { Exchange } from '@playline/http';
 import type { Logger } from '@playline/runtime';
+import type { Exchange } from './exchange.ts';
 
 /** Tells operators of a request that failed. */
 export type LogFault = (exchange: Pick<Exchange, 'traceId'>, error: unknown) => void;

@@ -1,0 +1,65 @@
+import type { Exchange } from '@playline/http';
+import { createWindowLimiter } from '@playline/rate-limit';
+import { describe, expect, it } from 'vitest';
+import { createAdmitCall, NO_RATE_LIMIT_KEYS, type RateLimitKeys } from './admit-call.ts';
+
+const PLANS: RateLimitKeys = {
+  find: async (key) => (key === 'good' ? { keyId: 'id', calls: 5, windowS: 60 } : null),
+};
+
+function setUp(keys: RateLimitKeys = PLANS) {
+  const refused: string[] = [];
+  const admit = createAdmitCall({
+    keys,
+    limiter: createWindowLimiter({ now: () => 0 }),
+    policy: { name: 'calls', calls: 2, windowS: 60 },
+    addressOf: (request) => (request as unknown as { address: string }).address,
+    onRefused: (limit) => refused.push(limit),
+  });
+  /** What becomes of a call: its header fields, or the code of its refusal. */
+  const call = async (key?: string, address = '192.0.2.1'): Promise<string> => {
+    const exchange = { request: { address, headers: { 'x-api-key': key } } } as unknown as Exchange;
+    try {
+      await admit(exchange);
+      return exchange.lateHeaders().join(' ');
+    } catch (fault) {
+      return (fault as { code?: string }).code ?? String(fault);
+    }
+  };
+  return { call, refused };
+}
+
+describe('a call', () => {
+  it('without a key counts against its address, and against no other', async () => {
+    const { call, refused } = setUp();
+    expect(await call()).toBe('ratelimit-policy "calls";q=2;w=60 ratelimit "calls";r=1;t=60');
+    await call();
+    expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
+    expect(refused).toEqual(['calls']);
+    expect(await call(undefined, '192.0.2.2')).toContain('r=1');
+  });
+
+  it('under a key counts against the plan of the key, wherever it comes from', async () => {
+    const { call } = setUp();
+    for (let calls = 0; calls < 3; calls++) await call();
+    expect(await call('good')).toBe('ratelimit-policy "calls";q=5;w=60 ratelimit "calls";r=4;t=60');
+    expect(await call('good', '192.0.2.2')).toContain('r=3');
+  });
+
+  it('under a key that is not valid is refused for the key, and counts against its address', async () => {
+    const { call } = setUp();
+    expect(await call('bad')).toBe('AUTHENTICATION_ERROR');
+    expect(await call('')).toBe('AUTHENTICATION_ERROR');
+    expect(await call('bad')).toBe('TOO_MANY_REQUESTS_ERROR');
+    expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
+  });
+
+  it('fails, and is not refused, while nobody can tell whether its key is valid', async () => {
+    const { call } = setUp({ find: () => Promise.reject(new Error('away')) });
+    expect(await call('good')).toBe('Error: away');
+  });
+
+  it('has no valid key as long as none is made', async () => {
+    expect(await setUp(NO_RATE_LIMIT_KEYS).call('good')).toBe('AUTHENTICATION_ERROR');
+  });
+});

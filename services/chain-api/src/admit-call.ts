@@ -1,0 +1,53 @@
+import { PublicError } from '@playline/errors';
+import type { ClientAddressOf, Exchange } from '@playline/http';
+import { admitRequest, type OnRefused, type WindowLimiter, type WindowPolicy } from '@playline/rate-limit';
+
+/** What the owner of a rate limit key may use. */
+export interface RateLimitPlan {
+  readonly keyId: string;
+  readonly calls: number;
+  readonly windowS: number;
+}
+
+/** Where rate limit keys are known. */
+export interface RateLimitKeys {
+  /** The plan of a key; null when nobody has it. */
+  find(key: string): Promise<RateLimitPlan | null>;
+}
+
+/** No key is known: none is made yet, so whatever comes as one is not valid. */
+export const NO_RATE_LIMIT_KEYS: RateLimitKeys = { find: async () => null };
+
+/**
+ * Lets a call in under the limit of its key, or without one of its client address.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when that is used up; AUTHENTICATION_ERROR for a key that is not valid
+ */
+export type AdmitCall = (exchange: Exchange) => Promise<void>;
+
+export interface AdmitCallParts {
+  keys: RateLimitKeys;
+  limiter: WindowLimiter;
+  /** Of a client address. */
+  policy: WindowPolicy;
+  addressOf: ClientAddressOf;
+  onRefused: OnRefused;
+}
+
+const KEY_HEADER = 'x-api-key';
+
+/** A call under a key that is not valid counts against its address: guessing is bounded like everything else. */
+export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused }: AdmitCallParts): AdmitCall {
+  const admitAddress = (exchange: Exchange) =>
+    admitRequest(exchange, limiter.window(`address ${addressOf(exchange.request)}`, policy), onRefused);
+  const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) =>
+    admitRequest(exchange, limiter.window(`key ${keyId}`, { name: policy.name, calls, windowS }), onRefused);
+  return async (exchange) => {
+    const key = exchange.request.headers[KEY_HEADER];
+    if (key === undefined) return admitAddress(exchange);
+    const plan = await keys.find(String(key));
+    if (plan !== null) return admitPlan(exchange, plan);
+    admitAddress(exchange);
+    const message = `The key in ${KEY_HEADER} is not valid.`;
+    throw new PublicError('AUTHENTICATION_ERROR', { message, details: { header: KEY_HEADER } });
+  };
+}

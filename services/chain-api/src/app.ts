@@ -1,0 +1,53 @@
+import type { ChainStore, Cursors } from '@playline/chain';
+import { createClientAddress, createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
+import { createWindowLimiter } from '@playline/rate-limit';
+import type { Logger } from '@playline/runtime';
+import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
+import { type Chain, createRequireChain } from './chains.ts';
+import type { Config } from './config.ts';
+import type { HorizonOf } from './horizons.ts';
+import { type ChainApiMetrics, timeReads } from './metrics.ts';
+import { createHistoryRead } from './routes/activity-history/handler.ts';
+import { createChainRoute } from './routes/chain-route.ts';
+import { createTokenRead } from './routes/token/handler.ts';
+
+/** What the chain API works with: settings and ports, no adapters. */
+export interface ChainApiParts {
+  config: ChainApiSettings;
+  chains: readonly Chain[];
+  store: Pick<ChainStore, 'readPage' | 'readToken'>;
+  cursors: Cursors;
+  horizonOf: HorizonOf;
+  rateLimitKeys: AdmitCallParts['keys'];
+  metrics: ChainApiMetrics;
+  logger: Logger;
+}
+
+export type ChainApiSettings = Pick<
+  Config,
+  'READ_DEADLINE_MS' | 'RATE_LIMIT_CALLS' | 'RATE_LIMIT_WINDOW_S' | 'TRUSTED_PROXIES'
+> & { PUBLIC_URL: string };
+
+/** The whole chain API without its port: limit, key, chain, parameters, store, answer. */
+export function createChainApiApp({ config, metrics, logger, ...parts }: ChainApiParts): HttpApp {
+  const store = timeReads(parts.store, metrics);
+  const admit = createAdmitCall({
+    keys: parts.rateLimitKeys,
+    limiter: createWindowLimiter(),
+    policy: { name: 'calls', calls: config.RATE_LIMIT_CALLS, windowS: config.RATE_LIMIT_WINDOW_S },
+    addressOf: createClientAddress(config.TRUSTED_PROXIES),
+    onRefused: metrics.onRefused,
+  });
+  const before = { admit, requireChain: createRequireChain(parts.chains) };
+  const deadlineMs = config.READ_DEADLINE_MS;
+  const { cursors, horizonOf } = parts;
+  return createHttpApp({
+    routes: [
+      createChainRoute(before, createTokenRead({ store, deadlineMs })),
+      createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
+    ],
+    link: (code) => `${config.PUBLIC_URL}/docs/errors/${code}`,
+    onAnswer: (_exchange, status) => metrics.onAnswer(status),
+    onFault: createFaultLog({ logger }),
+  });
+}

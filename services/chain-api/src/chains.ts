@@ -1,0 +1,26 @@
+import { PublicError } from '@playline/errors';
+import { toPartition } from '@playline/stream';
+import type { ChainSettings } from './config.ts';
+
+/** A chain that is served. */
+export interface Chain extends ChainSettings {
+  /** Where its activities stand in their topic: the partition of its name as a key. */
+  readonly partition: number;
+}
+
+/** @throws PublicError RESOURCE_NOT_FOUND when no chain of this name is served */
+export type RequireChain = (name: string) => Chain;
+
+/** @param partitionCount of the topic of activities */
+export function toChains(chains: readonly ChainSettings[], partitionCount: number): readonly Chain[] {
+  return chains.map((chain) => ({ ...chain, partition: toPartition(Buffer.from(chain.name), partitionCount) }));
+}
+
+export function createRequireChain(chains: readonly Chain[]): RequireChain {
+  const byName = new Map(chains.map((chain) => [chain.name, chain]));
+  return (name) => {
+    const chain = byName.get(name);
+    if (chain === undefined) throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such chain.' });
+    return chain;
+  };
+}

@@ -1,0 +1,90 @@
+import { type CursorKey, isChainName } from '@playline/chain';
+import { TOPICS } from '@playline/contracts';
+import { clickhouseSettings, redisSettings, settings } from '@playline/runtime';
+import { z } from 'zod';
+
+/** What callers may make without a rate limit key: specification, table "Limits". */
+const CALLS = 1500;
+const CALLS_WINDOW_S = 300;
+/** Calls of one window are remembered one by one: more than this of one caller would be megabytes. */
+const CALLS_MAX = 1_000_000;
+const DAY_S = 86_400;
+/** As long as the hash that it keys. */
+const CURSOR_KEY_BYTES_MIN = 32;
+/** Cursors name their key in one byte. */
+const CURSOR_KEY_ID_MAX = 255;
+/** CAIP-2: a namespace, and a reference in it. */
+const CHAIN_ID = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
+
+/** A chain that is served. */
+export interface ChainSettings {
+  /** As paths say it: 1 to 64 lower-case letters, digits and hyphens. */
+  readonly name: string;
+  /** As answers say it: `namespace:reference`. */
+  readonly id: string;
+}
+
+const chain = z.strictObject({
+  name: z.string().refine(isChainName, 'expected lower-case letters, digits and hyphens'),
+  id: z.string().regex(CHAIN_ID, 'expected namespace:reference'),
+});
+
+/** JSON: `[{"name":"demo-chain","id":"eip155:31337"}]` */
+const chains = () =>
+  z
+    .string()
+    .transform((text, context): unknown => {
+      try {
+        return JSON.parse(text);
+      } catch {
+        context.addIssue('expected JSON');
+        return z.NEVER;
+      }
+    })
+    .pipe(z.array(chain).min(1))
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'expected each name once')
+    .transform((list): readonly ChainSettings[] => list);
+
+const ENTRY = /^(\d{1,3})=((?:[0-9a-fA-F]{2})+)$/;
+
+/** `id=hexadecimal secret`, comma-separated; the first signs, cursors of all of them are taken. */
+const cursorKeys = () =>
+  z.string().transform((text, context): readonly [CursorKey, ...CursorKey[]] => {
+    const keys = new Map<number, CursorKey>();
+    for (const entry of text.split(',').map((part) => part.trim())) {
+      const [, digits = '', secret = ''] = ENTRY.exec(entry) ?? [];
+      const id = Number(digits);
+      const isNew = id <= CURSOR_KEY_ID_MAX && !keys.has(id) && secret.length >= 2 * CURSOR_KEY_BYTES_MIN;
+      if (isNew) keys.set(id, { id, secret: Buffer.from(secret, 'hex') });
+      else
+        context.addIssue(
+          `expected id=secret, comma-separated, ids from 0 to ${CURSOR_KEY_ID_MAX}, each once, secrets hexadecimal of at least ${CURSOR_KEY_BYTES_MIN} bytes`,
+        );
+    }
+    return [...keys.values()] as [CursorKey, ...CursorKey[]];
+  });
+
+/** Settings of the chain API, by the names of their environment variables. */
+export const configSchema = z.object({
+  LOG_LEVEL: settings.logLevel().default('info'),
+  HTTP_HOST: settings.text().default('127.0.0.1'),
+  HTTP_PORT: settings.port().default(8082),
+  ADMIN_HOST: settings.text().default('127.0.0.1'),
+  ADMIN_PORT: settings.port().default(8083),
+  /** Base of the `link` in error envelopes. */
+  PUBLIC_URL: settings.baseUrl().optional(),
+  ...redisSettings,
+  ...clickhouseSettings,
+  CHAINS: chains(),
+  CURSOR_KEYS: cursorKeys(),
+  /** As many as `chain.activities.v1` has: they tell in which of them a chain stands, whose watermark is its horizon. */
+  ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),
+  /** A page takes tens of milliseconds; up to 10 s, so that a drain has room for a request. */
+  READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
+  /** What a client address may ask for without a rate limit key. */
+  RATE_LIMIT_CALLS: settings.integer(1, CALLS_MAX).default(CALLS),
+  RATE_LIMIT_WINDOW_S: settings.integer(1, DAY_S).default(CALLS_WINDOW_S),
+  TRUSTED_PROXIES: settings.trustedProxies(),
+});
+
+export type Config = z.infer<typeof configSchema>;

@@ -1,0 +1,64 @@
+import { openMemoryWatermarks } from '@playline/chain/memory';
+import { describe, expect, it } from 'vitest';
+import { createHorizons } from './horizons.ts';
+
+/** Watermarks that can be away, silent or emptied. */
+function setUp() {
+  const stored = openMemoryWatermarks();
+  const world = { mode: 'open' as 'open' | 'away' | 'silent' | 'empty', faults: 0, stored };
+  const read = (partition: number) => {
+    if (world.mode === 'away') return Promise.reject(new Error('ECONNREFUSED'));
+    if (world.mode === 'silent') return new Promise<never>(() => {});
+    return world.mode === 'empty' ? Promise.resolve(null) : stored.read(partition);
+  };
+  const horizons = createHorizons({ watermarks: { read }, onFault: () => world.faults++, readMaxMs: 20 });
+  return { world, horizons };
+}
+
+describe('the horizon of a partition', () => {
+  it('is right behind its own watermark, read anew for each page', async () => {
+    const { world, horizons } = setUp();
+    await world.stored.publish(1, 1000);
+    await world.stored.publish(2, 9000);
+    expect(await horizons.of(1)).toBe(1001);
+    await world.stored.publish(1, 2000);
+    expect(await horizons.of(1)).toBe(2001);
+  });
+
+  it.each(['away', 'silent', 'empty'] as const)(
+    'stays where it was last known while watermarks are %s',
+    async (mode) => {
+      const { world, horizons } = setUp();
+      await world.stored.publish(1, 1000);
+      await horizons.of(1);
+      world.mode = mode;
+      expect(await horizons.of(1)).toBe(1001);
+      expect(world.faults).toBe(mode === 'empty' ? 0 : 1);
+    },
+  );
+
+  it('never goes back when a lower watermark is read, as from a store that was emptied and has begun again', async () => {
+    const { world, horizons } = setUp();
+    await world.stored.publish(1, 1000);
+    await horizons.of(1);
+    const lower = createHorizons({ watermarks: { read: async () => [5000, 300][reads++] ?? null }, onFault: () => {} });
+    let reads = 0;
+    expect([await lower.of(1), await lower.of(1)]).toEqual([5001, 5001]);
+  });
+
+  it('is before everything while no watermark was published: nobody has said that anything stands', async () => {
+    const { horizons } = setUp();
+    expect(await horizons.of(1)).toBe(0);
+    expect(horizons.known(1)).toBeNull();
+  });
+
+  it.each(['away', 'silent'] as const)(
+    'is not made up while watermarks are %s and none was ever read: that is a fault',
+    async (mode) => {
+      const { world, horizons } = setUp();
+      world.mode = mode;
+      await expect(horizons.of(1)).rejects.toMatchObject({ code: 'INTERNAL_SERVER_ERROR' });
+      expect(world.faults).toBe(0);
+    },
+  );
+});

@@ -1,0 +1,51 @@
+import { toHorizon, type Watermarks } from '@playline/chain';
+import { settleWithin } from '@playline/http';
+
+/** The first time that must not be served yet, of one partition, in epoch microseconds. */
+export type HorizonOf = (partition: number) => Promise<number>;
+
+export interface HorizonParts {
+  watermarks: Pick<Watermarks, 'read'>;
+  /** Told when a page is served under the last horizon that was known. */
+  onFault: (fault: unknown) => void;
+  readMaxMs?: number;
+}
+
+export interface Horizons {
+  readonly of: HorizonOf;
+  /** The last watermark that was read, in epoch microseconds; null before the first. */
+  known(partition: number): number | null;
+}
+
+/** A healthy answer takes a millisecond, and whoever waits for it is a request. */
+const READ_MAX_MS = 250;
+
+/** Before the first watermark nothing is served: nobody has said that anything stands. */
+const NOTHING_YET = 0;
+
+/**
+ * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
+ * last one is still true, and also when a lower one is read, as from a store that was emptied. The clock would not do: rows
+ * of this moment are still on their way, and a reader who was let past them would never see them.
+ * `of` fails only while none has ever been read.
+ */
+export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
+  const known = new Map<number, number>();
+  const learn = async (partition: number) => {
+    const read = await settleWithin(readMaxMs, watermarks.read(partition));
+    if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
+  };
+  return {
+    of: async (partition) => {
+      try {
+        await learn(partition);
+      } catch (fault) {
+        if (!known.has(partition)) throw fault;
+        onFault(fault);
+      }
+      const watermark = known.get(partition);
+      return watermark === undefined ? NOTHING_YET : toHorizon(watermark);
+    },
+    known: (partition) => known.get(partition) ?? null,
+  };
+}

@@ -1,0 +1,51 @@
+import { createCursors } from '@playline/chain';
+import { openChainStore } from '@playline/chain/clickhouse';
+import { openRedisWatermarks } from '@playline/chain/redis';
+import { createConnectionFaults } from '@playline/errors';
+import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
+import { createLogger, createMetrics, parseConfig, runService, toClickHouse, toRedis } from '@playline/runtime';
+import { NO_RATE_LIMIT_KEYS } from './admit-call.ts';
+import { createChainApiApp } from './app.ts';
+import { toChains } from './chains.ts';
+import { configSchema } from './config.ts';
+import { createHorizons } from './horizons.ts';
+import { createChainApiMetrics, showHorizons } from './metrics.ts';
+import { createDegraded, createReadiness } from './readiness.ts';
+
+const SERVICE = 'chain-api';
+const config = parseConfig(configSchema, process.env);
+const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
+const registry = createMetrics(SERVICE);
+const metrics = createChainApiMetrics(registry);
+const faults = createConnectionFaults(logger);
+const chains = toChains(config.CHAINS, config.ACTIVITY_PARTITIONS);
+
+await runService(logger, async (use) => {
+  const opened = await use('chain store', () =>
+    openChainStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
+  );
+  const store = { ...opened, ready: faults.forgetting('ClickHouse', opened.ready) };
+  const watermarks = await use('watermarks', () =>
+    openRedisWatermarks({ ...toRedis(config), onFault: faults.of('Redis') }),
+  );
+  const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
+  showHorizons(registry, chains, horizons.known);
+
+  let server: HttpServer | null = null;
+  const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
+  const degraded = createDegraded(watermarks);
+  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
+  await use('admin listener', () =>
+    openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics: registry }),
+  );
+
+  const app = createChainApiApp({
+    config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
+    ...{ chains, store, metrics, logger },
+    cursors: createCursors({ keys: config.CURSOR_KEYS }),
+    horizonOf: horizons.of,
+    rateLimitKeys: NO_RATE_LIMIT_KEYS,
+  });
+  // Opened last, so closed first: requests in flight are answered while the store is still there.
+  server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
+});

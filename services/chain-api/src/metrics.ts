@@ -1,0 +1,75 @@
+import type { ChainStore } from '@playline/chain';
+import type { Metrics } from '@playline/runtime';
+import type { Chain } from './chains.ts';
+
+/** What the chain API counts. Labels are few and fixed: no addresses, no ids. */
+export interface ChainApiMetrics {
+  onAnswer(status: number): void;
+  onRefused(limit: string): void;
+  /** A page was read under the last horizon that was known. */
+  onOldHorizon(): void;
+  /** How long the store took. */
+  onRead(operation: 'token' | 'activity-history', seconds: number): void;
+}
+
+/** From one look-up to the deadline. */
+const READ_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
+  const requests = metrics.counter('chain_api_requests_total', 'Answers by status', ['status']);
+  const refused = metrics.counter('chain_api_rate_limited_total', 'Requests refused, by the limit', ['limit']);
+  const oldHorizon = metrics.counter(
+    'chain_api_old_horizon_total',
+    'Pages read under the last horizon that was known, because none could be read',
+  );
+  const reads = metrics.histogram('chain_api_read_seconds', 'From question to answer of the store', {
+    bucketsSeconds: READ_BUCKETS_S,
+    labelNames: ['operation'],
+  });
+  return {
+    onAnswer: (status) => requests.inc({ status: String(status) }),
+    onRefused: (limit) => refused.inc({ limit }),
+    onOldHorizon: () => oldHorizon.inc(),
+    onRead: (operation, seconds) => reads.observe({ operation }, seconds),
+  };
+}
+
+/** What a store is asked for. */
+type Reads = Pick<ChainStore, 'readPage' | 'readToken'>;
+
+/** A store whose answers are timed, faults too. */
+export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRead'>): Reads {
+  const timed = async <T>(operation: Parameters<typeof onRead>[0], read: () => Promise<T>): Promise<T> => {
+    const startedMs = performance.now();
+    try {
+      return await read();
+    } finally {
+      onRead(operation, (performance.now() - startedMs) / 1000);
+    }
+  };
+  return {
+    readPage: (question) => timed('activity-history', () => store.readPage(question)),
+    readToken: (chain, address) => timed('token', () => store.readToken(chain, address)),
+  };
+}
+
+/** Shows operators how far each chain is served; against their clock it is how far the feed is behind. */
+export function showHorizons(
+  metrics: Metrics,
+  chains: readonly Chain[],
+  known: (partition: number) => number | null,
+): void {
+  metrics.collectedGauge(
+    'chain_api_horizon_timestamp_seconds',
+    'Time up to which activities of a chain are served, as last read',
+    {
+      labelNames: ['chain'],
+      collect: (gauge) => {
+        for (const { name, partition } of chains) {
+          const watermark = known(partition);
+          if (watermark !== null) gauge.set({ chain: name }, watermark / 1_000_000);
+        }
+      },
+    },
+  );
+}

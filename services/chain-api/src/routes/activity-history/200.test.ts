@@ -1,0 +1,167 @@
+import type { ActivityRow } from '@playline/chain';
+import { ACTIVITY_TYPES } from '@playline/contracts';
+import { describe, expect, it } from 'vitest';
+import {
+  CHAIN,
+  OTHER_CHAIN,
+  OTHER_PARTITION,
+  openChainApi,
+  PARTITION,
+  type TestChainApi,
+} from '../../test/open-chain-api.ts';
+import { activityRow, addressOf, DETAILS, NOON, NOON_US } from '../../test/rows.ts';
+
+const idsOf = (page: { result: readonly { id: string }[] }) => page.result.map(({ id }) => id);
+const rowsAt = (...times: number[]): ActivityRow[] => times.map((after) => activityRow({ after }));
+const ids = (rows: readonly ActivityRow[]) => rows.map(({ id }) => id);
+
+/** Every id from a cursor on, until a page is empty, and the cursor that stands there. */
+async function follow(api: TestChainApi, query: Record<string, string>): Promise<{ seen: string[]; cursor: string }> {
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  for (;;) {
+    const page = await api.history({ ...query, ...(cursor === undefined ? {} : { page_cursor: cursor }) });
+    cursor = page.page.next_cursor;
+    if (page.result.length === 0) return { seen, cursor };
+    seen.push(...idsOf(page));
+  }
+}
+
+describe('200', () => {
+  it('answers activities with every member, in the order of updated_at', async () => {
+    const api = await openChainApi();
+    const [first, second] = [activityRow(), activityRow({ after: 1, blockchainMetadata: null })];
+    await api.put(second, first);
+    const { result } = await api.history();
+    expect(result).toEqual([
+      {
+        id: first.id,
+        chain: CHAIN,
+        type: 'mint',
+        details: DETAILS.mint,
+        updated_at: NOON,
+        indexed_at: NOON,
+        blockchain_metadata: {
+          transaction_hash: `0x${'cd'.repeat(32)}`,
+          block_number: '18446744073709551615',
+          transaction_index: '0',
+          log_index: '3',
+        },
+      },
+      expect.objectContaining({ id: second.id, updated_at: '2026-11-22T12:00:00.000001Z', blockchain_metadata: null }),
+    ]);
+  });
+
+  it('pages forwards over everything once, whatever the size of a page, and stands at the end for what comes', async () => {
+    const api = await openChainApi();
+    const rows = rowsAt(0, 1, 2, 3, 4, 5, 6);
+    await api.put(...rows);
+    for (const page_size of ['1', '2', '3', '200']) {
+      const { seen, cursor } = await follow(api, { page_size });
+      expect(seen).toEqual(ids(rows));
+      expect((await api.history({ page_size, page_cursor: cursor })).page.next_cursor).toBe(cursor);
+    }
+    const { cursor } = await follow(api, {});
+    const [late] = rowsAt(7) as [ActivityRow];
+    await api.put(late);
+    expect(idsOf(await api.history({ page_cursor: cursor }))).toEqual([late.id]);
+  });
+
+  it('pages back over what stood before a page, in ascending order, down to an empty page that leads to the first', async () => {
+    const api = await openChainApi();
+    const rows = rowsAt(0, 1, 2, 3);
+    await api.put(...rows);
+    const first = await api.history({ page_size: '2' });
+    const second = await api.history({ page_size: '2', page_cursor: first.page.next_cursor });
+    const back = await api.history({ page_size: '2', page_cursor: second.page.previous_cursor });
+    expect(idsOf(back)).toEqual(ids(rows.slice(0, 2)));
+    const before = await api.history({ page_cursor: back.page.previous_cursor });
+    expect(before.result).toEqual([]);
+    expect(idsOf(await api.history({ page_size: '2', page_cursor: before.page.next_cursor }))).toEqual(
+      ids(rows.slice(0, 2)),
+    );
+  });
+
+  it('serves nothing from behind the watermark, and it once the watermark has passed', async () => {
+    let watermark = NOON_US;
+    const api = await openChainApi({ watermarks: { read: async () => watermark } });
+    const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
+    await api.put(known, coming);
+    expect(idsOf(await api.history())).toEqual([known.id]);
+    watermark = NOON_US + 10;
+    expect(idsOf(await api.history())).toEqual([known.id, coming.id]);
+  });
+
+  it('goes on under the last watermark while none can be read', async () => {
+    let away = false;
+    const read = async () => {
+      if (away) throw new Error('ECONNREFUSED');
+      return NOON_US;
+    };
+    const api = await openChainApi({ watermarks: { read } });
+    const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
+    await api.put(known, coming);
+    await api.history();
+    away = true;
+    expect(idsOf(await api.history())).toEqual([known.id]);
+    expect(await api.metrics()).toContain('chain_api_old_horizon_total{service="chain-api"} 1');
+  });
+
+  it('is an empty page before anything was said to stand, and its cursor leads to all that comes', async () => {
+    const api = await openChainApi();
+    const { result, page } = await api.history();
+    expect(result).toEqual([]);
+    const rows = rowsAt(0, 1);
+    await api.put(...rows);
+    expect(idsOf(await api.history({ page_cursor: page.next_cursor }))).toEqual(ids(rows));
+  });
+
+  it('serves an update at its later place, and the version before it no more', async () => {
+    const api = await openChainApi();
+    const [one, other] = rowsAt(0, 1) as [ActivityRow, ActivityRow];
+    await api.put(one, other);
+    await api.put({ ...one, updatedAt: NOON_US + 5 });
+    expect(idsOf(await api.history())).toEqual([other.id, one.id]);
+  });
+
+  it('filters by contract, type and bounds of indexed_at, all at once', async () => {
+    const api = await openChainApi();
+    const wanted = activityRow({ after: 5, type: 'sale', contractAddress: addressOf(7) });
+    await api.put(
+      wanted,
+      activityRow({ after: 6, type: 'sale' }),
+      activityRow({ after: 7, contractAddress: addressOf(7) }),
+      activityRow({ after: 8, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 }),
+      activityRow({ after: 9, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US + 6 }),
+    );
+    const query = { activity_type: 'sale', contract_address: addressOf(7), from_updated_at: NOON };
+    expect(idsOf(await api.history({ ...query, to_updated_at: '2026-11-22T12:00:00.000005Z' }))).toEqual([wanted.id]);
+  });
+
+  it('serves one chain, under the watermark of its own partition', async () => {
+    const api = await openChainApi();
+    const own = activityRow();
+    const other = activityRow({ chain: OTHER_CHAIN.name, partition: OTHER_PARTITION, after: 5 });
+    expect(OTHER_PARTITION).not.toBe(PARTITION);
+    await api.put(own, other);
+    expect(idsOf(await api.history())).toEqual([own.id]);
+    const answer = await api.get(`/${OTHER_CHAIN.name}/activity-history`);
+    expect(await answer.json()).toMatchObject({ result: [{ id: other.id, chain: OTHER_CHAIN }] });
+  });
+
+  it('says header fields of the limit and of caches, also to HEAD', async () => {
+    const api = await openChainApi();
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await fetch(`${api.url}/v1/chains/${CHAIN.name}/activity-history`, { method });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('cache-control')).toBe('private, no-cache');
+      expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=1500;w=300');
+    }
+  });
+
+  it.each(ACTIVITY_TYPES)('tells the details of a %s as they are', async (type) => {
+    const api = await openChainApi();
+    await api.put(activityRow({ type }));
+    expect((await api.history()).result[0]).toMatchObject({ type, details: DETAILS[type] });
+  });
+});

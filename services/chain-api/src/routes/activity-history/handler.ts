@@ -1,0 +1,62 @@
+import {
+  type ActivityFilters,
+  type ActivityPage,
+  type ChainStore,
+  type Cursors,
+  type PageQuestion,
+  toActivityJson,
+} from '@playline/chain';
+import { settleWithin } from '@playline/http';
+import type { Chain } from '../../chains.ts';
+import type { HorizonOf } from '../../horizons.ts';
+import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
+import { parseHistoryQuery } from './history-query.ts';
+
+export interface HistoryParts {
+  store: Pick<ChainStore, 'readPage'>;
+  cursors: Cursors;
+  horizonOf: HorizonOf;
+  deadlineMs: number;
+}
+
+/** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
+export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
+  const readPage = async (question: Omit<PageQuestion, 'horizon'>, chain: Chain): Promise<ActivityPage> => {
+    const horizon = await horizonOf(chain.partition);
+    const page = await store.readPage({ ...question, horizon });
+    assertOfPartition(page, chain);
+    return page;
+  };
+  return {
+    path: '/activity-history',
+    answer: async (exchange, chain) => {
+      const scopeOf = (filters: ActivityFilters) => ({ chain: chain.name, filters });
+      const query = parseHistoryQuery(exchange.request.url ?? '', (text, filters) => {
+        const cursor = cursors.decode(text, scopeOf(filters));
+        return cursor.ok ? cursor.place : null;
+      });
+      const page = await settleWithin(deadlineMs, readPage({ ...query, chain: chain.name }, chain));
+      const scope = scopeOf(query.filters);
+      const body = {
+        result: page.rows.map((row) => toActivityJson(row, chain)),
+        page: {
+          previous_cursor: cursors.encode({ direction: 'previous', gap: page.previous }, scope),
+          next_cursor: cursors.encode({ direction: 'next', gap: page.next }, scope),
+        },
+      };
+      exchange.answer(200, JSON.stringify(body), CACHE_HEADERS);
+    },
+  };
+}
+
+/**
+ * The horizon was that of one partition: of rows in another it says nothing, and some would be missed.
+ * @throws Error when the setting of the number of partitions is not what the topic has
+ */
+function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
+  const other = rows.find((row) => row.partition !== partition);
+  if (other !== undefined)
+    throw new Error(
+      `activities of ${name} stand in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
+    );
+}

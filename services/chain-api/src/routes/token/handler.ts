@@ -1,0 +1,32 @@
+import { type ChainStore, toTokenJson } from '@playline/chain';
+import { PublicError } from '@playline/errors';
+import { settleWithin } from '@playline/http';
+import { ADDRESS, invalidParameters } from '../../parameters.ts';
+import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
+import { etagOf, isFresh } from './etag.ts';
+
+export interface TokenParts {
+  store: Pick<ChainStore, 'readToken'>;
+  deadlineMs: number;
+}
+
+/** Builds GET tokens/{contract_address}: one token, or 304 when the caller has it as it is. */
+export function createTokenRead({ store, deadlineMs }: TokenParts): ChainRead {
+  return {
+    path: '/tokens/:contract_address',
+    answer: async (exchange, chain, { contract_address: text = '' }) => {
+      const address = ADDRESS.parse(text);
+      if (address === null)
+        throw invalidParameters([
+          { field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` },
+        ]);
+      const token = await settleWithin(deadlineMs, store.readToken(chain.name, address));
+      if (token === null) throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such token.' });
+      const body = JSON.stringify({ result: toTokenJson(token, chain) });
+      const etag = etagOf(body);
+      const headers = ['etag', etag, ...CACHE_HEADERS];
+      if (isFresh(exchange.request.headers['if-none-match'], etag)) exchange.answerEmpty(304, headers);
+      else exchange.answer(200, body, headers);
+    },
+  };
+}

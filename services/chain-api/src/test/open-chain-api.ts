@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import { type ActivityRow, type ChainStore, createCursors, type TokenRow, type Watermarks } from '@playline/chain';
+import { createMemoryChain, openMemoryWatermarks } from '@playline/chain/memory';
+import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
+import { createLogger, createMetrics } from '@playline/runtime';
+import { afterEach, expect } from 'vitest';
+import { NO_RATE_LIMIT_KEYS, type RateLimitKeys } from '../admit-call.ts';
+import { type ChainApiSettings, createChainApiApp } from '../app.ts';
+import { toChains } from '../chains.ts';
+import { createHorizons } from '../horizons.ts';
+import { createChainApiMetrics, showHorizons } from '../metrics.ts';
+
+export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
+export const OTHER_CHAIN = { name: 'other-chain', id: 'eip155:1' };
+const PARTITIONS = 6;
+/** Of both chains: where their rows stand in the log. */
+export const [PARTITION, OTHER_PARTITION] = toChains([CHAIN, OTHER_CHAIN], PARTITIONS).map(
+  ({ partition }) => partition,
+) as [number, number];
+
+/** What a page of the history is. */
+export interface HistoryPage {
+  readonly result: readonly Readonly<Record<string, unknown> & { id: string }>[];
+  readonly page: { readonly previous_cursor: string; readonly next_cursor: string };
+}
+
+export interface TestChainApi {
+  readonly url: string;
+  readonly port: number;
+  readonly routes: HttpApp['routes'];
+  readonly watermarks: Watermarks;
+  readonly logLines: string[];
+  /** Stores rows, and says that everything up to the last of them stands. */
+  put(...rows: readonly ActivityRow[]): Promise<void>;
+  putTokens(...rows: readonly TokenRow[]): Promise<void>;
+  /** Of a path below `/v1/chains`. */
+  get(path: string, headers?: Record<string, string>): Promise<Response>;
+  /** A page of the history of the demo chain. @throws Error when it is not answered with 200 */
+  history(query?: Readonly<Record<string, string>>): Promise<HistoryPage>;
+  /** Prometheus text. */
+  metrics(): Promise<string>;
+  /** Called after each test. */
+  close(): Promise<void>;
+}
+
+export interface TestChainApiOptions extends Partial<ChainApiSettings> {
+  rateLimitKeys?: RateLimitKeys;
+  /** Calls that stand in the place of those of the store in memory. */
+  store?: Partial<ChainStore>;
+  watermarks?: Partial<Watermarks>;
+  /** Of the signature of cursors. */
+  cursorSecret?: Buffer;
+}
+
+const settings: ChainApiSettings = {
+  READ_DEADLINE_MS: 5000,
+  RATE_LIMIT_CALLS: 1500,
+  RATE_LIMIT_WINDOW_S: 300,
+  TRUSTED_PROXIES: 0,
+  PUBLIC_URL: 'https://docs.test',
+};
+
+let opened: HttpServer[] = [];
+afterEach(async () => {
+  for (const server of opened) await server.close();
+  opened = [];
+});
+
+/** The whole chain API on a free port, on a store in memory; it closes by itself after the test. */
+export async function openChainApi(options: TestChainApiOptions = {}): Promise<TestChainApi> {
+  const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
+  const memory = createMemoryChain();
+  const watermarks = { ...openMemoryWatermarks(), ...options.watermarks };
+  const registry = createMetrics('chain-api');
+  const metrics = createChainApiMetrics(registry);
+  const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon, readMaxMs: 50 });
+  const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
+  showHorizons(registry, chains, horizons.known);
+  const logLines: string[] = [];
+  const app = createChainApiApp({
+    config: { ...settings, ...options },
+    store: { ...memory.reader, ...options.store },
+    cursors: createCursors({ keys: [{ id: 1, secret: cursorSecret }] }),
+    horizonOf: horizons.of,
+    logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),
+    ...{ chains, rateLimitKeys, metrics },
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  opened.push(server);
+  const url = `http://127.0.0.1:${server.port}`;
+  const get: TestChainApi['get'] = (path, headers = {}) => fetch(`${url}/v1/chains${path}`, { headers });
+  const { put, putTokens } = createPut(memory, watermarks);
+  return {
+    ...{ url, port: server.port, routes: app.routes, watermarks, logLines, put, putTokens, get },
+    history: async (query = {}) => {
+      const answer = await get(`/${CHAIN.name}/activity-history?${new URLSearchParams(query)}`);
+      expect(answer.status).toBe(200);
+      return (await answer.json()) as HistoryPage;
+    },
+    metrics: registry.text,
+    close: server.close,
+  };
+}
+
+function createPut(
+  { activities }: ReturnType<typeof createMemoryChain>,
+  watermarks: Pick<Watermarks, 'publish'>,
+): Pick<TestChainApi, 'put' | 'putTokens'> {
+  let block = 0;
+  const under = () => ({ token: `block ${block++}`, signal: AbortSignal.timeout(10_000) });
+  return {
+    put: async (...rows) => {
+      for (const table of ['activities', 'activity_versions'] as const)
+        await activities.insert({ table, rows, ...under() });
+      for (const { partition, updatedAt } of rows) await watermarks.publish(partition, updatedAt);
+    },
+    putTokens: (...rows) => activities.insert({ table: 'tokens', rows, ...under() }),
+  };
+}
+
+/** Expects the envelope of a code with these details. */
+export async function expectEnvelope(answer: Response, code: string, details: unknown = null): Promise<void> {
+  expect(await answer.json()).toEqual({
+    message: expect.any(String),
+    link: `https://docs.test/docs/errors/${code}`,
+    trace_id: answer.headers.get('x-trace-id'),
+    code,
+    details,
+  });
+}
