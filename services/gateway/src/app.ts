@@ -1,6 +1,6 @@
 import type { KeyVerifier } from '@playline/access-keys';
 import { errorPath } from '@playline/api-docs';
-import { createHttpApp, type HttpApp } from '@playline/http';
+import { createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
@@ -9,7 +9,6 @@ import { createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
-import { createFaultLog } from './fault-log.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
 import { createRateLimits, type RateLimitParts } from './rate-limits/index.ts';
