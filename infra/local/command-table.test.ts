@@ -22,6 +22,7 @@ const passedOn = new Set([
   'offsets',
   'dead-letters',
   'erasures',
+  'replicate',
 ]);
 const measures = new Set(['bench', 'fuzz', 'faults']);
 const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));

@@ -30,6 +30,7 @@ const COMMANDS: Record<string, Command> = {
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
   erasures: operate('erasures'),
+  replicate: operate('replicate'),
   bench: measure('bench'),
   fuzz: measure('fuzz'),
   faults: measure('faults'),

@@ -13,6 +13,7 @@ import { createErasuresCommand } from './commands/erasures.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
+import { createReplicateCommand } from './commands/replicate.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import { configSchema } from './config.ts';
 import { publishDemoKey } from './keys/demo-keys.ts';
@@ -29,6 +30,11 @@ const terminal: Terminal = {
   isInteractive: process.stderr.isTTY === true,
   ...(process.stdin.isTTY === true ? { ask } : {}),
 };
+
+const writeOut = (text: string) =>
+  new Promise<void>((resolve, reject) => {
+    process.stdout.write(text, (fault) => (fault == null ? resolve() : reject(fault)));
+  });
 
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
@@ -68,6 +74,7 @@ async function main(): Promise<number> {
       stop: stop.signal,
     }),
     ...createLogCommands(log, { addresses, openRecords, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
+    createReplicateCommand({ clickhouse: addresses.clickhouse, writeOut, folder, stop: stop.signal }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }
