@@ -17,8 +17,8 @@ export interface Gap extends Position {
 /** Which way a page is read from its gap. Its rows are in ascending order either way. */
 export type Direction = 'next' | 'previous';
 
-/** Last time that is exact in code and in the log. */
-export const MICROSECONDS_MAX: number = Number.MAX_SAFE_INTEGER;
+/** Last time that is exact in code and in the log, whose codec takes one less than the greatest safe integer. */
+export const MICROSECONDS_MAX: number = Number.MAX_SAFE_INTEGER - 1;
 
 /** In front of everything. */
 export const START_GAP: Gap = { side: 'before', updatedAt: 0, id: '00000000-0000-0000-0000-000000000000' };
