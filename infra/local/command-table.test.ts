@@ -22,6 +22,7 @@ const passedOn = new Set([
   'offsets',
   'dead-letters',
   'erasures',
+  'import',
   'replicate',
 ]);
 const measures = new Set(['bench', 'fuzz', 'faults']);

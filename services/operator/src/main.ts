@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { openChainStore } from '@playline/chain/clickhouse';
 import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
@@ -10,10 +11,10 @@ import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { createErasuresCommand } from './commands/erasures.ts';
+import { createFeedCommands } from './commands/feed-commands.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
-import { createReplicateCommand } from './commands/replicate.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import { configSchema } from './config.ts';
 import { publishDemoKey } from './keys/demo-keys.ts';
@@ -30,11 +31,6 @@ const terminal: Terminal = {
   isInteractive: process.stderr.isTTY === true,
   ...(process.stdin.isTTY === true ? { ask } : {}),
 };
-
-const writeOut = (text: string) =>
-  new Promise<void>((resolve, reject) => {
-    process.stdout.write(text, (fault) => (fault == null ? resolve() : reject(fault)));
-  });
 
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
@@ -74,7 +70,17 @@ async function main(): Promise<number> {
       stop: stop.signal,
     }),
     ...createLogCommands(log, { addresses, openRecords, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
-    createReplicateCommand({ clickhouse: addresses.clickhouse, writeOut, folder, stop: stop.signal }),
+    ...createFeedCommands(
+      { ...log, openChainStore },
+      {
+        stdin: process.stdin,
+        stdout: process.stdout,
+        addresses,
+        topicPrefix: config.TOPIC_PREFIX,
+        folder,
+        stop: stop.signal,
+      },
+    ),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }

@@ -63,6 +63,14 @@ export function createMemoryChain(): MemoryChain {
     reader: {
       ...common,
       readPage: createReadPage(createVersionSource(activitiesIn)),
+      async readActivities(ids) {
+        const latest = new Map<string, ActivityRow>();
+        for (const row of activitiesIn('activities')) {
+          const name = `${row.chain} ${row.id}`;
+          if (ids.includes(row.id) && row.updatedAt >= (latest.get(name)?.updatedAt ?? 0)) latest.set(name, row);
+        }
+        return [...latest.values()];
+      },
       async readToken(chain, contractAddress) {
         const own = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
         return own.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
