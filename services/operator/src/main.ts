@@ -32,6 +32,8 @@ const terminal: Terminal = {
   ...(process.stdin.isTTY === true ? { ask } : {}),
 };
 
+const streams = { stdin: process.stdin, stdout: process.stdout };
+
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
   const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
@@ -47,6 +49,7 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
   const keys = createKeysCommand({
     openView: async () => openRedisKeyStore(redis()),
     openLog,
@@ -69,18 +72,8 @@ async function main(): Promise<number> {
       wallClockMs: Date.now,
       stop: stop.signal,
     }),
-    ...createLogCommands(log, { addresses, openRecords, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
-    ...createFeedCommands(
-      { ...log, openChainStore },
-      {
-        stdin: process.stdin,
-        stdout: process.stdout,
-        addresses,
-        topicPrefix: config.TOPIC_PREFIX,
-        folder,
-        stop: stop.signal,
-      },
-    ),
+    ...createLogCommands(log, { ...shared, openRecords }),
+    ...createFeedCommands({ ...log, openChainStore }, { ...shared, ...streams, folder }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }

@@ -63,20 +63,23 @@ export function createMemoryChain(): MemoryChain {
     reader: {
       ...common,
       readPage: createReadPage(createVersionSource(activitiesIn)),
-      async readActivities(ids) {
-        const latest = new Map<string, ActivityRow>();
-        for (const row of activitiesIn('activities')) {
-          const name = `${row.chain} ${row.id}`;
-          if (ids.includes(row.id) && row.updatedAt >= (latest.get(name)?.updatedAt ?? 0)) latest.set(name, row);
-        }
-        return [...latest.values()];
-      },
+      readActivities: async (ids) => findLatest(activitiesIn('activities'), ids),
       async readToken(chain, contractAddress) {
         const own = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
         return own.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
       },
     },
   };
+}
+
+/** Of each chain and id the last version. */
+function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): ActivityRow[] {
+  const latest = new Map<string, ActivityRow>();
+  for (const row of rows) {
+    const name = `${row.chain} ${row.id}`;
+    if (ids.includes(row.id) && row.updatedAt >= (latest.get(name)?.updatedAt ?? 0)) latest.set(name, row);
+  }
+  return [...latest.values()];
 }
 
 /** What tells a stored row from any other that had the same place in a log. */
