@@ -63,6 +63,8 @@ const COMMANDS = {
   offsets: { does: 'shows where consumers stand, and decides for a log that lost its end' },
   'dead-letters': { does: 'lists, shows, replays and drops what could not be processed' },
   erasures: { does: 'lists, shows and verifies erasures; looks for what is left of them' },
+  import: { does: 'publishes activities and tokens of chains from a file of JSON lines' },
+  replicate: { does: 'copies the history of a chain over HTTP, and goes on where it was' },
   bench: { does: 'takes the figures' },
   fuzz: { does: 'posts generated batches and judges every answer' },
   faults: { does: 'tries the faults that the pipeline must survive' },

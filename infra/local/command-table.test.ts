@@ -22,6 +22,8 @@ const passedOn = new Set([
   'offsets',
   'dead-letters',
   'erasures',
+  'import',
+  'replicate',
 ]);
 const measures = new Set(['bench', 'fuzz', 'faults']);
 const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));

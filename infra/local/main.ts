@@ -30,6 +30,8 @@ const COMMANDS: Record<string, Command> = {
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
   erasures: operate('erasures'),
+  import: operate('import'),
+  replicate: operate('replicate'),
   bench: measure('bench'),
   fuzz: measure('fuzz'),
   faults: measure('faults'),

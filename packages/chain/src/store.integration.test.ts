@@ -45,6 +45,30 @@ describe.each([
     );
   });
 
+  it('gives back the last version of each activity that is asked for by its id, of every chain that has it', async () => {
+    const version = fc.record({ id: fc.nat(3), chain: fc.nat(1), details: fc.constantFrom('{"a":1}', '{"b":2}') });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(version, { minLength: 1, maxLength: 12 }),
+        fc.subarray([0, 1, 2, 3]),
+        async (made, asked) => {
+          const [ids, names] = [Array.from({ length: 4 }, () => randomUUID()), [newChain(), newChain()]];
+          const rows = made.map(({ id, chain, details }, index) =>
+            activityRow({ id: ids[id]!, chain: names[chain]!, details, updatedAt: NOON_US + index }),
+          );
+          await putActivities(chains, rows);
+          await putActivities(chains, rows.slice(0, 1));
+          const last = new Map(rows.map((row) => [`${row.chain} ${row.id}`, row]));
+          const expected = [...last.values()].filter(({ id }) => asked.some((index) => ids[index] === id));
+          const found = await chains.reader.readActivities(asked.map((index) => ids[index]!));
+          const inOrder = (list: readonly ActivityRow[]) => list.toSorted(comparePositions);
+          expect(inOrder(found)).toEqual(inOrder(expected));
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
   it('gives back the last state of a token of a chain, and null where there is none', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryToken, arbitraryToken, async (first, second) => {

@@ -85,6 +85,13 @@ export interface ChainStore {
   readPage(question: PageQuestion): Promise<ActivityPage>;
   /** Null when no token of the chain has this contract, in lower case. @throws StoreFault */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
+  /**
+   * Of these activities those that stand, each in its last version, whatever the horizon. Of an id that two chains have
+   * used, both.
+   * @param ids in lower case, at most some thousand
+   * @throws StoreFault
+   */
+  readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;
   close(): Promise<void>;

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { openChainStore } from '@playline/chain/clickhouse';
 import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
@@ -10,6 +11,7 @@ import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { createErasuresCommand } from './commands/erasures.ts';
+import { createFeedCommands } from './commands/feed-commands.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
@@ -30,6 +32,8 @@ const terminal: Terminal = {
   ...(process.stdin.isTTY === true ? { ask } : {}),
 };
 
+const streams = { stdin: process.stdin, stdout: process.stdout };
+
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
   const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
@@ -45,6 +49,7 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
   const keys = createKeysCommand({
     openView: async () => openRedisKeyStore(redis()),
     openLog,
@@ -67,7 +72,8 @@ async function main(): Promise<number> {
       wallClockMs: Date.now,
       stop: stop.signal,
     }),
-    ...createLogCommands(log, { addresses, openRecords, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal }),
+    ...createLogCommands(log, { ...shared, openRecords }),
+    ...createFeedCommands({ ...log, openChainStore }, { ...shared, ...streams, folder }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }

@@ -15,8 +15,10 @@ const BY_TABLE: ClickHouseSettings = { optimize_use_projections: 0, max_threads:
 /** Opens the readers' side; connects with the first call. Needs to read, and to set limits of a question. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openConnection(target, LIMITS);
+  const source = createVersionSource(connection);
   return {
-    readPage: createReadPage(createVersionSource(connection)),
+    readPage: createReadPage(source),
+    readActivities: createReadActivities(connection, source),
     async readToken(chain, contractAddress) {
       const [row] = await connection.read<TokenRow>(
         `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE chain = {chain: String} ` +
@@ -56,6 +58,25 @@ function createVersionSource(connection: Connection): VersionSource {
       const rows = await connection.read<StoredActivity>(query, { params: { chain }, settings: BY_TABLE });
       return rows.map(toActivity);
     },
+  };
+}
+
+function createReadActivities(connection: Connection, { rows }: VersionSource): ChainStore['readActivities'] {
+  return async (ids) => {
+    if (ids.length === 0) return [];
+    const latest = await connection.read<{ chain: string; uuid: string; us: number }>(
+      'SELECT chain, toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS us FROM activity_versions ' +
+        `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY chain, id`,
+    );
+    const found: ActivityRow[] = [];
+    for (const [chain, versions] of Map.groupBy(latest, (version) => version.chain)) {
+      const wanted = new Map(versions.map(({ uuid, us }) => [uuid, us]));
+      const positions = versions.map(({ uuid, us }) => ({ id: uuid, updatedAt: us }));
+      // Copies of one version may stand until they are folded.
+      const read = (await rows(chain, positions)).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
+      found.push(...new Map(read.map((row) => [row.id, row])).values());
+    }
+    return found;
   };
 }
 

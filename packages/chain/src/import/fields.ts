@@ -8,7 +8,7 @@ import {
 } from '@playline/contracts';
 import { z } from 'zod';
 import { MICROSECONDS_MAX } from '../position.ts';
-import { isAddressText, isHashText, isUint64Text, isUint256Text, isUuidText } from '../texts.ts';
+import { isAddressText, isChainName, isHashText, isUint64Text, isUint256Text, isUuidText } from '../texts.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
@@ -45,9 +45,11 @@ export const timestamp = () =>
     .transform(parseTimestampMicros)
     .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or behind 2255'));
 
-/** The name of the chain that the line is imported for. */
-export const ownChain = (chain: string) =>
-  z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is another chain'));
+/** The name of the chain that the line is imported for; null: of any. */
+export const ownChain = (chain: string | null) =>
+  chain === null
+    ? formed(isChainName, 'is no name of a chain')
+    : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is another chain'));
 
 /** A line that was read, or everything that is wrong with it, with the path of each field. */
 export type Parsed<T> =

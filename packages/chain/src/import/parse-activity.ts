@@ -6,8 +6,8 @@ import { hash, ownChain, type Parsed, timestamp, toErrors, uint64, uuid } from '
 
 /** For whom lines are read. */
 export interface ImportContext {
-  /** Name of the chain that every line must be about. */
-  readonly chain: string;
+  /** Name of the chain that every line must be about; null: each line names its own. */
+  readonly chain: string | null;
   /** 32 lower-case hex characters. */
   readonly traceId: string;
 }
@@ -21,7 +21,7 @@ const metadata = z.object({
   transaction_index: uint64(),
   log_index: uint64().nullable(),
 });
-const shapeOf = (chain: string) =>
+const shapeOf = (chain: string | null) =>
   z.object({
     id: uuid(),
     chain: ownChain(chain),
@@ -51,9 +51,9 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
       const own = toErrors(parsed.error?.issues ?? []);
       return { ok: false, errors: [...own, ...toErrors(details?.error?.issues ?? [], ['details'])] };
     }
-    const { id, type, indexed_at: indexedAt, blockchain_metadata: place } = parsed.data;
+    const { id, chain: name, type, indexed_at: indexedAt, blockchain_metadata: place } = parsed.data;
     const record: ActivityRecord = {
-      chain,
+      chain: name,
       id: fromUuidText(id),
       type,
       contractAddress: fromHexText(contractOf(details.data)),

@@ -9,7 +9,7 @@ import type { ImportContext } from './parse-activity.ts';
 const NAME_MAX = 256;
 const URL_MAX = 2_048;
 
-const shapeOf = (chain: string) =>
+const shapeOf = (chain: string | null) =>
   z.object({
     chain: ownChain(chain),
     contract_address: address(),
@@ -33,7 +33,7 @@ export function createParseToken({ chain, traceId }: ImportContext): (line: unkn
     const token = parsed.data;
     const root = token.root_contract_address;
     const record: TokenRecord = {
-      chain,
+      chain: token.chain,
       contractAddress: fromHexText(token.contract_address),
       rootContractAddress: root === null ? null : fromHexText(root),
       symbol: token.symbol,

@@ -1,6 +1,7 @@
 import { ACTIVITY_TYPES, activityCodec, tokenCodec, toTimestamp } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MICROSECONDS_MAX } from '../position.ts';
 import { toActivityRow, toTokenRow } from '../rows.ts';
 import { activityLines, inLowerCase, type Line, tokenLines } from '../test/lines.ts';
 import { addressOf, NOON_US } from '../test/rows.ts';
@@ -50,6 +51,20 @@ const ofMint = (details: Line): Line => ({ ...mint, details: { ...(mint.details 
 const ofSale = (details: Line): Line => ({ ...sale, details: { ...saleDetails, ...details } });
 
 describe('an activity of an import', () => {
+  it('may have been indexed as late as the log can say', () => {
+    const last = toTimestamp(MICROSECONDS_MAX);
+    expect(served({ ...mint, indexed_at: last })).toMatchObject({ indexed_at: last });
+    expect(faultsOf({ ...mint, indexed_at: toTimestamp(MICROSECONDS_MAX + 1) })).toEqual(['indexed_at INVALID_VALUE']);
+  });
+
+  it('is of the chain that it names itself, where the import is of any', () => {
+    const parseAny = createParseActivity({ ...context, chain: null });
+    expect(parseAny({ ...mint, chain: 'some-chain' })).toMatchObject({ ok: true, record: { chain: 'some-chain' } });
+    expect(faultsOf({ ...mint, chain: 'Some Chain' }, parseAny)).toEqual(['chain INVALID_FORMAT']);
+    expect(faultsOf({ ...mint, chain: undefined }, parseAny)).toEqual(['chain MISSING_REQUIRED_FIELD']);
+    expect(faultsOf({ ...mint, chain: 'some-chain' })).toEqual(['chain INVALID_VALUE']);
+  });
+
   it('is served as it was sent, with addresses in lower case, the chain with its id and the time of the log', () => {
     fc.assert(
       fc.property(activityLines(CHAIN.name), (line) => {

@@ -54,6 +54,7 @@ export function createMemoryChain(): MemoryChain {
     reader: {
       ...common,
       readPage: createReadPage(createVersionSource(activitiesIn)),
+      readActivities: async (ids) => findLatest(activitiesIn('activities'), ids),
       async readToken(chain, contractAddress) {
         const own = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
         return own.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
@@ -69,6 +70,16 @@ function findStanding(versions: readonly ActivityRow[], wanted: ReadonlySet<stri
   return new Map(
     found.map(({ id, chain, type, contractAddress, indexedAt }) => [id, { chain, type, contractAddress, indexedAt }]),
   );
+}
+
+/** Of each chain and id the last version. */
+function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): ActivityRow[] {
+  const latest = new Map<string, ActivityRow>();
+  for (const row of rows) {
+    const name = `${row.chain} ${row.id}`;
+    if (ids.includes(row.id) && row.updatedAt >= (latest.get(name)?.updatedAt ?? 0)) latest.set(name, row);
+  }
+  return [...latest.values()];
 }
 
 /** What tells a stored row from any other that had the same place in a log. */

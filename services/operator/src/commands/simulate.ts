@@ -12,6 +12,7 @@ import {
   textOf,
   UnreachableError,
 } from '../command.ts';
+import { createProgress } from '../progress.ts';
 import { isClean, toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
 import { readStack } from '../stack-file.ts';
@@ -74,8 +75,6 @@ const OPTIONS = {
 const MINUTE_MS = 60_000;
 /** Bounds that keep a slip of the finger from running for a week; sequence numbers have room for four billion. */
 const BOUNDS = { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 };
-/** Not a person watching: a line now and then is enough for a log. */
-const QUIET_PROGRESS_MS = 5_000;
 const REACH_MAX_MS = 5_000;
 
 export function createSimulateCommand(context: SimulateContext): Command {
@@ -165,14 +164,4 @@ async function reach({ gateway, clickhouse }: Pick<SimulationOptions, 'gateway' 
       );
     }
   }
-}
-
-/** Passes on a line at once to a person, and at most one each five seconds to a log. */
-function createProgress(terminal: Terminal): (line: string) => void {
-  let shownAt = Number.NEGATIVE_INFINITY;
-  return (line) => {
-    if (!terminal.isInteractive && performance.now() - shownAt < QUIET_PROGRESS_MS) return;
-    shownAt = performance.now();
-    terminal.progress(line);
-  };
 }

@@ -14,21 +14,23 @@ export interface ReadRecord<R> {
   readonly value: R;
 }
 
+/** What a tail is found by; the group is that of the tables' writer. */
+type TailSources = Pick<RebuildSources, 'log' | 'topicPrefix' | 'writerGroup' | 'onProgress'>;
 type Named<R> = readonly [topic: Topic, codec: RecordCodec<R>];
 
 /**
- * The part of a topic that the tables may lack: from what the event writer has committed to the end. Its commits are
+ * The part of a topic that the tables may lack: from what their writer has committed to the end. Its commits are
  * asked for before the end, and tables are to be read after both: then nothing is in neither.
  * @throws Error when the topic does not exist
  */
-export async function findTail<R>(sources: RebuildSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
+export async function findTail<R>(sources: TailSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
   const topic = sources.topicPrefix + name;
   const committed = await sources.log.committed(sources.writerGroup, topic);
   const bounds = (await boundsOf(sources, topic)).map(({ partition, start, end }) => {
     const next = committed.get(partition) ?? start;
     if (next < start)
       sources.onProgress(
-        `${topic}/${partition}: ${start - next} records expired before the event writer had them, and are lost`,
+        `${topic}/${partition}: ${start - next} records expired before ${sources.writerGroup} had them, and are lost`,
       );
     return { partition, start: Math.max(start, Math.min(next, end)), end };
   });
@@ -53,7 +55,7 @@ export function countOffsets({ bounds }: Pick<LogTail<unknown>, 'bounds'>): numb
 }
 
 /** @throws Error when the topic does not exist: with a wrong prefix a rebuild would find nothing and call it whole */
-export async function boundsOf({ log }: RebuildSources, topic: string): Promise<LogBounds[]> {
+export async function boundsOf({ log }: Pick<RebuildSources, 'log'>, topic: string): Promise<LogBounds[]> {
   const bounds = await log.bounds(topic);
   if (bounds.length === 0) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
   return bounds;

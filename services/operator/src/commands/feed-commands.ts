@@ -1,0 +1,39 @@
+import type { Readable } from 'node:stream';
+import type { ChainStore } from '@playline/chain';
+import type { Producer } from '@playline/stream';
+import type { KafkaAddress } from '../addresses.ts';
+import type { ClickHouseAccount } from '../clickhouse-query.ts';
+import type { Command } from '../command.ts';
+import { createImportCommand } from './import.ts';
+import { createLogSources, type LogAdapters, type LogCommandsContext } from './log-commands.ts';
+import { createReplicateCommand } from './replicate.ts';
+
+/** Opens what the commands work with; `@playline/stream/kafka` and `@playline/chain/clickhouse` have them. */
+export interface FeedAdapters extends Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'> {
+  readonly openProducer: (options: KafkaAddress & { clientId: string; topics: string[] }) => Promise<Producer>;
+  readonly openChainStore: (account: ClickHouseAccount) => ChainStore;
+}
+
+export interface FeedCommandsContext extends Pick<LogCommandsContext, 'addresses' | 'topicPrefix' | 'stop'> {
+  readonly stdin: Readable;
+  readonly stdout: NodeJS.WritableStream;
+  /** Where paths begin that are not whole. */
+  readonly folder: string;
+}
+
+/** The commands about activities of chains: `import` puts them in, `replicate` copies what readers are served. */
+export function createFeedCommands(adapters: FeedAdapters, context: FeedCommandsContext): Command[] {
+  const { addresses, topicPrefix, stop, folder, stdin, stdout } = context;
+  const { openLog, schemas } = createLogSources(adapters, addresses);
+  const openProducer = (topic: string) =>
+    adapters.openProducer({ ...addresses.kafka(), clientId: 'operator', topics: [topic] });
+  const openStore = () => adapters.openChainStore(addresses.clickhouse());
+  const writeOut = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      stdout.write(text, (fault) => (fault == null ? resolve() : reject(fault)));
+    });
+  return [
+    createImportCommand({ openLog, openProducer, openStore, schemas, topicPrefix, stdin, folder, stop }),
+    createReplicateCommand({ clickhouse: addresses.clickhouse, writeOut, folder, stop }),
+  ];
+}

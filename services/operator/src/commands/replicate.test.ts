@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { EXIT } from '../command.ts';
+import { createReplicateCommand } from './replicate.ts';
+
+async function run(...words: string[]) {
+  const [results, progress]: [string[], string[]] = [[], []];
+  const command = createReplicateCommand({
+    clickhouse: () => {
+      throw new Error('nobody asks');
+    },
+    writeOut: async () => {},
+    folder: '/nowhere',
+    stop: new AbortController().signal,
+  });
+  const code = await runCommand([command], ['replicate', ...words], {
+    result: (line) => void results.push(line),
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
+  });
+  return { code, results, progress: progress.join('\n') };
+}
+
+describe('the words of replicate', () => {
+  const whole = ['--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
+
+  it.each([
+    ['no chain', ['--to', 'file'], '--chain: expected'],
+    ['a chain that is no name', ['--chain', 'Démo'], '--chain: expected'],
+    ['no address', ['--chain', 'demo-chain'], '--url: expected'],
+    ['an address that is none', ['--chain', 'demo-chain', '--url', 'over there'], '--url: expected'],
+    ['an unknown target', [...whole, '--to', 'tape'], '--to: expected file or clickhouse or stdout'],
+    ['a file for a table', [...whole, '--out', 'x'], '--out: only with --to file'],
+    ['a table that is none', [...whole, '--to', 'clickhouse', '--table', 'a; DROP'], '--table: expected'],
+    ['a page too large', [...whole, '--page-size', '201'], '--page-size: expected a number from 1 to 200'],
+    ['an unknown option', [...whole, '--fast'], "Unknown option '--fast'"],
+    ['a word too many', [...whole, 'now'], "unexpected word 'now'"],
+  ])('%s: exit code 2, and nothing is asked for', async (_name, words, sentence) => {
+    const { code, results, progress } = await run(...words);
+    expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
+    expect(progress).toContain(sentence);
+    expect(progress).toContain('usage: operator replicate');
+  });
+
+  it('--help tells every option', async () => {
+    const { code, results } = await run('--help');
+    expect(code).toBe(EXIT.ok);
+    for (const name of [
+      'chain',
+      'url',
+      'to',
+      'out',
+      'table',
+      'state',
+      'page-size',
+      'follow',
+      'patience-seconds',
+      'json',
+    ])
+      expect(results[0]).toContain(`--${name}`);
+  });
+});

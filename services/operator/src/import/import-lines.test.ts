@@ -1,0 +1,160 @@
+import { type ActivityRow, createParseActivity } from '@playline/chain';
+import type { ActivityRecord } from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
+import type { Line } from './lines.ts';
+import { ACTIVITIES } from './subjects.ts';
+import { lineOf } from './test/lines.ts';
+
+const parse = createParseActivity({ chain: null, traceId: 'ab'.repeat(16) });
+const rowOf = (value: unknown): ActivityRow => {
+  const parsed = parse(value);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+  return ACTIVITIES.toRow(parsed.record);
+};
+
+class Killed extends Error {}
+
+/** A log, and a writer that has stored some of it. */
+class World {
+  readonly log: ActivityRow[] = [];
+  stored = 0;
+  readonly refused: string[] = [];
+  /** Records until the command is killed. */
+  killAfter = Number.POSITIVE_INFINITY;
+
+  /** What stands of a log, by the writer's rule. */
+  static fold(log: readonly ActivityRow[]): Map<string, ActivityRow> {
+    const standing = new Map<string, ActivityRow>();
+    for (const row of log) {
+      const before = standing.get(row.id);
+      if (before === undefined || (before.type === row.type && before.indexedAt === row.indexedAt))
+        standing.set(row.id, row);
+    }
+    return standing;
+  }
+
+  import(
+    values: readonly unknown[],
+    over: Partial<ImportOptions<ActivityRecord, ActivityRow>> = {},
+  ): Promise<Imported> {
+    const tail = Map.groupBy(this.log.slice(this.stored), ({ id }) => id);
+    return importLines({
+      ...{ subject: ACTIVITIES, parse, tail },
+      lines: async function* (): AsyncGenerator<Line> {
+        for (const [index, value] of values.entries()) yield { number: index + 1, value, fault: null };
+      },
+      readStanding: async (rows) => {
+        const standing = World.fold(this.log.slice(0, this.stored));
+        return new Map(rows.flatMap(({ id }) => (standing.has(id) ? [[id, standing.get(id)!] as const] : [])));
+      },
+      publish: async (records) => {
+        for (const record of records) {
+          if (this.killAfter-- <= 0) throw new Killed();
+          this.log.push(ACTIVITIES.toRow(record));
+        }
+      },
+      onRefused: (number, faults) => void this.refused.push(`${number}: ${faults.join('; ')}`),
+      onProgress: () => {},
+      stop: new AbortController().signal,
+      ...over,
+    });
+  }
+}
+
+/** Few activities, contents and types, so that lines repeat, update and contradict each other. */
+const arbitraryLine = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc.record({ number: fc.nat(5), amount: fc.nat(2), type: fc.constantFrom('mint', 'mint', 'deposit') }),
+  },
+  { weight: 1, arbitrary: fc.constant(null) },
+);
+const toValues = (made: readonly ({ number: number; amount: number; type: string } | null)[]) =>
+  made.map((each) => each && lineOf(each.number, { amount: each.amount, type: each.type }));
+const contents = (standing: ReadonlyMap<string, ActivityRow>) =>
+  new Map([...standing].map(([id, { type, details }]) => [id, `${type} ${details}`]));
+
+describe('an import', () => {
+  it('repeated after any kills, beside a writer that is behind, ends as one that was never killed, and publishes nothing twice', async () => {
+    const lines = fc.array(arbitraryLine, { maxLength: 30 });
+    const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, made, killed, stored) => {
+        const world = new World();
+        world.log.push(...toValues(earlier).flatMap((value) => (value === null ? [] : [rowOf(value)])));
+        world.stored = Math.min(stored, world.log.length);
+        const [before, logged] = [World.fold(world.log), world.log.length];
+        const values = toValues(made);
+        const expected = World.fold([
+          ...world.log,
+          ...values.flatMap((value) => (value === null ? [] : [rowOf(value)])),
+        ]);
+        for (const life of killed) {
+          world.killAfter = life.killAfter;
+          await world.import(values).catch((fault: unknown) => {
+            if (!(fault instanceof Killed)) throw fault;
+          });
+          world.stored = Math.min(world.log.length, world.stored + life.stored);
+        }
+        world.killAfter = Number.POSITIVE_INFINITY;
+        const last = await world.import(values);
+        expect(contents(World.fold(world.log))).toEqual(contents(expected));
+        // One version of each activity that was to change, over all the lives.
+        const [was, is] = [contents(before), contents(expected)];
+        const changed = [...is].filter(([id, content]) => was.get(id) !== content).map(([id]) => id);
+        expect(
+          world.log
+            .slice(logged)
+            .map(({ id }) => id)
+            .toSorted(),
+        ).toEqual(changed.toSorted());
+        expect(last.published + last.standing + last.superseded + last.refused).toBe(last.lines);
+        expect((await world.import(values)).published).toBe(0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('publishes in the order of the lines, over many batches', async () => {
+    const world = new World();
+    const values = Array.from({ length: 1_700 }, (_, number) => lineOf(number));
+    const progress: string[] = [];
+    const imported = await world.import(values, { onProgress: (line) => void progress.push(line) });
+    expect(imported).toEqual({ lines: 1_700, published: 1_700, standing: 0, superseded: 0, refused: 0 });
+    expect(world.log.map(({ id }) => id)).toEqual(values.map(({ id }) => id));
+    expect(progress.filter((line) => line.endsWith('published'))).toEqual(
+      [500, 1_000, 1_500, 1_700].map((count) => `${count} of 1700 published`),
+    );
+    expect(progress[0]).toBe('500 lines looked at, 0 refused');
+  });
+
+  it('tells each wrong line with its number and all that is wrong with it, and goes on', async () => {
+    const world = new World();
+    const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
+    const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
+    expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
+    expect(world.refused[0]).toContain('2: ');
+    expect(world.refused[0]).toContain('chain: is no name of a chain');
+    expect(world.refused[0]).toContain('indexed_at: is not an RFC 3339 timestamp');
+    expect(world.refused[1]).toMatch(/^3: /);
+    expect(world.refused[2]).toBe('5: type would be changed, and never may be');
+  });
+
+  it('goes by what the log holds and the tables lack: the last version of it that the writer will take', async () => {
+    const world = new World();
+    world.log.push(...[lineOf(1, { amount: 1 }), lineOf(1, { amount: 2 }), lineOf(1, { type: 'deposit' })].map(rowOf));
+    expect(await world.import([lineOf(1, { amount: 2 })])).toMatchObject({ published: 0, standing: 1 });
+    expect(await world.import([lineOf(1, { amount: 1 })])).toMatchObject({ published: 1 });
+  });
+
+  it('that is ended early publishes what is under way, and no more', async () => {
+    const world = new World();
+    const stop = new AbortController();
+    const values = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
+    const onProgress = (line: string) => void (line.endsWith('published') && stop.abort());
+    expect(await world.import(values, { onProgress, stop: stop.signal })).toMatchObject({ published: 500 });
+    expect(world.log).toHaveLength(500);
+  });
+});

@@ -1,0 +1,98 @@
+import { createRecordReader, frameRecord } from '@playline/contracts';
+import type { LogReader, Producer } from '@playline/stream';
+import { awaitSchemaId, type Schemas } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+import { findTail } from '../rebuild/log-tail.ts';
+import type { ImportedRow, ImportSubject } from './subjects.ts';
+
+/** What an import needs of Kafka and of the registry. */
+export interface ImportLogSource<R, Row extends ImportedRow> {
+  readonly subject: ImportSubject<R, Row>;
+  readonly producer: Producer;
+  readonly log: LogReader;
+  readonly schemas: Schemas;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  /** Consumer group of the activity writer: what it has committed stands in the tables. */
+  readonly writerGroup: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Where an import goes, and what is on its way there. */
+export interface ImportLog<R, Row> {
+  /** Resolves when the brokers have all of them. @throws UnreachableError when nobody knows whether they have */
+  publish(records: readonly R[]): Promise<void>;
+  /** What the writer has still to write, by name, in the order of the log; the tables are to be read afterwards. */
+  readTail(): Promise<Map<string, Row[]>>;
+  close(): Promise<void>;
+}
+
+/**
+ * The log over a producer and a reader, which it closes.
+ * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered
+ */
+export async function openImportLog<R, Row extends ImportedRow>(
+  source: ImportLogSource<R, Row>,
+): Promise<ImportLog<R, Row>> {
+  const { subject, producer, log, schemas, topicPrefix } = source;
+  const topic = topicPrefix + subject.topic.name;
+  const close = async () => void (await Promise.all([producer.close(), log.close()]));
+  try {
+    const [schemaId] = await Promise.all([
+      awaitSchemaId(schemas, topic, subject.codec.schema),
+      awaitStore('Kafka', () => producer.ready()),
+      awaitStore('Kafka', async () => (await log.bounds('')).length === 0),
+    ]);
+    return {
+      close,
+      readTail: () => readTail(source),
+      publish: (records) =>
+        new Promise((resolve, reject) => {
+          const outgoing = records.map((record) => ({
+            topic,
+            key: subject.keyOf(subject.toRow(record)),
+            value: frameRecord(schemaId, subject.codec.encode(record)),
+          }));
+          producer.send(outgoing, (fault) => (fault === null ? resolve() : reject(toUnconfirmed(fault))));
+        }),
+    };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
+
+/** What cannot be read, or holds what no row may, is no version: the writer makes a dead letter of it. Nor is a tick. */
+async function readTail<R, Row extends ImportedRow>(source: ImportLogSource<R, Row>): Promise<Map<string, Row[]>> {
+  const { subject, log, schemas } = source;
+  const { topic, bounds } = await findTail(source, [subject.topic, subject.codec]);
+  const readValue = createRecordReader({ schemaOf: schemas.schemaOf, createReader: subject.codec.decoderOf });
+  const tail = new Map<string, Row[]>();
+  for (const { partition, start, end } of bounds)
+    for await (const { value } of log.read({ topic, partition, start, end })) {
+      const read = value === null ? null : await readValue(value);
+      const row = read?.kind === 'record' ? toRow(subject, read.record) : null;
+      if (row === null) continue;
+      const name = subject.nameOf(row);
+      const versions = tail.get(name);
+      if (versions === undefined) tail.set(name, [row]);
+      else versions.push(row);
+    }
+  return tail;
+}
+
+function toRow<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, record: R): Row | null {
+  try {
+    return subject.toRow(record);
+  } catch (fault) {
+    if (fault instanceof RangeError) return null;
+    throw fault;
+  }
+}
+
+function toUnconfirmed({ message }: Error): UnreachableError {
+  return new UnreachableError(
+    `Kafka did not confirm what was published (${message}): run it again, and what stands is not published twice`,
+  );
+}

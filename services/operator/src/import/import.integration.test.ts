@@ -1,0 +1,186 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { activityCodec, FRAME_BYTES, TICK_HEADER, TOPICS, tokenCodec } from '@playline/contracts';
+import { freePorts } from '@playline/infra/local';
+import type { StreamRecord } from '@playline/stream';
+import {
+  bareEnvironment,
+  type OwnStores,
+  openOwnStores,
+  openRedisDatabase,
+  testStores,
+  until,
+} from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { EXIT } from '../command.ts';
+import { type LogAccess, openLogAccess } from '../test/log-access.ts';
+import { runMain } from '../test/run-main.ts';
+import { lineOf, tokenLineOf } from './test/lines.ts';
+
+const MAIN = new URL('../main.ts', import.meta.url).pathname;
+const WRITER = new URL('../../../activity-writer/src/main.ts', import.meta.url).pathname;
+const ACTIVITIES = TOPICS.activities.name;
+const TOKENS = TOPICS.tokens.name;
+
+/** Seven processes one after the other, on a machine with much else to do. */
+const PROCESSES_MS = 240_000;
+
+let stores: OwnStores;
+let log: LogAccess;
+let folder: string;
+beforeEach(async () => {
+  stores = await openOwnStores({ partitions: 3 });
+  folder = mkdtempSync(join(tmpdir(), 'import-test-'));
+});
+afterEach(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await stores.close();
+});
+beforeAll(async () => {
+  log = await openLogAccess(testStores().kafka);
+});
+afterAll(() => log.close());
+
+const wordsOf = (topic: string, ...more: string[]) => ['import', '--topic', topic, '--json', ...more];
+async function run(topic: string, lines: readonly unknown[], ...more: string[]) {
+  const path = join(folder, 'lines.ndjson');
+  writeFileSync(path, lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join(''));
+  const { code, out, err } = await runMain(stores.environment, wordsOf(topic, path, ...more));
+  return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
+}
+const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);
+const activities = async () =>
+  (await records(ACTIVITIES)).flatMap((record) =>
+    record.value === null ? [] : [{ record, read: activityCodec.decode(record.value.subarray(FRAME_BYTES)) }],
+  );
+
+/** The real writer, until it has written all that the log holds. */
+async function write(group: string): Promise<void> {
+  const redis = await openRedisDatabase();
+  const [port] = await freePorts(1);
+  const settings = { REDIS_URL: redis.url, ADMIN_PORT: String(port), CONSUMER_GROUP: group, LOG_LEVEL: 'silent' };
+  const env = { ...bareEnvironment(), ...stores.environment, ...settings };
+  const child = spawn(process.execPath, [WRITER], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(child, 'exit');
+  try {
+    await until('the writer has all', async () => (await log.lag(stores.prefix + ACTIVITIES, group)) === 0, 90_000);
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+    await redis.close();
+  }
+}
+
+describe('an import of activities', () => {
+  it('puts right lines on the log in their order, in the partition of their chain, and tells the wrong ones', async () => {
+    const lines = [
+      ...[3, 1, 2].map((number) => lineOf(number)),
+      '{"half":',
+      { ...lineOf(9), indexed_at: 'yesterday', type: 'gift' },
+      lineOf(4, { chain: 'other-chain' }),
+      lineOf(1, { amount: 5 }),
+    ];
+    const { code, json, err } = await run(ACTIVITIES, lines);
+    expect(code).toBe(EXIT.failed);
+    expect(json).toEqual({ lines: 7, published: 4, standing: 0, superseded: 1, refused: 2 });
+    expect(err).toContain('line 4: is no JSON');
+    expect(err).toMatch(/line 5: .*indexed_at: is not an RFC 3339 timestamp/);
+    const found = (await activities()).filter(({ read }) => read.chain === 'demo-chain');
+    expect(found.map(({ read }) => [read.id[15], JSON.parse(read.details).amount])).toEqual([
+      [3, '1'],
+      [2, '1'],
+      [1, '5'],
+    ]);
+    expect(new Set(found.map(({ record }) => record.partition)).size).toBe(1);
+    expect(found.every(({ record }) => String(record.key) === 'demo-chain')).toBe(true);
+    expect(found[0]!.read.traceId).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it(
+    'repeated publishes nothing: while the writer is behind, and when it has written all',
+    async () => {
+      const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
+      expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
+      const { record } = (await activities())[0]!;
+      // A tick and what nobody can read stand behind them, as in any log.
+      await log.producer.sendPlaced({
+        ...{ topic: record.topic, partition: record.partition, key: null, value: null, headers: { [TICK_HEADER]: '' } },
+      });
+      await log.publish([
+        { topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') },
+      ]);
+      expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
+
+      const group = ['--writer-group', `${stores.prefix}writer`] as const;
+      await write(group[1]);
+      expect(await stores.query('SELECT uniqExact(id) FROM activities')).toBe('1200');
+      const again = await run(ACTIVITIES, lines, ...group);
+      expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
+      const changed = [...lines.slice(0, 10), lineOf(10, { amount: 7 }), ...lines.slice(11)];
+      expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, standing: 1_199 });
+    },
+    PROCESSES_MS,
+  );
+
+  it('killed in the midst and run again from standard input publishes each activity once', async () => {
+    const lines = Array.from({ length: 6_000 }, (_, number) => JSON.stringify(lineOf(number))).join('\n');
+    const env = { ...bareEnvironment(), ...stores.environment };
+    const start = () => {
+      const child = spawn(process.execPath, [MAIN, ...wordsOf(ACTIVITIES, '-')], { env, cwd: folder });
+      child.stdin.on('error', () => {});
+      child.stdin.end(lines);
+      return child;
+    };
+    const count = async () => {
+      const bounds = await log.reader.bounds(stores.prefix + ACTIVITIES);
+      return bounds.reduce((sum, { end }) => sum + end, 0);
+    };
+    const killed = start();
+    const ended = once(killed, 'exit');
+    await until('something is published', async () => (await count()) > 0);
+    killed.kill('SIGKILL');
+    await ended;
+    const again = start();
+    const out: Buffer[] = [];
+    again.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+    expect((await once(again, 'exit'))[0]).toBe(EXIT.ok);
+    const ids = (await activities()).map(({ read }) => read.id.toString('hex'));
+    expect(new Set(ids).size).toBe(6_000);
+    expect(ids).toHaveLength(6_000);
+    expect(JSON.parse(Buffer.concat(out).toString())).toMatchObject({ lines: 6_000, refused: 0 });
+  });
+});
+
+describe('an import of tokens', () => {
+  it('publishes each token once, and again when it is another', async () => {
+    const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
+    expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
+    expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, standing: 2 });
+    expect((await run(TOKENS, [tokenLineOf(2, 'Iron')], '--chain', 'demo-chain')).json).toMatchObject({ published: 1 });
+    const found = (await records(TOKENS)).map(({ key, value }) => [
+      String(key),
+      tokenCodec.decode(value!.subarray(FRAME_BYTES)).name,
+    ]);
+    const [one, two] = [1, 2].map((number) => `demo-chain ${tokenLineOf(number).contract_address}`);
+    expect(found.toSorted()).toEqual(
+      [
+        [one, 'Silver'],
+        [two, 'Gold'],
+        [two, 'Iron'],
+      ].toSorted(),
+    );
+  });
+});
+
+describe('an import that cannot go on', () => {
+  it('says with exit code 3 that brokers do not answer', async () => {
+    const nowhere = { ...stores.environment, KAFKA_BROKERS: '127.0.0.1:1' };
+    writeFileSync(join(folder, 'one'), JSON.stringify(lineOf(1)));
+    const { code, err } = await runMain(nowhere, wordsOf(ACTIVITIES, join(folder, 'one')));
+    expect(code).toBe(EXIT.unreachable);
+    expect(err).toContain('Kafka');
+  });
+});

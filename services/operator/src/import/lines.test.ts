@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { UsageError } from '../command.ts';
+import { LINE_BYTES_MAX, type Line, openLineSource, readLines } from './lines.ts';
+
+async function* chunksOf(bytes: Buffer, sizes: readonly number[]) {
+  let from = 0;
+  for (let at = 0; from < bytes.length; at++) {
+    const size = sizes[at % sizes.length]!;
+    yield bytes.subarray(from, from + size);
+    from += size;
+  }
+}
+async function collect(lines: AsyncIterable<Line>): Promise<Line[]> {
+  const list: Line[] = [];
+  for await (const line of lines) list.push(line);
+  return list;
+}
+const read = (bytes: Buffer | string, sizes = [64 * 1024]) =>
+  collect(readLines(chunksOf(Buffer.from(bytes as string), sizes)));
+
+describe('lines of an import', () => {
+  it('are the same wherever the bytes are cut, with their numbers, also of blank ones between', async () => {
+    const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
+    const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (made, cuts, end) => {
+        const texts = made.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
+        const expected = texts.flatMap((each, index): Line[] => {
+          if (each.trim() === '') return [];
+          try {
+            return [{ number: index + 1, value: JSON.parse(each) as unknown, fault: null }];
+          } catch {
+            return [{ number: index + 1, value: undefined, fault: 'is no JSON' }];
+          }
+        });
+        expect(await read(texts.join(end), cuts)).toEqual(expected);
+        expect(await read(texts.map((each) => each + end).join(''), cuts)).toEqual(expected);
+      }),
+    );
+  });
+
+  it('that are no UTF-8, or too long, are told, and the next ones are read', async () => {
+    const bytes = Buffer.concat([
+      Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+      Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX)}"\n`),
+      Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX - 2)}"\n{"a":1}`),
+    ]);
+    const lines = await read(bytes, [100_000]);
+    expect(lines.map(({ number, fault }) => [number, fault])).toEqual([
+      [1, 'is no UTF-8'],
+      [2, `is longer than ${LINE_BYTES_MAX} bytes`],
+      [3, null],
+      [4, null],
+    ]);
+    expect(lines[3]!.value).toEqual({ a: 1 });
+  });
+
+  it('of standard input can be read again', async () => {
+    const source = await openLineSource(null, Readable.from([Buffer.from('1\n2')]));
+    onTestFinished(source.close);
+    for (let time = 0; time < 2; time++)
+      expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
+  });
+
+  it('of a file are those of the file; what is none is told', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    writeFileSync(join(folder, 'lines'), '\uFEFF1\n');
+    const source = await openLineSource(join(folder, 'lines'), Readable.from([]));
+    expect(await collect(source.read())).toEqual([{ number: 1, value: 1, fault: null }]);
+    for (const none of [folder, join(folder, 'none')])
+      await expect(openLineSource(none, Readable.from([]))).rejects.toThrow(UsageError);
+  });
+});

@@ -1,0 +1,94 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { UsageError } from '../command.ts';
+
+/** A line of an import; `value` is undefined when it is no JSON, and `fault` says why. */
+export interface Line {
+  /** From 1. */
+  readonly number: number;
+  readonly value: unknown;
+  readonly fault: string | null;
+}
+
+/** Lines that can be read more than once, from the first one on. */
+export interface LineSource {
+  read(): AsyncGenerator<Line>;
+  close(): Promise<void>;
+}
+
+/** A record of a longer one would be refused by the brokers, whose own bound is 1 MiB. */
+export const LINE_BYTES_MAX: number = 512 * 1024;
+const NEWLINE = 0x0a;
+
+/**
+ * Opens a file; or what can be read only once, such as standard input or a pipe, which is kept in a file of its own until
+ * it is closed.
+ * @param path absolute; null: `stdin`
+ * @throws UsageError when there is no such file
+ */
+export async function openLineSource(path: string | null, stdin: Readable): Promise<LineSource> {
+  const found = path === null ? null : await stat(path).catch(() => null);
+  if (path !== null && found === null) throw new UsageError(`there is no file ${path}`);
+  if (found?.isDirectory()) throw new UsageError(`${path} is a folder`);
+  if (path !== null && found?.isFile()) return { read: () => readLines(createReadStream(path)), close: async () => {} };
+  const folder = await mkdtemp(join(tmpdir(), 'import-'));
+  const kept = join(folder, 'lines');
+  const close = () => rm(folder, { recursive: true, force: true });
+  try {
+    await pipeline(path === null ? stdin : createReadStream(path), createWriteStream(kept, { mode: 0o600 }));
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+  return { read: () => readLines(createReadStream(kept)), close };
+}
+
+/** Lines of UTF-8 with JSON in them; blank ones are passed over, and counted. @param chunks bytes, cut anywhere */
+export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line> {
+  let number = 0;
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  const add = (part: Buffer) => {
+    bytes += part.length;
+    // What is too long is told and not kept: a file without line ends may be larger than the memory.
+    if (bytes <= LINE_BYTES_MAX) parts.push(part);
+  };
+  const take = (): Line | null => {
+    number++;
+    const line = bytes > LINE_BYTES_MAX ? tooLong(number) : parseLine(number, Buffer.concat(parts));
+    [parts, bytes] = [[], 0];
+    return line;
+  };
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      add(chunk.subarray(from, at));
+      from = at + 1;
+      const line = take();
+      if (line !== null) yield line;
+    }
+    add(chunk.subarray(from));
+  }
+  const last = take();
+  if (last !== null) yield last;
+}
+
+const tooLong = (number: number): Line => ({
+  ...{ number, value: undefined },
+  fault: `is longer than ${LINE_BYTES_MAX} bytes`,
+});
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+function parseLine(number: number, bytes: Buffer): Line | null {
+  try {
+    const text = decoder.decode(bytes).trim();
+    return text === '' ? null : { number, value: JSON.parse(text), fault: null };
+  } catch (fault) {
+    return { number, value: undefined, fault: fault instanceof SyntaxError ? 'is no JSON' : 'is no UTF-8' };
+  }
+}

@@ -1,0 +1,92 @@
+import {
+  type ActivityConstants,
+  type ActivityRow,
+  type ChainStore,
+  createParseActivity,
+  createParseToken,
+  findChanged,
+  type ImportContext,
+  type LoggedVersion,
+  type Parsed,
+  type TokenRow,
+  toActivityRow,
+  toTokenRow,
+} from '@playline/chain';
+import {
+  type ActivityRecord,
+  activityCodec,
+  type RecordCodec,
+  TOPICS,
+  type TokenRecord,
+  type Topic,
+  tokenCodec,
+} from '@playline/contracts';
+
+/** A row as the writer makes it, of either topic. */
+export type ImportedRow = LoggedVersion & { readonly traceId: string };
+
+/** What lines of one topic are about. `R` is a record of the topic, `Row` the row that the writer makes of it. */
+export interface ImportSubject<R, Row extends ImportedRow> {
+  readonly topic: Topic;
+  readonly codec: RecordCodec<R>;
+  createParse(context: ImportContext): (line: unknown) => Parsed<R>;
+  /** @throws RangeError when the writer would not take it */
+  toRow(record: R): Row;
+  /** Two rows with the same name are versions of one thing. */
+  nameOf(row: Row): string;
+  /** As all records of the topic are keyed. */
+  keyOf(row: Row): Buffer;
+  /** What no update may change; null: it may change everything. */
+  constantsOf(row: Row): ActivityConstants | null;
+  /** Those of these things that stand in the tables, in their last version, by name. @throws StoreFault */
+  readStanding(
+    store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+    rows: readonly Row[],
+  ): Promise<Map<string, Row>>;
+}
+
+/** It has no place in the log yet. */
+const NOWHERE: LoggedVersion = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+
+/** An activity is named by its id: of whichever chain, the writer takes the id again for an update of it. */
+export const ACTIVITIES: ImportSubject<ActivityRecord, ActivityRow> = {
+  topic: TOPICS.activities,
+  codec: activityCodec,
+  createParse: createParseActivity,
+  toRow: (record) => toActivityRow(record, NOWHERE),
+  nameOf: ({ id }) => id,
+  keyOf: ({ chain }) => Buffer.from(chain),
+  constantsOf: ({ chain, type, contractAddress, indexedAt }) => ({ chain, type, contractAddress, indexedAt }),
+  async readStanding(store, rows) {
+    const found = await store.readActivities([...new Set(rows.map(({ id }) => id))]);
+    return new Map(found.map((row) => [row.id, row]));
+  },
+};
+
+export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
+  topic: TOPICS.tokens,
+  codec: tokenCodec,
+  createParse: createParseToken,
+  toRow: (record) => toTokenRow(record, NOWHERE),
+  nameOf: ({ chain, contractAddress }) => `${chain} ${contractAddress}`,
+  keyOf: ({ chain, contractAddress }) => Buffer.from(`${chain} ${contractAddress}`),
+  constantsOf: () => null,
+  async readStanding(store, rows) {
+    const named = new Map(rows.map((row) => [TOKENS.nameOf(row), row]));
+    const found = await Promise.all(
+      [...named].map(async ([name, { chain, contractAddress }]) => {
+        const row = await store.readToken(chain, contractAddress);
+        return row === null ? [] : [[name, row] as const];
+      }),
+    );
+    return new Map(found.flat());
+  },
+};
+
+const WIRE_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
+
+/** Names, as a line has them, of what an update would change and may not. */
+export function findForbidden(standing: ActivityConstants | null, update: ActivityConstants | null): string[] {
+  if (standing === null || update === null) return [];
+  return findChanged(standing, update).map((name) => WIRE_NAMES[name] ?? name);
+}

@@ -1,0 +1,74 @@
+import { awaitStore } from '../await-store.ts';
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
+import type { Activity } from './history.ts';
+import type { ReplicaTarget } from './replicate.ts';
+
+/** A page is some hundred rows; longer is a server that hangs. */
+const INSERT_MAX_MS = 60_000;
+
+const toTableSql = (table: string) => `CREATE TABLE IF NOT EXISTS ${table}
+(
+    chain LowCardinality(String) COMMENT 'Name of the chain',
+    id UUID COMMENT 'Which activity',
+    updated_at DateTime64(6, 'UTC') COMMENT 'Which version of it: the latest holds',
+    indexed_at DateTime64(6, 'UTC') COMMENT 'When the activity was seen on the chain',
+    type LowCardinality(String) COMMENT 'mint, burn, transfer, sale, deposit or withdrawal',
+    details String COMMENT 'JSON of what belongs to the type',
+    blockchain_metadata String COMMENT 'JSON of its place on the chain, or null'
+)
+ENGINE = ReplacingMergeTree(updated_at)
+ORDER BY (chain, id)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+COMMENT 'Copy of a history of activities. Read with FINAL, or the row with the greatest updated_at'`;
+
+/**
+ * Opens a table of a copy, and makes it where it is not there yet. It folds by chain and id: a page that comes twice
+ * changes nothing that FINAL shows. It needs no mark.
+ * @param table name within the account's database: letters, digits and `_`
+ * @throws UnreachableError when the server does not answer; Error with what it answered
+ */
+export async function openClickHouseTarget(
+  account: ClickHouseAccount,
+  { chain, table }: { chain: string; table: string },
+): Promise<ReplicaTarget> {
+  const query = createQueryRows(account);
+  await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+  await execute(account, toTableSql(table), '');
+  const columns = 'chain, id, updated_at, indexed_at, type, details, blockchain_metadata';
+  return {
+    async write(activities) {
+      const lines = activities.map((activity) => JSON.stringify(toRow(chain, activity)));
+      await execute(account, `INSERT INTO ${table} (${columns}) FORMAT JSONEachRow`, lines.join('\n'));
+      return 0;
+    },
+    close: async () => {},
+  };
+}
+
+function toRow(chain: string, { id, updated_at, indexed_at, type, details, blockchain_metadata }: Activity) {
+  return {
+    ...{ chain, id, updated_at, indexed_at, type },
+    details: JSON.stringify(details),
+    blockchain_metadata: JSON.stringify(blockchain_metadata),
+  };
+}
+
+async function execute(account: ClickHouseAccount, statement: string, data: string): Promise<void> {
+  const url = new URL(account.url);
+  const settings = {
+    database: account.database,
+    query: statement,
+    async_insert: '0',
+    date_time_input_format: 'best_effort',
+    // A fault behind the first bytes of an answer would look like success.
+    wait_end_of_query: '1',
+  };
+  for (const [name, value] of Object.entries(settings)) url.searchParams.set(name, value);
+  const answer = await askClickHouse(account, url, {
+    method: 'POST',
+    headers: { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password },
+    body: data,
+    signal: AbortSignal.timeout(INSERT_MAX_MS),
+  });
+  await answer.text();
+}

@@ -1,0 +1,34 @@
+import { open } from 'node:fs/promises';
+import type { ReplicaTarget } from './replicate.ts';
+
+/**
+ * Opens a file that gets a line of JSON for each version, in the order of the history. Its mark is its length: what was
+ * written behind the last note, a whole page or half of one, is taken back first, so a kill leaves no line twice. Of
+ * several lines about one activity the one with the latest `updated_at` holds.
+ * @throws Error when the file holds less than was noted, or anything without a note: it is not ours to cut
+ */
+export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {
+  const file = await open(path, 'a+');
+  try {
+    const { size } = await file.stat();
+    if (mark === null && size > 0)
+      throw new Error(`${path} holds something, and no state says what: remove it, or name another by --out`);
+    if (size < (mark ?? 0))
+      throw new Error(`${path} holds less than its state says: remove both, and copy from the beginning`);
+    await file.truncate(mark ?? 0);
+  } catch (fault) {
+    await file.close();
+    throw fault;
+  }
+  let length = mark ?? 0;
+  return {
+    async write(activities) {
+      const bytes = Buffer.from(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
+      await file.appendFile(bytes);
+      await file.datasync();
+      length += bytes.length;
+      return length;
+    },
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { UnreachableError } from '../command.ts';
+
+/** What a copy needs to know of a page; everything else of an activity is copied as it came. */
+const pageSchema = z.object({
+  result: z.array(z.looseObject({ id: z.string(), updated_at: z.string() })),
+  page: z.object({ next_cursor: z.string().min(1) }),
+});
+
+/** An activity as the interface shows it. */
+export type Activity = z.infer<typeof pageSchema>['result'][number];
+
+export interface HistoryPage {
+  readonly activities: readonly Activity[];
+  readonly nextCursor: string;
+}
+
+export interface HistoryOptions {
+  /** Base address of the interface, without `/v1`. */
+  readonly url: string;
+  /** Name of the chain. */
+  readonly chain: string;
+  /** 1 to 200. */
+  readonly pageSize: number;
+  /** Rejects when `stop` is aborted. */
+  readonly pause: (ms: number, stop: AbortSignal) => Promise<void>;
+  /** How long is waited, in all, for one page that does not come. */
+  readonly patienceMs: number;
+  /** Told before each wait. */
+  readonly onWait: (why: string, ms: number) => void;
+}
+
+/** Reads the page behind a cursor, or the first one, however often it must be asked for. */
+export type ReadHistory = (cursor: string | null, stop: AbortSignal) => Promise<HistoryPage>;
+
+/** Longer than any page takes; an answer that hangs gives its connection back. */
+const ANSWER_MAX_MS = 30_000;
+const WAIT_FIRST_MS = 500;
+const WAIT_MAX_MS = 30_000;
+/** Longer than any window of a limit that makes sense. */
+const RETRY_AFTER_MAX_S = 3_600;
+
+/** Why there is no page, and after how long to ask again; null: as long as all waits with such a fault say. */
+class NoPage extends Error {
+  override readonly name = 'NoPage';
+  readonly retryAfterMs: number | null;
+
+  constructor(why: string, retryAfterMs: number | null = null) {
+    super(why);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * Creates the reader of a chain's history. 429 waits as long as the answer says; 5xx, connections that break and answers
+ * that are no page wait twice as long each time, up to 30 s, with a random part so that many readers do not come at once.
+ * The reader throws UnreachableError when its patience is over, and Error for any other answer: asking again helps not.
+ */
+export function createReadHistory(options: HistoryOptions): ReadHistory {
+  const { pause, patienceMs, onWait } = options;
+  return async (cursor, stop) => {
+    let waitedMs = 0;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await askOnce(toPageUrl(options, cursor), stop);
+      } catch (fault) {
+        stop.throwIfAborted();
+        if (!(fault instanceof NoPage)) throw fault;
+        if (waitedMs >= patienceMs)
+          throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run it again to go on from there`);
+        const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
+        const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
+        // Who is told when to come again is served: that is no reason to give up.
+        if (fault.retryAfterMs === null) waitedMs += longestMs;
+        onWait(fault.message, ms);
+        await pause(ms, stop);
+      }
+    }
+  };
+}
+
+function toPageUrl({ url, chain, pageSize }: HistoryOptions, cursor: string | null): URL {
+  const address = new URL(`${url.replace(/\/+$/, '')}/v1/chains/${encodeURIComponent(chain)}/activity-history`);
+  address.searchParams.set('page_size', String(pageSize));
+  if (cursor !== null) address.searchParams.set('page_cursor', cursor);
+  return address;
+}
+
+async function askOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MAX_MS)]);
+  const { status, headers, text } = await read(url, signal);
+  if (status === 429) throw new NoPage('more calls than the limit', toRetryAfterMs(headers.get('retry-after')));
+  if (status >= 500) throw new NoPage(`the interface answered ${status}`);
+  if (status !== 200) throw new Error(`the interface answered ${status}: ${messageOf(text)}`);
+  const parsed = pageSchema.safeParse(toJson(text));
+  if (!parsed.success) throw new NoPage('the answer is no page of a history');
+  return { activities: parsed.data.result, nextCursor: parsed.data.page.next_cursor };
+}
+
+async function read(url: URL, signal: AbortSignal) {
+  try {
+    const answer = await fetch(url, { signal });
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  } catch {
+    throw new NoPage(`${url.origin} does not answer, or not to the end`);
+  }
+}
+
+/** Seconds, as the interface says them; null for anything else. */
+function toRetryAfterMs(text: string | null): number | null {
+  return text !== null && /^\d{1,9}$/.test(text) ? Math.min(Number(text), RETRY_AFTER_MAX_S) * 1_000 : null;
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const envelopeSchema = z.object({ message: z.string() });
+const messageOf = (text: string) => envelopeSchema.safeParse(toJson(text)).data?.message ?? 'without an envelope';

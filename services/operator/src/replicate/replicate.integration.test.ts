@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bareEnvironment, type OwnStores, openOwnStores } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { EXIT } from '../command.ts';
+import { runMain } from '../test/run-main.ts';
+import { CHAIN, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
+
+const MAIN = new URL('../main.ts', import.meta.url).pathname;
+
+let stores: OwnStores;
+beforeAll(async () => {
+  stores = await openOwnStores();
+});
+afterAll(() => stores.close());
+
+let folder: string;
+let history: MadeUpHistory;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'replicate-test-'));
+  history = await openMadeUpHistory();
+  history.put(...Array.from({ length: 40 }, (_, number) => number));
+});
+afterEach(async () => {
+  await history.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const wordsOf = (to: string, ...more: string[]) => [
+  ...['replicate', '--chain', CHAIN, '--url', history.url, '--to', to, '--page-size', '3'],
+  ...more,
+];
+const toState = () => ['--state', join(folder, 'state.json')];
+
+/** Starts the program and kills it when it asks for the page of this number. */
+async function killAt(page: number, words: readonly string[]): Promise<void> {
+  const env = { ...bareEnvironment(), ...stores.environment };
+  const child = spawn(process.execPath, [MAIN, ...words], { env, cwd: folder, stdio: 'ignore' });
+  const first = history.asked.length;
+  history.beforeAnswer = () => {
+    if (history.asked.length - first === page) child.kill('SIGKILL');
+  };
+  await once(child, 'exit');
+  history.beforeAnswer = () => {};
+}
+
+describe('the program that copies', () => {
+  it('into a file: killed twice and run again, every activity is there once, and the result is told', async () => {
+    const words = wordsOf('file', '--out', join(folder, 'copy.ndjson'), ...toState());
+    await killAt(3, words);
+    await killAt(5, words);
+    const done = await runMain({}, [...words, '--json']);
+    expect(done.code).toBe(EXIT.ok);
+    expect(JSON.parse(done.out)).toMatchObject({ upTo: history.versions.at(-1)!.updated_at });
+    const lines = readFileSync(join(folder, 'copy.ndjson'), 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toEqual(history.versions);
+  });
+
+  it('into ClickHouse: killed, run again and once more from the beginning, FINAL shows the history', async () => {
+    const words = wordsOf('clickhouse', '--table', 'copy', ...toState());
+    await killAt(4, words);
+    expect((await runMain(stores.environment, words)).code).toBe(EXIT.ok);
+    history.put(1, 2, 3, 99);
+    // A state from long ago: everything comes again, old versions behind later ones.
+    rmSync(join(folder, 'state.json'));
+    expect((await runMain(stores.environment, words)).code).toBe(EXIT.ok);
+    const rows = await stores.query(
+      'SELECT toString(id) AS id, toString(updated_at) AS at, details, blockchain_metadata, chain FROM copy FINAL FORMAT JSONEachRow',
+    );
+    const held = rows.split('\n').map((row) => JSON.parse(row));
+    const expected = [...fold(history.versions).values()] as typeof history.versions;
+    expect(new Map(held.map((row) => [row.id, row]))).toEqual(
+      new Map(
+        expected.map(({ id, updated_at, details }) => [
+          id,
+          {
+            ...{ id, chain: CHAIN, details: JSON.stringify(details), blockchain_metadata: 'null' },
+            at: updated_at.replace('T', ' ').replace('Z', ''),
+          },
+        ]),
+      ),
+    );
+  });
+
+  it('to standard output: nothing but the copy, and the words about it elsewhere', async () => {
+    const { code, out, err } = await runMain({}, wordsOf('stdout'));
+    expect(code).toBe(EXIT.ok);
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual(history.versions);
+    expect(err).toContain('40 activities in 14 pages');
+  });
+
+  it('says with exit code 3 that nothing answers, and with 1 that a chain is not there', async () => {
+    const none = await runMain({}, [
+      ...['replicate', '--chain', CHAIN, '--to', 'stdout', '--url', 'http://127.0.0.1:1', '--patience-seconds', '0'],
+    ]);
+    expect(none).toMatchObject({ code: EXIT.unreachable, out: '' });
+    const other = await runMain({}, ['replicate', '--chain', 'none', '--to', 'stdout', '--url', history.url]);
+    expect(other).toMatchObject({ code: EXIT.failed, out: '' });
+    expect(other.err).toContain('404');
+  });
+
+  it('takes a state of another chain for a mistake', async () => {
+    writeFileSync(join(folder, 'state.json'), JSON.stringify({ url: history.url, chain: 'x', cursor: 'c', mark: 0 }));
+    const { code, err } = await runMain({}, wordsOf('stdout', ...toState()));
+    expect(code).toBe(EXIT.failed);
+    expect(err).toContain('--state');
+  });
+});

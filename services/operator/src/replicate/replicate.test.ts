@@ -1,0 +1,225 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { UnreachableError } from '../command.ts';
+import { openFileTarget } from './file-target.ts';
+import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
+import { type Copied, type ReplicateOptions, replicate } from './replicate.ts';
+import { createStateFile } from './state.ts';
+import { CHAIN, type Fate, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
+
+/** Where a job is killed: half of a page written, all of it and nothing noted, or right behind the note. */
+type Kill = 'half' | 'written' | 'noted';
+
+let folder: string;
+let history: MadeUpHistory;
+const waits: number[] = [];
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'replicate-test-'));
+  history = await openMadeUpHistory();
+  waits.length = 0;
+});
+afterEach(async () => {
+  await history.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const out = () => join(folder, 'copy.ndjson');
+const linesOf = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Activity);
+const copy = () => linesOf(readFileSync(out(), 'utf8'));
+
+class Killed extends Error {}
+
+interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOptions> {
+  readonly url?: string;
+  /** Of the pages to come, in order. */
+  readonly kills?: (Kill | null)[];
+}
+
+/** A job on the real file and state; pauses take no time. */
+function run({ kills = [], url = history.url, ...over }: Job = {}): Promise<Copied> {
+  const stateFile = createStateFile(join(folder, 'state.json'), { url, chain: CHAIN });
+  let kill: Kill | null = null;
+  return replicate({
+    readHistory: createReadHistory({
+      ...{ url, chain: CHAIN, pageSize: 3, patienceMs: Number.POSITIVE_INFINITY, onWait: () => {} },
+      pause: async (ms) => void waits.push(ms),
+      ...over,
+    }),
+    openTarget: async (mark) => {
+      const target = await openFileTarget(out(), mark);
+      return {
+        ...target,
+        async write(activities) {
+          kill = kills.shift() ?? null;
+          const text = JSON.stringify(activities[0]);
+          if (kill === 'half') appendFileSync(out(), text.slice(0, text.length / 2));
+          if (kill === 'half') throw new Killed();
+          const reached = await target.write(activities);
+          if (kill === 'written') throw new Killed();
+          return reached;
+        },
+      };
+    },
+    state: {
+      read: stateFile.read,
+      async note(reached) {
+        await stateFile.note(reached);
+        if (kill === 'noted') throw new Killed();
+      },
+    },
+    waitAtEnd: null,
+    onPage: () => {},
+    stop: new AbortController().signal,
+    ...over,
+  });
+}
+
+/** Runs it again until it is not killed. */
+async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> {
+  for (;;) {
+    try {
+      await run(job);
+      return;
+    } catch (fault) {
+      if (!(fault instanceof Killed)) throw fault;
+    }
+  }
+}
+
+describe('a copy of a history', () => {
+  it('equals it, whatever pages, updates, kills and faults there are on the way', async () => {
+    const numbers = fc.array(fc.nat(12), { maxLength: 25 });
+    const fates = fc.array(fc.constantFrom<Fate>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
+    const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'noted'));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({ first: numbers, later: fc.array(numbers), fates, kills, pageSize: fc.integer({ min: 1, max: 9 }) }),
+        async ({ first, later, fates, kills, pageSize }) => {
+          await history.close();
+          history = await openMadeUpHistory();
+          for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
+          history.put(...first);
+          history.fate(...fates);
+          const toCome = [...later];
+          history.beforeAnswer = () => history.put(...(toCome.shift() ?? []));
+          await runThrough({ kills: [...kills], pageSize });
+          expect(fold(copy())).toEqual(fold(history.versions));
+          // Only a page that the interface itself gives twice stands twice.
+          const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
+          if (!fates.includes('twice')) expect(new Set(names).size).toBe(names.length);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it.each<Kill>(['half', 'written', 'noted'])(
+    'killed at any page (%s) goes on there, and has no line twice',
+    async (kill) => {
+      history.put(...Array.from({ length: 10 }, (_, number) => number));
+      for (let at = 0; at < 4; at++) {
+        for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
+        const asked = history.asked.length;
+        await runThrough({ kills: [...Array.from({ length: at }, () => null), kill] });
+        expect(copy()).toEqual(history.versions);
+        // It asks again for no page but the one that was not noted.
+        const again = kill === 'noted' ? 0 : 1;
+        expect(history.asked.length - asked).toBe(5 + again);
+      }
+    },
+  );
+
+  it('goes on with what came since, and asks for nothing that it has', async () => {
+    history.put(1, 2, 3, 4);
+    await run();
+    history.put(2, 5);
+    const asked = history.asked.length;
+    expect(await run()).toMatchObject({ activities: 2, upTo: history.versions.at(-1)!.updated_at });
+    expect(history.asked.slice(asked)).not.toContain(null);
+    expect(fold(copy())).toEqual(fold(history.versions));
+  });
+
+  it('follows: waits at the end, takes what comes, and ends when it is told to', async () => {
+    history.put(1);
+    const stop = new AbortController();
+    let ends = 0;
+    const waitAtEnd = async () => {
+      ends++;
+      if (ends === 1) history.put(7);
+      if (ends === 2) stop.abort();
+    };
+    expect(await run({ waitAtEnd, stop: stop.signal })).toMatchObject({ activities: 2 });
+    expect(copy()).toEqual(history.versions);
+  });
+});
+
+describe('a page that does not come', () => {
+  it('is asked for again: 429 as late as it says, others each time later', async () => {
+    history.put(1, 2);
+    history.fate('500', 'broken', 'nonsense', '429', '500');
+    await run();
+    expect(copy()).toEqual(history.versions);
+    expect(waits).toHaveLength(5);
+    expect(waits[3]).toBe(7_000);
+    for (const [at, longest] of [500, 1_000, 2_000, 7_000, 8_000].entries()) {
+      expect(waits[at]).toBeLessThanOrEqual(longest);
+      expect(waits[at]).toBeGreaterThanOrEqual(longest / 2);
+    }
+  });
+
+  it('is given up when patience is over, and what was copied stands', async () => {
+    history.put(1, 2, 3, 4);
+    history.fate('page', ...Array.from({ length: 20 }, () => '500' as const));
+    const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
+    expect(fault).toBeInstanceOf(UnreachableError);
+    expect(String(fault)).toContain('the interface answered 500');
+    expect(copy()).toHaveLength(3);
+  });
+
+  it('for a reason that stays is not asked for again', async () => {
+    const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
+    expect(String(fault)).toContain('the interface answered 404: no such chain');
+    expect(history.asked).toHaveLength(1);
+  });
+
+  it('ends at once when the person asks for the end', async () => {
+    history.put(1);
+    history.fate('500');
+    const stop = new AbortController();
+    const pause = async (_ms: number, signal: AbortSignal) => {
+      stop.abort();
+      signal.throwIfAborted();
+    };
+    expect(await run({ pause, stop: stop.signal })).toMatchObject({ activities: 0 });
+  });
+});
+
+describe('a file that does not fit its state', () => {
+  it('is not cut when no state says that it is ours', async () => {
+    writeFileSync(out(), 'a letter to my aunt');
+    await expect(run()).rejects.toThrow('remove it, or name another by --out');
+    expect(readFileSync(out(), 'utf8')).toBe('a letter to my aunt');
+  });
+
+  it('is refused when it holds less than was noted', async () => {
+    history.put(1, 2);
+    await run();
+    writeFileSync(out(), '');
+    await expect(run()).rejects.toThrow('remove both');
+  });
+
+  it('or whose state is of another history, or none, is refused', async () => {
+    history.put(1);
+    await run();
+    await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');
+    writeFileSync(join(folder, 'state.json'), '{"cursor":');
+    await expect(run()).rejects.toThrow('is no state of a copy');
+  });
+});

@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { Activity } from '../history.ts';
+
+export const CHAIN = 'made-up-chain';
+
+/** What becomes of a request: its page, a refusal, an answer that breaks off, no page at all, or the page before again. */
+export type Fate = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
+
+/** A version of the activity of this number, at this place of the history. */
+export function versionOf(number: number, place: number): Activity {
+  const at = `2026-11-22T12:00:00.${String(place).padStart(6, '0')}Z`;
+  return {
+    id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
+    updated_at: at,
+    indexed_at: '2026-11-21T12:00:00.000000Z',
+    type: 'mint',
+    details: { amount: String(place), to: 'a "quoted" name\n' },
+    blockchain_metadata: null,
+  };
+}
+
+export interface MadeUpHistory {
+  readonly url: string;
+  /** Everything that was ever put, in order. */
+  readonly versions: readonly Activity[];
+  /** Cursors of all requests, in order; the first page has none. */
+  readonly asked: readonly (string | null)[];
+  /** Puts a version of each of these activities at the end; what stood of them is served no more. */
+  put(...numbers: readonly number[]): void;
+  /** Of the requests to come, in order; then all are answered. */
+  fate(...fates: readonly Fate[]): void;
+  /** Called before each answer. */
+  beforeAnswer: () => void;
+  close(): Promise<void>;
+}
+
+/** A chain interface over HTTP with a history that a test makes up. Its cursors are places. */
+export async function openMadeUpHistory(): Promise<MadeUpHistory> {
+  const versions: Activity[] = [];
+  const fates: Fate[] = [];
+  const asked: (string | null)[] = [];
+  let before: string | null = null;
+  const pageBehind = (cursor: string | null, size: number) => {
+    const from = Number(cursor ?? 0);
+    const last = new Map(versions.map(({ id }, place) => [id, place]));
+    const places = versions.flatMap(({ id }, place) => (place >= from && last.get(id) === place ? [place] : []));
+    const shown = places.slice(0, size);
+    const next = shown.length === size ? shown.at(-1)! + 1 : Math.max(from, versions.length);
+    return { result: shown.map((place) => versions[place]), page: { previous_cursor: 'p', next_cursor: String(next) } };
+  };
+  const history: MadeUpHistory = {
+    url: '',
+    versions,
+    asked,
+    put: (...numbers) => void versions.push(...numbers.map((number, at) => versionOf(number, versions.length + at))),
+    fate: (...more) => void fates.push(...more),
+    beforeAnswer: () => {},
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    },
+  };
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://history');
+    const cursor = url.searchParams.get('page_cursor');
+    asked.push(cursor);
+    history.beforeAnswer();
+    const fate = fates.shift() ?? 'page';
+    const from = fate === 'twice' ? before : cursor;
+    if (url.pathname !== `/v1/chains/${CHAIN}/activity-history`)
+      response.writeHead(404).end('{"message":"no such chain"}');
+    else answer(response, fate, JSON.stringify(pageBehind(from, Number(url.searchParams.get('page_size')))));
+    if (fate === 'page') before = cursor;
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return Object.assign(history, { url: `http://127.0.0.1:${address.port}` });
+}
+
+function answer(response: ServerResponse, fate: Fate, page: string): void {
+  if (fate === '429') response.writeHead(429, { 'retry-after': '7' }).end('{}');
+  else if (fate === '500') response.writeHead(500).end('{"message":"internal"}');
+  else if (fate === 'nonsense') response.writeHead(200).end('<p>a proxy</p>');
+  else if (fate === 'broken') {
+    response.writeHead(200, { 'content-length': page.length });
+    response.write(page.slice(0, page.length / 2), () => response.destroy());
+  } else response.writeHead(200).end(page);
+}
+
+/** The version of each activity that holds. */
+export function fold(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
+  const held = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
+  for (const version of versions)
+    if ((held.get(version.id)?.updated_at ?? '') <= version.updated_at) held.set(version.id, version);
+  return held;
+}
