@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import type { Closable, Logger } from '@playline/runtime';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
+import { toId } from './steps/settle.ts';
 
 export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;
@@ -110,8 +111,6 @@ async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortS
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
 }
-
-const toId = ({ erasureId }: Pick<ErasureRequest, 'erasureId'>) => erasureId.toString('hex');
 
 /** Requests that are in no batch and name nobody of one. @throws RowsFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
