@@ -1,5 +1,8 @@
 /** No container engine runs here: the file is held against the rules of Compose and against the local stack. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
@@ -94,7 +97,7 @@ describe('docker-compose.yml', () => {
   it('writes no secret down and says how to make one that is missing', () => {
     for (const [name, { environment }] of containers) {
       for (const [variable, value] of Object.entries(environment)) {
-        if (!/PASSWORD|PEPPER|REDIS_URL/.test(variable)) continue;
+        if (!/PASSWORD|PEPPER|CURSOR_KEYS|REDIS_URL/.test(variable)) continue;
         expect(value, `${name}: ${variable}`).toMatch(/\$\{[A-Z_]+:\?run node infra\/docker\/secrets\.mjs\}/);
       }
     }
@@ -104,6 +107,25 @@ describe('docker-compose.yml', () => {
     const asked = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
     const made = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
     expect([...new Set(asked)].sort()).toEqual(made.sort());
+  });
+
+  it('has secrets made once each: an .env of a release before gets those that it lacks, and keeps the others', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+    const script = join(folder, 'infra', 'docker', 'secrets.mjs');
+    cpSync(new URL('../infra/docker/secrets.mjs', import.meta.url), script, { recursive: true });
+    const make = () => execFileSync(process.execPath, [script], { encoding: 'utf8' });
+    const written = () => readFileSync(join(folder, '.env'), 'utf8');
+    make();
+    const whole = written();
+    expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
+    expect(make()).toContain('stays as it is');
+    expect(written()).toBe(whole);
+    // The last line ended without a new line, as editors leave it.
+    const older = whole.replace(/^CURSOR_SECRET=.*\n/m, '').trimEnd();
+    writeFileSync(join(folder, '.env'), older);
+    expect(make()).toContain('CURSOR_SECRET written');
+    expect(written()).toMatch(new RegExp(`^${older}\\nCURSOR_SECRET=[0-9a-f]{64}\\n$`));
+    rmSync(folder, { recursive: true });
   });
 
   it('declares the volumes that it mounts, and mounts files that exist', () => {

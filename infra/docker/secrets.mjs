@@ -1,7 +1,8 @@
-// Writes .env with new secrets for docker-compose.yml. Never writes over one: a lost pepper makes every stored
-// identity key meaningless. Plain JavaScript and built-ins only, so that any Node from 18 runs it.
+// Writes .env with secrets for docker-compose.yml: all of them, or those that an .env of a release before lacks. Never
+// writes over one: a lost pepper makes every stored identity key meaningless. Plain JavaScript and built-ins only, so
+// that any Node from 18 runs it.
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const NAMES = [
@@ -16,13 +17,14 @@ const NAMES = [
 const SECRET_BYTES = 32;
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
-const lines = NAMES.map((name) => `${name}=${randomBytes(SECRET_BYTES).toString('hex')}\n`);
-try {
-  // 0600: the owner alone reads it. wx: fails when the file is there.
-  writeFileSync(path, lines.join(''), { mode: 0o600, flag: 'wx' });
-  console.log('.env written; keep it with your backups');
-} catch (error) {
-  if (error.code !== 'EEXIST') throw error;
-  console.error('.env is there already and stays as it is');
-  process.exitCode = 1;
+const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+const missing = NAMES.filter((name) => !new RegExp(`^${name}=`, 'm').test(before));
+if (missing.length === 0) {
+  console.log('.env has every secret already and stays as it is');
+} else {
+  const lines = missing.map((name) => `${name}=${randomBytes(SECRET_BYTES).toString('hex')}\n`);
+  const gap = before === '' || before.endsWith('\n') ? '' : '\n';
+  // 0600: the owner alone reads it.
+  appendFileSync(path, gap + lines.join(''), { mode: 0o600 });
+  console.log(`${missing.join(', ')} written to .env; keep it with your backups`);
 }

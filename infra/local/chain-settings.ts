@@ -1,3 +1,4 @@
+import { TOPICS } from '@playline/contracts';
 import type { Secrets } from './secrets.ts';
 
 /** A chain as development nodes number theirs. */
@@ -5,5 +6,9 @@ const DEMO_CHAINS = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /** What a stack tells its chain API of chains and cursors. */
 export function chainSettings({ cursorSecret }: Pick<Secrets, 'cursorSecret'>): Record<string, string> {
-  return { CHAINS: JSON.stringify(DEMO_CHAINS), CURSOR_KEYS: `1=${cursorSecret}` };
+  return {
+    CHAINS: JSON.stringify(DEMO_CHAINS),
+    CURSOR_KEYS: `1=${cursorSecret}`,
+    ACTIVITY_PARTITIONS: String(TOPICS.activities.partitions),
+  };
 }

@@ -7,6 +7,8 @@ import { CHECKOUT, freePorts, placesOf, readStackFile, type StackFile } from '@p
 import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configSchema as activityWriterSettings } from '../../services/activity-writer/src/config.ts';
+import { configSchema as chainSettings } from '../../services/chain-api/src/config.ts';
 import { configSchema as eraserSettings } from '../../services/eraser/src/config.ts';
 import { configSchema as writerSettings } from '../../services/event-writer/src/config.ts';
 import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
@@ -49,6 +51,9 @@ const SETTINGS: Record<string, string> = {
   BATCH_REQUESTS_MAX: '500',
   SCRUB_AT: '01:15',
   REMOVAL_AT: '04:45',
+  READ_DEADLINE_MS: '4000',
+  RATE_LIMIT_CALLS: '600',
+  RATE_LIMIT_WINDOW_S: '60',
 };
 
 /** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */
@@ -62,6 +67,9 @@ const OWN: Record<string, string> = {
   CLICKHOUSE_DATABASE: 'elsewhere',
   SCHEMA_REGISTRY_URL: 'https://elsewhere.invalid',
   IDENTITY_PEPPER: 'ab'.repeat(32),
+  CHAINS: '[{"name":"elsewhere","id":"eip155:1"}]',
+  CURSOR_KEYS: `7=${'ef'.repeat(32)}`,
+  ACTIVITY_PARTITIONS: '1',
   CONSUMER_GROUP: 'one-for-all',
   LINKER_GROUP: 'nobody',
   WRITER_GROUP: 'nobody',
@@ -153,9 +161,8 @@ afterAll(async () => {
 
 describe('the settings of this test', () => {
   it('are all that services know', () => {
-    const known = [gatewaySettings, linkerSettings, writerSettings, eraserSettings].flatMap(({ shape }) =>
-      Object.keys(shape),
-    );
+    const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
+    const known = [...ofEvents, activityWriterSettings, chainSettings].flatMap(({ shape }) => Object.keys(shape));
     const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
     expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
   });
@@ -167,7 +174,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
     );
-    expect(started.out).toContain('all 8 processes serve');
+    expect(started.out).toContain('all 10 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
     expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);
@@ -203,7 +210,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const told of [doctor!, again!]) {
       expect(told.code).toBe(1);
-      expect(told.out).toMatch(/5 of 8 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+      expect(told.out).toMatch(/5 of 10 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
@@ -216,7 +223,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     const started = await up();
     expect(started.out).toContain('wait until you run `npm run rebuild`');
     expect(started.out).toContain(
-      '3 of 8 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
+      '3 of 10 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
     );
     expect(started.code).toBe(1);
     expect(await resolveFirst()).toMatchObject({ code: 3, out: expect.stringContaining('npm run rebuild') });

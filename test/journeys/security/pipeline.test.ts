@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CHECKOUT, type StackFile, securitySettings } from '@playline/infra/local';
@@ -148,16 +148,11 @@ describe('a pipeline whose stores want TLS and a login', () => {
       clickhouse.password,
       new URL(redis).password,
     ];
-    for (const service of [
-      'gateway',
-      'identity-linker',
-      'event-writer',
-      'operator',
-      'deploy-kafka',
-      'deploy-clickhouse',
-    ]) {
-      const log = readFileSync(join(stack.folder, 'logs', `${service}.log`), 'utf8');
-      for (const secret of secrets) expect(log.includes(secret), service).toBe(false);
+    const logs = join(stack.folder, 'logs');
+    expect(readdirSync(logs)).toContain('chain-api.log');
+    for (const name of readdirSync(logs)) {
+      const log = readFileSync(join(logs, name), 'utf8');
+      for (const secret of secrets) expect(log.includes(secret), name).toBe(false);
     }
   });
 });
@@ -180,7 +175,9 @@ describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with a logi
 
     const mine = (records: readonly StreamRecord[]) =>
       records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
-    expect(mine(await readTopic({ ...kafka, topic }))).toEqual(['sent', 'published']);
+    // What is published can be read a moment after its commit is acknowledged: the brokers mark it in the log behind that.
+    const isRead = async () => mine(await readTopic({ ...kafka, topic })).join() === 'sent,published';
+    await until('both are read, in their order', isRead);
     const reader = openLogReader({ ...kafka, clientId: 'test' });
     expect((await reader.bounds(topic)).length).toBeGreaterThan(0);
     await reader.close();

@@ -8,7 +8,8 @@ const HASH = 'keyed hash; kept, as the table is';
 const OF_THE_LOG = 'a place in the log';
 const TIME = 'a time';
 const COUNT = 'a number';
-const ADDRESS = 'public on the chain; nothing of ours says whose it is';
+const ADDRESS =
+  'public on the chain; whose it is, where that is known, is said by identities and events, and erased there';
 const OF_A_CHAIN = 'public; says something of a chain or a token';
 
 /** Tables whose rows are deleted and blanked by key. Every one has `environment_id`. */
@@ -171,8 +172,8 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     clearing: {
       by: 'no personal data',
       reason:
-        'what everybody can read on the chain itself, by public addresses; no identity of ours stands here, none is ' +
-        'linked with an address, and a deletion here would leave it on the chain',
+        'what everybody can read on the chain itself, by public addresses. An address that is also the id of a person is ' +
+        'erased where it stands as an id; here it says nothing of the person, and stays on the chain whatever is deleted',
     },
     columns: {
       chain: OF_A_CHAIN,

@@ -19,8 +19,8 @@ const letters = (reason: string) => `records as they were, also ones that nobody
 /** What waits is written anew every day, so the window begins when the last erasure that it waits for has ended. */
 const PARKED = 'ids that belong together, received behind the cut-off of an erasure that their links wait for';
 
-/** What everybody can read on the chain itself. Nothing here says which address belongs to an identity. */
-const OF_A_CHAIN = 'public addresses and events of a chain; no identity of ours, and none is linked with an address';
+/** What everybody can read on the chain itself. That an address is the id of a person is said, and erased, elsewhere. */
+const OF_A_CHAIN = 'public addresses and events of a chain; nothing that says whose an address is';
 const ofChain = (name: string, reason = OF_A_CHAIN): Place => ({
   name,
   clearing: { by: 'no personal data', reason },
