@@ -5,9 +5,11 @@ import { findChanged, partOfActivity, toActivityRow, toTokenRow } from './rows.t
 import { activityRow, addressOf, NOON_US } from './test/rows.ts';
 
 const version = { updatedAt: NOON_US, partition: 1, offset: 2, loggedAtMs: NOON_US / 1_000 };
+const asset = { contract_type: 'ERC20', contract_address: `0x${'01'.repeat(20)}` };
+const details = { to: `0x${'02'.repeat(20)}`, amount: '1', asset };
 const activity: ActivityRecord = {
   ...{ chain: 'main', id: Buffer.alloc(16, 0xab), type: 'mint', contractAddress: Buffer.alloc(20, 1), indexedAt: 5 },
-  ...{ blockchainMetadata: null, details: '{}', traceId: '' },
+  ...{ blockchainMetadata: null, details: JSON.stringify(details), traceId: '' },
 };
 const token: TokenRecord = {
   ...{ chain: 'main', contractAddress: Buffer.alloc(20, 1), rootContractAddress: null, symbol: null, decimals: null },
@@ -23,6 +25,13 @@ describe('the row of a record', () => {
     expect(row.blockchainMetadata?.transactionHash).toBe(`0x${'00'.repeat(32)}`);
   });
 
+  it('holds the members of its type in their order, whatever else the record brings', () => {
+    const { to, amount } = details;
+    const nested = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
+    const brought = `{"note":${nested},"asset":${JSON.stringify(asset)},"amount":"${amount}","to":"${to.toUpperCase().replace('0X', '0x')}"}`;
+    expect(toActivityRow({ ...activity, details: brought }, version).details).toBe(JSON.stringify(details));
+  });
+
   it.each<[string, Partial<ActivityRecord>]>([
     ['a chain with a name that no path has', { chain: 'Main/1' }],
     ['a chain without a name', { chain: '' }],
@@ -31,6 +40,10 @@ describe('the row of a record', () => {
     ['details that are no JSON', { details: '{' }],
     ['details that are no object', { details: '[]' }],
     ['details that are null', { details: 'null' }],
+    ['details that lack a member of the type', { details: JSON.stringify({ ...details, to: undefined }) }],
+    ['details of another type', { type: 'burn' }],
+    ['details that nest without end', { details: `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}` }],
+    ['a contract that is not that of the asset', { contractAddress: Buffer.alloc(20, 2) }],
     ['a block number that another text would be served for', { blockchainMetadata: { ...place, blockNumber: '01' } }],
     ['a log index that fits no column', { blockchainMetadata: { ...place, logIndex: String(2n ** 64n) } }],
   ])('is none for %s', (_what, over) => {

@@ -6,6 +6,7 @@ import {
   VERIFICATION_STATUSES,
   type VerificationStatus,
 } from '@playline/contracts';
+import { readDetails } from './import/details.ts';
 import { MICROSECONDS_MAX, type Position } from './position.ts';
 import { isChainName, isUint64Text, toAddressText, toHashText, toUuidText } from './texts.ts';
 
@@ -77,17 +78,9 @@ function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion):
   return { updatedAt, partition, offset, loggedAtMs };
 }
 
-function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
-}
-
 /**
- * The row of a record of `chain.activities.v1`. Pure: the same record in the same place gives the same row.
+ * The row of a record of `chain.activities.v1`. Pure: the same record in the same place gives the same row. Whoever brought
+ * the record to the log, its details have the members of its type and no others: a page shows what the contract says.
  * @throws RangeError when a value is none that is served or stored; its words hold none of the record
  */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
@@ -95,7 +88,10 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
   demand(isChainName(chain), 'chain is no name of a chain');
   demand(isOneOf(ACTIVITY_TYPES, type), 'type is none that is known');
   demand(isMicroseconds(indexedAt), 'indexed_at does not fit');
-  demand(isJsonObject(details), 'details is no JSON object');
+  const stored = readDetails(type, details);
+  if (stored === null) throw new RangeError('details are not those of the type, or longer than 64 KiB');
+  const contractAddress = toAddressText(record.contractAddress);
+  demand(contractAddress === stored.contractAddress, 'contractAddress is not that of the asset');
   const numbers = metadata === null ? [] : [metadata.blockNumber, metadata.transactionIndex, metadata.logIndex ?? '0'];
   demand(numbers.every(isUint64Text), 'blockchain_metadata holds a number that does not fit');
   return {
@@ -103,7 +99,7 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
     chain,
     id: toUuidText(record.id),
     type,
-    contractAddress: toAddressText(record.contractAddress),
+    contractAddress,
     indexedAt,
     blockchainMetadata: metadata && {
       transactionHash: toHashText(metadata.transactionHash),
@@ -111,7 +107,7 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
       transactionIndex: metadata.transactionIndex,
       logIndex: metadata.logIndex,
     },
-    details,
+    details: stored.text,
     traceId,
   };
 }

@@ -3,7 +3,7 @@ import { readTopic } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openRealWriters, partitionOf, type RealWriters } from './test/real-writer.ts';
-import { activityOf, activityValue, tokenOf, tokenValue } from './test/records.ts';
+import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './test/records.ts';
 
 const CHAINS = ['test-one', 'test-two', 'test-three', 'test-four', 'test-five'];
 const CHAIN = CHAINS[0]!;
@@ -35,8 +35,8 @@ describe('the activity writer as a process', () => {
       return follower.seen.length === 3;
     });
     await real.publish([
-      toActivity(activityOf(2, { chain: CHAIN, details: '{"amount":"2"}' })),
-      toActivity(activityOf(3, { chain: CHAIN, type: 'burn' })),
+      toActivity(activityOf(2, { chain: CHAIN, details: detailsOf(2, '2') })),
+      toActivity(activityOf(3, { chain: CHAIN, type: 'deposit' })),
       { ...toActivity(activityOf(4, { chain: CHAIN })), value: Buffer.from('no frame') },
       toToken(tokenOf(7, { chain: CHAIN, symbol: 'OLD' })),
       toToken(tokenOf(7, { chain: CHAIN, symbol: 'NEW' })),
@@ -45,7 +45,10 @@ describe('the activity writer as a process', () => {
       await follower.catchUp();
       return follower.seen.length === 4;
     });
-    expect(follower.seen.map(({ details }) => details)).toEqual(['{}', '{}', '{}', '{"amount":"2"}']);
+    expect(follower.seen.map(({ details }) => details)).toEqual([
+      ...[1, 2, 3].map((number) => detailsOf(number)),
+      detailsOf(2, '2'),
+    ]);
     expect(follower.seen[3]!.id).toBe(follower.seen[1]!.id);
     const contract = `0x${tokenOf(7).contractAddress.toString('hex')}`;
     await until('the token', async () => (await real.reader.readToken(CHAIN, contract))?.symbol === 'NEW');

@@ -5,7 +5,7 @@ import { StoreFault } from '@playline/errors';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ACTIVITIES, ACTIVITY_SCHEMA, createMemoryWorld, type MemoryWorld, partitionOf } from './test/memory-writer.ts';
-import { activityOf, activityValue } from './test/records.ts';
+import { activityOf, activityValue, detailsOf } from './test/records.ts';
 
 const CHAIN = 'test-chain';
 const NOW_MS = 1_790_000_000_000;
@@ -69,7 +69,7 @@ async function send(world: MemoryWorld, { sent, stepMs }: Life, version: () => n
       await world.send(
         ACTIVITIES,
         CHAIN,
-        activityValue(ACTIVITY_SCHEMA, activityOf(each, { details: `{"version":${version()}}` })),
+        activityValue(ACTIVITY_SCHEMA, activityOf(each, { details: detailsOf(each, String(version())) })),
       );
   }
 }

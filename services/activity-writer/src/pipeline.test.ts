@@ -10,7 +10,7 @@ import {
   TOKEN_SCHEMA,
   TOKENS,
 } from './test/memory-writer.ts';
-import { activityOf, activityValue, tokenOf, tokenValue } from './test/records.ts';
+import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './test/records.ts';
 
 const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
@@ -70,11 +70,12 @@ describe('the pipeline of the activity writer', () => {
   it('stores an update as a later version, and refuses one that changes what readers filter by', async () => {
     await send(1);
     await world.write();
-    await send(1, { details: '{"amount":"2"}' });
-    await send(1, { type: 'burn', indexedAt: 5 });
-    await send(1, { contractAddress: Buffer.alloc(20, 9) });
+    await send(1, { details: detailsOf(1, '2') });
+    await send(1, { type: 'deposit', indexedAt: 5 });
+    const { contractAddress, details } = activityOf(9);
+    await send(1, { contractAddress, details });
     await send(2);
-    await send(2, { type: 'sale' });
+    await send(2, { type: 'deposit' });
     await send(2, { traceId: 'later' });
     await world.write();
     expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 4, 6]);
@@ -99,7 +100,7 @@ describe('the pipeline of the activity writer', () => {
     await world.write();
     expect(world.letters(ACTIVITIES).toSorted()).toEqual([
       'chain is no name of a chain',
-      'details is no JSON object',
+      'details are not those of the type, or longer than 64 KiB',
       'no record of its schema',
       'not in the Confluent wire format',
       'schema 77: not in the registry',

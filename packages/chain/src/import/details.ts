@@ -57,7 +57,33 @@ export const DETAILS = {
 
 export type Details = z.output<(typeof DETAILS)[ActivityType]>;
 
-/** The contract that an activity belongs to: that of its asset, of a sale that of all its assets. */
-export function contractOf({ asset }: Details): string {
-  return Array.isArray(asset) ? asset[0]!.contract_address : asset.contract_address;
+/** A sale of some three hundred assets; a page of 200 such is 13 MB. */
+const DETAILS_BYTES_MAX = 64 * 1024;
+
+/** Details as they are stored. */
+export interface StoredDetails {
+  /** JSON: the members of the type in their order, and no others. */
+  readonly text: string;
+  /** The contract that the activity belongs to: that of its asset, of a sale that of all its assets. */
+  readonly contractAddress: string;
+}
+
+/** @returns null when the text is longer than what one activity of a page may be */
+export function toStoredDetails(details: Details): StoredDetails | null {
+  const { asset } = details;
+  const text = JSON.stringify(details);
+  if (Buffer.byteLength(text) > DETAILS_BYTES_MAX) return null;
+  return { text, contractAddress: Array.isArray(asset) ? asset[0]!.contract_address : asset.contract_address };
+}
+
+/** What is stored of a record's details; null when they are no JSON, none of their type, or too long. */
+export function readDetails(type: ActivityType, text: string): StoredDetails | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const parsed = DETAILS[type].safeParse(value);
+  return parsed.success ? toStoredDetails(parsed.data) : null;
 }

@@ -1,7 +1,7 @@
 import { ACTIVITY_TYPES, type ActivityRecord } from '@playline/contracts';
 import { z } from 'zod';
 import { fromHexText, fromUuidText } from '../texts.ts';
-import { contractOf, DETAILS } from './details.ts';
+import { DETAILS, toStoredDetails } from './details.ts';
 import { hash, ownChain, type Parsed, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
 /** For whom lines are read. */
@@ -51,12 +51,15 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
       const own = toErrors(parsed.error?.issues ?? []);
       return { ok: false, errors: [...own, ...toErrors(details?.error?.issues ?? [], ['details'])] };
     }
+    const stored = toStoredDetails(details.data);
+    if (stored === null)
+      return { ok: false, errors: [{ code: 'INVALID_VALUE', field: 'details', message: 'is longer than 64 KiB' }] };
     const { id, chain: name, type, indexed_at: indexedAt, blockchain_metadata: place } = parsed.data;
     const record: ActivityRecord = {
       chain: name,
       id: fromUuidText(id),
       type,
-      contractAddress: fromHexText(contractOf(details.data)),
+      contractAddress: fromHexText(stored.contractAddress),
       indexedAt,
       blockchainMetadata: place && {
         transactionHash: fromHexText(place.transaction_hash),
@@ -64,7 +67,7 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
         transactionIndex: place.transaction_index,
         logIndex: place.log_index,
       },
-      details: JSON.stringify(details.data),
+      details: stored.text,
       traceId,
     };
     return { ok: true, record };

@@ -7,6 +7,12 @@ const bytesOf = (length: number, number: number): Buffer => {
   return bytes;
 };
 
+/** Details of the mint of a number; updates of it differ by the amount. */
+export const detailsOf = (number: number, amount = '1'): string => {
+  const asset = { contract_type: 'ERC20', contract_address: `0x${bytesOf(20, number).toString('hex')}` };
+  return JSON.stringify({ to: `0x${'1'.repeat(40)}`, amount, asset });
+};
+
 /** A mint; its id, contract and transaction are told by the number. */
 export function activityOf(number: number, changes: Partial<ActivityRecord> = {}): ActivityRecord {
   return {
@@ -21,7 +27,7 @@ export function activityOf(number: number, changes: Partial<ActivityRecord> = {}
       transactionIndex: '0',
       logIndex: null,
     },
-    details: '{}',
+    details: detailsOf(number),
     traceId: '',
     ...changes,
   };
