@@ -60,6 +60,16 @@ describe('watermarks in a Redis that is away', () => {
     await expect(watermarks.publish(1, 1)).rejects.toThrow();
   });
 
+  it('throw for what is no time, as another hand has left it, and are read again once it is mended', async () => {
+    const watermarks = await openInRedis();
+    const redis = new Redis(testStores().redis);
+    await redis.hset(`${namespace}chain:watermark`, '6', 'junk');
+    await expect(watermarks.read(6)).rejects.toThrow('no whole number');
+    await redis.hset(`${namespace}chain:watermark`, '6', '5');
+    expect(await watermarks.read(6)).toBe(5);
+    redis.disconnect();
+  });
+
   it('refuse what is no time, whatever Redis would make of it', async () => {
     const watermarks = await openInRedis();
     for (const us of [-1, 1.5, Number.NaN, 2 ** 53])

@@ -55,7 +55,7 @@ describe('createSchemaReaders', () => {
     let nowMs = 5;
     const { schemaOf } = createSource(null, 'schema');
     const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
-    const unreadable = { kind: 'unreadable', reason: 'schema 7: not in the registry' };
+    const unreadable = { kind: 'unreadable', reason: 'schema not in the registry: 7' };
     expect(await readers.ask(7)).toEqual(unreadable);
     nowMs = 60_004;
     expect(readers.known(7)).toEqual(unreadable);
@@ -70,7 +70,7 @@ describe('createSchemaReaders', () => {
     };
     const readers = createSchemaReaders({ ...createSource('x'), createReader: fail });
     await readers.ask(7);
-    expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema 7: no' });
+    expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
   });
 
   it('remembers a bounded number of ids that do not exist, the newest, and every one that does', async () => {
@@ -196,7 +196,7 @@ describe('createRecordReader', () => {
     });
     expect(await read(frameRecord(9, Buffer.from('player@example.org')))).toEqual({
       kind: 'unreadable',
-      reason: 'not a record of schema 9',
+      reason: 'not a record of its schema: 9',
     });
     expect(read(frameRecord(9, Buffer.of(1)))).not.toBeInstanceOf(Promise);
     expect([read(null), read(Buffer.from('{}'))]).toEqual([

@@ -40,8 +40,9 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
   const unreadable = new Map<number, { answer: SchemaReader<R>; untilMs: number }>();
   const asked = new Map<number, Promise<SchemaReader<R>>>();
 
-  const refuse = (id: number, reason: string, trustedMs: number) => {
-    const answer = { kind: 'unreadable', reason: `schema ${id}: ${reason}` } as const;
+  /** @param why what the id is of stands behind a colon, so that reasons can be counted without it */
+  const refuse = (id: number, why: string, trustedMs: number) => {
+    const answer = { kind: 'unreadable', reason: why } as const;
     unreadable.delete(id);
     const [oldest] = unreadable.keys();
     if (unreadable.size >= UNREADABLE_MAX) unreadable.delete(oldest!);
@@ -50,13 +51,14 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
   };
   const make = async (id: number): Promise<SchemaReader<R>> => {
     const schema = await schemaOf(id);
-    if (schema === null) return refuse(id, 'not in the registry', UNKNOWN_TRUSTED_MS);
+    if (schema === null) return refuse(id, `schema not in the registry: ${id}`, UNKNOWN_TRUSTED_MS);
     try {
       const answer = { kind: 'readable', reader: createReader(schema) } as const;
       readable.set(id, answer);
       return answer;
     } catch (error) {
-      return refuse(id, error instanceof Error ? error.message : String(error), Number.POSITIVE_INFINITY);
+      const why = error instanceof Error ? error.message : String(error);
+      return refuse(id, `schema cannot be read: ${id}, ${why}`, Number.POSITIVE_INFINITY);
     }
   };
   const known = (id: number) => {
@@ -104,6 +106,6 @@ function readBy<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: 
     return { kind: 'record', record: found.reader(value.subarray(FRAME_BYTES)) };
   } catch {
     // The decoder's words may hold bytes of the record, and so somebody's id.
-    return { kind: 'unreadable', reason: `not a record of schema ${id}` };
+    return { kind: 'unreadable', reason: `not a record of its schema: ${id}` };
   }
 }

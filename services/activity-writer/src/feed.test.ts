@@ -118,10 +118,11 @@ describe('a replica that follows the feed while writers are killed at any step a
       const offsets = follower.seen.map(({ offset }) => offset);
       expect(offsets).toEqual([...new Set(offsets)].toSorted((a, b) => a - b));
       expect(new Map(follower.seen.map(({ id, details }) => [id, details]))).toEqual(last);
-      const stored = world.activities().map(({ offset }) => offset);
-      expect(stored.toSorted((a, b) => a - b)).toEqual([...new Set(stored)].toSorted((a, b) => a - b));
+      // A copy may stand besides, which readers drop and merges fold: an insert that a killed writer had under way, whose
+      // rows stand while its token was lost, beside the one of whoever took over.
+      const stored = new Set(world.activities().map(({ offset }) => offset));
       const sent = lives.flatMap((each) => each.sent).filter((each) => each !== 'tick');
-      expect(stored).toHaveLength(sent.length);
+      expect(stored.size).toBe(sent.length);
       expect(world.letters(ACTIVITIES)).toEqual([]);
     });
     await fc.assert(property, { numRuns: 250 });

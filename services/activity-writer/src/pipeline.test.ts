@@ -7,6 +7,7 @@ import {
   createMemoryWorld,
   type MemoryWorld,
   partitionOf,
+  SECOND_ACTIVITY_SCHEMA,
   TOKEN_SCHEMA,
   TOKENS,
 } from './test/memory-writer.ts';
@@ -103,9 +104,27 @@ describe('the pipeline of the activity writer', () => {
       'details are not those of the type, or longer than 64 KiB',
       'no record of its schema',
       'not in the Confluent wire format',
-      'schema 77: not in the registry',
+      'schema not in the registry: 77',
     ]);
     expect(world.activities().map(({ offset }) => offset)).toEqual([5]);
+  });
+
+  it('takes nothing that was refused before, once readers have been let past it', async () => {
+    await send(1);
+    await world.send(ACTIVITIES, CHAIN, activityValue(SECOND_ACTIVITY_SCHEMA, activityOf(2)));
+    await send(3);
+    world.registry.forgotten.add(SECOND_ACTIVITY_SCHEMA);
+    const first = world.open();
+    const killed = new Promise<void>((resolve) => {
+      world.told.onPublished = () => resolve(first.kill());
+    });
+    await killed;
+    world.told.onPublished = () => {};
+    world.registry.forgotten.clear();
+    await world.write();
+    expect(world.activities().map(({ offset }) => offset)).toEqual([0, 2]);
+    const reasons = ['schema not in the registry: 3', 'was not taken when its block was written first'];
+    expect(world.letters(ACTIVITIES)).toEqual(reasons);
   });
 
   it('waits for a registry that is away, and loses and reorders nothing meanwhile', async () => {

@@ -57,6 +57,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
     readWatermark: createReadWatermark(watermarks),
+    storedOffsets: (rows) => calls.ask('activities', () => store.storedOffsets(rows)),
     refuse: createRefuseUpdates({ store, calls, partitionOf }),
     publishLetters,
     write: async (rows) => {
@@ -69,6 +70,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
     isTick: () => false,
     readWatermark: async () => 0,
+    storedOffsets: async () => new Set(),
     refuse: async () => [],
     publishLetters,
     write: createWriteTokens({ store, calls }),

@@ -20,14 +20,11 @@ export interface Horizons {
 /** A healthy answer takes a millisecond, and whoever waits for it is a request. */
 const READ_MAX_MS = 250;
 
-/** Before the first watermark nothing is served: nobody has said that anything stands. */
-const NOTHING_YET = 0;
-
 /**
  * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
  * last one is still true, and also when a lower one is read, as from a store that was emptied. The clock would not do: rows
  * of this moment are still on their way, and a reader who was let past them would never see them.
- * `of` fails only while none has ever been read.
+ * `of` fails only while none has ever been read: a page that ends there would look like the end of the history.
  */
 export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
   const known = new Map<number, number>();
@@ -44,7 +41,8 @@ export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }:
         onFault(fault);
       }
       const watermark = known.get(partition);
-      return watermark === undefined ? NOTHING_YET : toHorizon(watermark);
+      if (watermark === undefined) throw new Error(`nobody has said yet how far partition ${partition} is known`);
+      return toHorizon(watermark);
     },
     known: (partition) => known.get(partition) ?? null,
   };

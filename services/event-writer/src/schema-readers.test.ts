@@ -48,7 +48,7 @@ describe('createBlockReaders', () => {
         return error instanceof UnreadableSchemaError && error;
       }
     };
-    expect(await until('the refusal', refusal)).toMatchObject({ message: 'schema 7: not in the registry' });
+    expect(await until('the refusal', refusal)).toMatchObject({ message: 'schema not in the registry: 7' });
   });
 
   it('knows the schema of its release before the first record, and survives a registry that is down', async () => {

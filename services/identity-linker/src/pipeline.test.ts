@@ -120,8 +120,8 @@ describe('the linker', () => {
     await until('all are committed', () => bench.committed() === 12);
     const reasons = bench.log.records(`${LINKS}.dead`).map(({ headers }) => String(headers.reason));
     expect(reasons.sort()).toEqual([
-      ...['blank id', 'blank id', 'no schema id', 'not a record of schema 7', 'not an environment id'],
-      ...['schema 99: not in the registry', 'time out of range', 'time out of range'],
+      ...['blank id', 'blank id', 'no schema id', 'not a record of its schema: 7', 'not an environment id'],
+      ...['schema not in the registry: 99', 'time out of range', 'time out of range'],
       ...['too many identities to split off', 'unknown identity kind', 'unknown identity kind'],
     ]);
     expect(bench.decisions()).toHaveLength(1);

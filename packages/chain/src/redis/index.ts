@@ -54,7 +54,10 @@ export async function openRedisWatermarks(options: RedisWatermarksOptions): Prom
     },
     read: async (partition) => {
       const text = await redis.hget(key, String(partition));
-      return text === null ? null : Number(text);
+      if (text === null) return null;
+      const us = Number(text);
+      if (!Number.isSafeInteger(us) || us < 0) throw new Error('a watermark is no whole number of microseconds');
+      return us;
     },
     ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
     close: async () => redis.disconnect(),

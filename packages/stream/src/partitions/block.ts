@@ -105,7 +105,8 @@ export function addToBlock(block: Block, record: StreamRecord): void {
   let label: string;
   try {
     outcome = block.builder.add(record);
-    label = outcome.kind === 'ok' ? '' : outcome.reason;
+    // What stands behind a colon is of this record: as a label it would be a series a record.
+    label = outcome.kind === 'ok' ? '' : outcome.reason.replace(/:.*/s, '');
   } catch (fault) {
     const error = fault instanceof Error ? fault : new Error(String(fault));
     outcome = { kind: 'deadLetter', reason: `${error.name}: ${error.message}` };

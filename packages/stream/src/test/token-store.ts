@@ -94,7 +94,7 @@ class TokenBlock implements BlockBuilder {
   add({ topic, partition, offset, value }: StreamRecord): Outcome {
     const text = value?.toString() ?? '';
     if (text.startsWith('poison')) throw new TypeError(`cannot read ${text}`);
-    if (text.startsWith('refuse')) return { kind: 'deadLetter', reason: 'refused' };
+    if (text.startsWith('refuse')) return { kind: 'deadLetter', reason: `refused: ${text}` };
     if (text.startsWith('drop')) return { kind: 'drop', reason: 'unwanted' };
     this.#rows.push({ topic, partition, offset, text });
     this.bytes += text.length;

@@ -43,6 +43,8 @@ export interface TimedBlockOptions<R> {
   readonly isTick: (record: StreamRecord) => boolean;
   /** The watermark that stands for a partition, epoch microseconds; 0 for none. @throws RetryableFault */
   readonly readWatermark: (partition: number) => Promise<number>;
+  /** Which of these rows stand, by their offsets. @throws RetryableFault */
+  readonly storedOffsets: (rows: readonly R[]) => Promise<ReadonlySet<number>>;
   /** Which rows must not be written. @throws RetryableFault */
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
   /** Resolves when they are acknowledged. @throws RetryableFault */
@@ -75,6 +77,8 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   #ticks = 0;
   #bytes = 0;
   #times: BlockTimes | null = null;
+  /** An owner before named it, and may have said that it stands. */
+  #isRecovered = false;
   /** What is written, once that is known. */
   #kept: readonly R[] | null = null;
 
@@ -111,6 +115,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   async settle(origin: BlockOrigin): Promise<BlockTrace> {
+    this.#isRecovered = origin.basis !== null;
     // Of a block that was named, what is published now may be its own.
     const watermark = origin.basis === null ? await this.#options.readWatermark(this.#partition) : 0;
     this.#times = assignTimes(this.#places, origin, watermark);
@@ -127,7 +132,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   /** Reads what could not be read when it came, and sends to the dead letters what must not be written. */
   async #sift({ times }: BlockTimes): Promise<R[]> {
-    const { readRow, refuse, publishLetters } = this.#options;
+    const { readRow, publishLetters } = this.#options;
     const letters: DeadLetter[] = [];
     const timed: TimedRow<R>[] = [];
     for (const { record, row: known, index } of this.#held) {
@@ -135,10 +140,26 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
       if (reading.kind === 'unreadable') letters.push({ record, reason: reading.reason });
       else timed.push({ record, row: { ...reading.row, updatedAt: times[index]! } });
     }
-    const refused = new Map((await refuse(timed)).map(({ timed: each, reason }) => [each, reason]));
+    const refusals = [...(await this.#options.refuse(timed)), ...(await this.#findTooLate(timed))];
+    const refused = new Map(refusals.map(({ timed: each, reason }) => [each, reason]));
     for (const [{ record }, reason] of refused) letters.push({ record, reason });
     if (letters.length > 0) await publishLetters(letters);
     return timed.filter((each) => !refused.has(each)).map(({ row }) => row);
+  }
+
+  /**
+   * Rows that the owner before did not write, and that readers have been let past: what is taken may differ from attempt
+   * to attempt, as when the registry knew a schema less well then. Below a watermark nothing may appear any more.
+   */
+  async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
+    if (!this.#isRecovered) return [];
+    const watermark = await this.#options.readWatermark(this.#partition);
+    const passed = timed.filter(({ row }) => row.updatedAt <= watermark);
+    if (passed.length === 0) return [];
+    const standing = await this.#options.storedOffsets(passed.map(({ row }) => row));
+    return passed
+      .filter(({ row }) => !standing.has(row.offset))
+      .map((each) => ({ timed: each, reason: 'was not taken when its block was written first' }));
   }
 
   release(): void {}

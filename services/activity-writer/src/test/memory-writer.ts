@@ -11,10 +11,13 @@ export const ACTIVITIES: string = TOPICS.activities.name;
 export const TOKENS: string = TOPICS.tokens.name;
 export const ACTIVITY_SCHEMA = 1;
 export const TOKEN_SCHEMA = 2;
+/** The same text under another id, as a subject of another topic would have it. */
+export const SECOND_ACTIVITY_SCHEMA = 3;
 /** What the registry holds. */
 const SCHEMAS = new Map([
   [ACTIVITY_SCHEMA, activityCodec.schema],
   [TOKEN_SCHEMA, tokenCodec.schema],
+  [SECOND_ACTIVITY_SCHEMA, activityCodec.schema],
 ]);
 const PARTITIONS = 2;
 /** Nothing is gained by waiting here. */
@@ -44,15 +47,24 @@ export function createMemoryWorld() {
   const log = createMemoryLog({ partitions: PARTITIONS });
   const producer = log.openProducer();
   const watermarks = openMemoryWatermarks();
-  const registry = { isAway: false, asked: 0 };
+  /** Called when a watermark was published, before its block is completed. */
+  const told = { onPublished: () => {} };
+  const published: Watermarks = {
+    ...watermarks,
+    publish: async (partition, us) => {
+      await watermarks.publish(partition, us);
+      told.onPublished();
+    },
+  };
+  const registry = { isAway: false, asked: 0, forgotten: new Set<number>() };
   const schemaOf = async (id: number) => {
     registry.asked++;
     if (registry.isAway) throw new Error('away');
-    return SCHEMAS.get(id) ?? null;
+    return registry.forgotten.has(id) ? null : (SCHEMAS.get(id) ?? null);
   };
   const open = (rowsMax = 100): MemoryConsumer => {
     const { topics, sink } = createPipeline({
-      ...slowly(store.activities, watermarks),
+      ...slowly(store.activities, published),
       ...{ schemaOf, deadLetters: producer, onTaken: () => {}, topicPrefix: '' },
       ...{ partitionOf: async (chain: string) => partitionOf(chain), metrics: createMetrics('test') },
     });
@@ -61,7 +73,7 @@ export function createMemoryWorld() {
   const rowsOf = <R>(table: string) =>
     store.blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
   return {
-    ...{ log, producer, watermarks, registry, store, open },
+    ...{ log, producer, watermarks, registry, store, open, told },
     send: (topic: string, chain: string, value: Buffer) =>
       producer.sendPlaced({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>

@@ -88,9 +88,9 @@ describe('a request that is taken from its topic', () => {
     [
       'no Avro',
       Buffer.concat([Buffer.from([0, 0, 0, 0, SCHEMA_ID]), Buffer.from('rubbish')]),
-      'not a record of schema 7',
+      'not a record of its schema: 7',
     ],
-    ['a stranger to the registry', frameRecord(9, Buffer.alloc(3)), 'schema 9'],
+    ['a stranger to the registry', frameRecord(9, Buffer.alloc(3)), 'schema not in the registry: 9'],
     ['of no environment', frame(createRequest({ environmentId: 'Env!' })), 'not an environment id'],
     ['about nobody', frame(createRequest({ subjectKeys: [] })), 'not identity keys'],
     ['about the zero key', frame(createRequest({ memberKeys: [Buffer.alloc(16)] })), 'not identity keys'],

@@ -76,8 +76,8 @@ function cursorOf(filters: ActivityFilters, findPlace: FindPlace): Kind<CursorPl
   };
 }
 
-/** Stored times lie from 1970 to 2255; what lies outside is brought to just where it bounds the same ones. */
+/** Stored times lie from 1970 to `MICROSECONDS_MAX`; what lies outside is brought to just outside. */
 function toMicros(text: string, add: number): number | null {
   const micros = parseTimestampMicros(text) + add;
-  return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX);
+  return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX + 1);
 }
