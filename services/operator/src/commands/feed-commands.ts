@@ -34,6 +34,6 @@ export function createFeedCommands(adapters: FeedAdapters, context: FeedCommands
     });
   return [
     createImportCommand({ openLog, openProducer, openStore, schemas, topicPrefix, stdin, folder, stop }),
-    createReplicateCommand({ clickhouse: addresses.clickhouse, writeOut, folder, stop }),
+    createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),
   ];
 }
