@@ -140,7 +140,7 @@ describe('operator', () => {
   it('says with exit code 3 that a stack no longer answers', async () => {
     const { code, progress } = await createOperator().run(...simulated);
     expect(code).toBe(EXIT.unreachable);
-    expect(progress).toContain(`the gateway at ${nowhere} does not answer`);
+    expect(progress).toContain(`the gateway at ${silent} does not answer`);
   });
 });
 

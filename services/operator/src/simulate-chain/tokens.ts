@@ -75,7 +75,7 @@ export interface TokenReaderOptions {
   readonly url: string;
   readonly chain: { readonly name: string; readonly id: string | null };
   readonly differences: ChainDifferences;
-  /** How long a token is waited for. */
+  /** How long tokens are waited for, all of them together. */
   readonly patienceMs: number;
   /** Told of each call. */
   readonly onCall: () => void;
@@ -99,9 +99,10 @@ export async function judgeTokens(tokens: readonly MadeToken[], options: TokenRe
     throw new UnreachableError(`no token of ${chain.name}: ${delivered.reason}`);
   };
   try {
+    const endAt = performance.now() + patienceMs;
     for (const token of tokens) {
       const address = token.contract_address;
-      for (const text of await awaitToken(token, get, options)) differences.add('token', `${address} ${text}`);
+      for (const text of await awaitToken(token, get, { chain, endAt })) differences.add('token', `${address} ${text}`);
       for (const text of await judgeEtag(address, get)) differences.add('token', `${address} ${text}`);
     }
     const { status } = await get(BROKEN_ADDRESS);
@@ -112,8 +113,11 @@ export async function judgeTokens(tokens: readonly MadeToken[], options: TokenRe
 }
 
 /** @returns what is still wrong with it when the patience is over */
-async function awaitToken(token: MadeToken, get: Get, { chain, patienceMs }: TokenReaderOptions): Promise<string[]> {
-  const endAt = performance.now() + patienceMs;
+async function awaitToken(
+  token: MadeToken,
+  get: Get,
+  { chain, endAt }: Pick<TokenReaderOptions, 'chain'> & { endAt: number },
+): Promise<string[]> {
   for (;;) {
     const { status, text } = await get(token.contract_address);
     const wrong = status === 200 ? differencesOf(token, chain, JSON.parse(text)) : [`is answered ${status}`];
