@@ -34,6 +34,9 @@ const terminal: Terminal = {
 
 const streams = { stdin: process.stdin, stdout: process.stdout };
 
+// A reader that has ended is no reason to crash: a command that lives from its output is told by the write itself.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
+
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
   const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });

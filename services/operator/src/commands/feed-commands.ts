@@ -40,10 +40,16 @@ export function createFeedCommands(adapters: FeedAdapters, context: FeedCommands
   const { addresses, stop, folder, stdin, stdout } = context;
   const writeOut = (text: string) =>
     new Promise<void>((resolve, reject) => {
-      stdout.write(text, (fault) => (fault == null ? resolve() : reject(fault)));
+      stdout.write(text, (fault) => (fault == null ? resolve() : reject(toOutputFault(fault))));
     });
   return [
     createImportCommand({ ...createImportSources(adapters, context), stdin, folder, stop }),
     createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),
   ];
+}
+
+/** Said of a pipe whose reader has ended, as `head` does. */
+function toOutputFault(fault: Error): Error {
+  const hasEnded = (fault as NodeJS.ErrnoException).code === 'EPIPE';
+  return hasEnded ? new Error('whoever read the copy from standard output has ended') : fault;
 }

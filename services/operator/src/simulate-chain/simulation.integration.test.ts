@@ -40,20 +40,20 @@ describe('the program that simulates a chain', () => {
     async () => {
       const { environment, url } = await openChain();
       const words = ['simulate', '--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
-      const first = await runMain(environment, [...words, '--activities', '1500', '--seed', '1']);
+      const first = await runMain(environment, [...words, '--activities', '800', '--seed', '1']);
       const result = JSON.parse(first.out);
       expect(result.differences).toEqual([]);
-      expect(result).toMatchObject({ ok: true, chain: 'demo-chain', sent: { activities: 1_500 }, unknownVersions: 0 });
-      expect(result.served).toEqual({ activities: 1_500, placesBefore: 0, strangers: 0 });
+      expect(result).toMatchObject({ ok: true, chain: 'demo-chain', sent: { activities: 800 }, unknownVersions: 0 });
+      expect(result.served).toEqual({ activities: 800, placesBefore: 0, strangers: 0 });
       expect(result.sent.laterVersions).toBeGreaterThan(20);
       expect(result.sent.refused).toBeGreaterThan(20);
       expect(result.calls.made).toBeLessThan(200);
       expect(first.code).toBe(EXIT.ok);
       // The same traffic beside what is there: other ids, other contracts, and nothing is taken for the other run's.
-      const second = await runMain(environment, [...words, '--activities', '300', '--seed', '1']);
+      const second = await runMain(environment, [...words, '--activities', '100', '--seed', '1']);
       expect(JSON.parse(second.out)).toMatchObject({
         ok: true,
-        served: { activities: 300, placesBefore: 1_500, strangers: 0 },
+        served: { activities: 100, placesBefore: 800, strangers: 0 },
       });
     },
     PROCESSES_MS,
