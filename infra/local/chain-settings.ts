@@ -1,8 +1,14 @@
 import { TOPICS } from '@playline/contracts';
 import type { Secrets } from './secrets.ts';
 
+/** A chain that is served: its name in paths and in the log, and `namespace:reference` in answers. */
+export interface ServedChain {
+  name: string;
+  id: string;
+}
+
 /** A chain as development nodes number theirs. */
-const DEMO_CHAINS = [{ name: 'demo-chain', id: 'eip155:31337' }];
+const DEMO_CHAINS: ServedChain[] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /** What a stack tells its chain API of chains and cursors. */
 export function chainSettings({ cursorSecret }: Pick<Secrets, 'cursorSecret'>): Record<string, string> {
@@ -11,4 +17,9 @@ export function chainSettings({ cursorSecret }: Pick<Secrets, 'cursorSecret'>): 
     CURSOR_KEYS: `1=${cursorSecret}`,
     ACTIVITY_PARTITIONS: String(TOPICS.activities.partitions),
   };
+}
+
+/** The chains that a chain API with these settings serves. */
+export function servedChainsOf({ CHAINS = '[]' }: Record<string, string>): ServedChain[] {
+  return JSON.parse(CHAINS);
 }

@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOPICS, type Topic } from '@playline/contracts';
+import { servedChainsOf } from './chain-settings.ts';
 import { assertReady } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
+import type { StackFile } from './stack-file.ts';
 
 /** One service of the stack. */
 export interface ServiceEntry {
@@ -123,8 +125,20 @@ export function environmentWithoutStores(): Record<string, string | undefined> {
 }
 
 /** Where a service's own listener is. */
-export function adminAddressOf(name: string, ports: Record<string, number>): string {
+function adminAddressOf(name: string, ports: Record<string, number>): string {
   return `http://127.0.0.1:${ports[`${name}-admin`]}`;
+}
+
+/** What the stack file says of services: where they answer, and what they serve there. */
+export function addressesOf(services: readonly ServiceEntry[], { ports, env }: ServiceSetting): Partial<StackFile> {
+  const parts: Partial<StackFile> = {
+    admin: Object.fromEntries(services.map(({ name }) => [name, adminAddressOf(name, ports)])),
+  };
+  for (const { name, address } of services) {
+    if (address !== undefined) parts[address] = `http://127.0.0.1:${ports[name]}`;
+    if (address === 'chainApi') parts.chains = servedChainsOf(env);
+  }
+  return parts;
 }
 
 /** A service as its own process, ready when its `/readyz` says so. */

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ServedChain } from './chain-settings.ts';
 import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import type { Account } from './security.ts';
@@ -18,7 +19,8 @@ export interface StackFile {
   admin?: Record<string, string>;
   /** What commands beside the stack must be told as its services were: names of topics, headers and keys. */
   settings?: Record<string, string>;
-  chains?: { name: string; id: string }[];
+  /** What the chain API serves. */
+  chains?: ServedChain[];
   /** The operator's account, which may do everything. */
   clickhouse: { url: string; user: string; password: string; database: string };
   /** With its password: `redis://:password@127.0.0.1:port` */

@@ -23,7 +23,7 @@ import { REGISTRY_PROBE, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import { adminAddressOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
+import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
@@ -196,10 +196,7 @@ class RunningStack implements Stack {
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
     const setting = { ports: this.ports, env: this.serviceEnv() };
-    for (const { name, address } of services) {
-      if (address !== undefined) this.file = { ...this.file, [address]: `http://127.0.0.1:${this.port(name)}` };
-      this.file = { ...this.file, admin: { ...this.file.admin, [name]: adminAddressOf(name, this.ports) } };
-    }
+    this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
     const started = services.map(async (service) => {
       const spec = serviceSpec(this.places, service, setting);

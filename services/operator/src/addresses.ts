@@ -33,12 +33,21 @@ export interface RegistryAddress extends OnFault {
   readonly fetch?: StoreFetch;
 }
 
+/** The chain interface, and what it serves. */
+export interface ChainApiAddress {
+  /** Without `/v1`. */
+  readonly url: string;
+  readonly chains: readonly { readonly name: string; readonly id: string }[];
+}
+
 /** Where the stores are that a command works with; each throws UnreachableError when nobody has told. */
 export interface Addresses {
   redis(): RedisAddress;
   kafka(): KafkaAddress;
   registry(): RegistryAddress;
   clickhouse(): ClickHouseAccount;
+  /** Of the stack; null where the environment names a deployment: none of its settings tells this address. */
+  chainApi(): ChainApiAddress | null;
   /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
   pepper(): Buffer;
 }
@@ -112,8 +121,16 @@ export function createAddresses(
       }),
       onFault: faults.of('ClickHouse'),
     }),
+    chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
     pepper: () => findPepper(config, folder),
   };
+}
+
+function findChainApi(folder: string): ChainApiAddress {
+  const { chainApi: url, chains = [] } = readStack(folder);
+  if (url === undefined)
+    throw new UnreachableError('no stack with a chain interface runs here: start it (npm run up) or give --url');
+  return { url, chains };
 }
 
 /** Of the deployment that the addresses name: another one's would make the key of nobody out of every id. */

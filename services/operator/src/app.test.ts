@@ -20,6 +20,15 @@ const untold = {
   ...{ openRecords: nowhere, openTables: nowhere, pepper: nowhere, openUnlinkLog: nowhere },
 };
 
+/** A stack that serves one chain, and whose stores nobody has told of. */
+const chain = {
+  sources: {
+    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, topicPrefix: '' },
+    schemas: { idOf: nowhere, schemaOf: nowhere },
+  },
+  chainApi: () => ({ url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] }),
+};
+
 /** An operator on memory stores that outlive a command, in an empty folder. */
 /** @param answer of the person at the terminal; nobody is there without it */
 function createOperator(answer?: string) {
@@ -36,7 +45,7 @@ function createOperator(answer?: string) {
       publish: async (changed) => void published.push(changed),
     }),
     createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
-    createSimulateCommand({ headerPrefix: 'x-service', folder, stop: new AbortController().signal }),
+    createSimulateCommand({ headerPrefix: 'x-service', folder, chain, stop: new AbortController().signal }),
   ];
   const asked: string[] = [];
   const run = async (...args: string[]) => {
@@ -106,8 +115,8 @@ describe('operator', () => {
     expect(progress).toContain('npm run up');
   });
 
-  const nowhere = 'http://127.0.0.1:1';
-  const simulated = ['simulate', '--gateway', nowhere, '--key', 'pk_test-key', '--clickhouse-url', nowhere];
+  const silent = 'http://127.0.0.1:1';
+  const simulated = ['simulate', '--gateway', silent, '--key', 'pk_test-key', '--clickhouse-url', silent];
 
   it('simulates in production only when it is told twice', async () => {
     const production = [...simulated, '--environment', 'production'];
@@ -131,7 +140,7 @@ describe('operator', () => {
   it('says with exit code 3 that a stack no longer answers', async () => {
     const { code, progress } = await createOperator().run(...simulated);
     expect(code).toBe(EXIT.unreachable);
-    expect(progress).toContain(`the gateway at ${nowhere} does not answer`);
+    expect(progress).toContain(`the gateway at ${silent} does not answer`);
   });
 });
 

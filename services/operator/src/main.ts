@@ -11,7 +11,7 @@ import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { createErasuresCommand } from './commands/erasures.ts';
-import { createFeedCommands } from './commands/feed-commands.ts';
+import { createFeedCommands, createImportSources } from './commands/feed-commands.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
@@ -34,6 +34,9 @@ const terminal: Terminal = {
 
 const streams = { stdin: process.stdin, stdout: process.stdout };
 
+// A reader that has ended is no reason to crash: a command that lives from its output is told by the write itself.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
+
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
   const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
@@ -49,6 +52,7 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  const feedAdapters = { ...log, openChainStore };
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
   const keys = createKeysCommand({
     openView: async () => openRedisKeyStore(redis()),
@@ -62,6 +66,7 @@ async function main(): Promise<number> {
     createSimulateCommand({
       headerPrefix: config.HTTP_HEADER_PREFIX,
       folder,
+      chain: { sources: createImportSources(feedAdapters, shared), chainApi: addresses.chainApi },
       clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
       stop: stop.signal,
     }),
@@ -73,7 +78,7 @@ async function main(): Promise<number> {
       stop: stop.signal,
     }),
     ...createLogCommands(log, { ...shared, openRecords }),
-    ...createFeedCommands({ ...log, openChainStore }, { ...shared, ...streams, folder }),
+    ...createFeedCommands(feedAdapters, { ...shared, ...streams, folder }),
   ];
   return runCommand(commands, process.argv.slice(2), terminal);
 }

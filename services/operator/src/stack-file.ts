@@ -9,6 +9,8 @@ const keyPair = z.object({ publishable: z.string(), secret: z.string() });
 /** The part of `.playline/stack.json` that the operator reads; parts that do not run are absent. */
 const stackSchema = z.object({
   gateway: z.string().optional(),
+  chainApi: z.string().optional(),
+  chains: z.array(z.object({ name: z.string(), id: z.string() })).optional(),
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
   redis: z.string().optional(),
   kafka: z.array(z.string()).optional(),

@@ -4,6 +4,7 @@ import type { Producer } from '@playline/stream';
 import type { KafkaAddress } from '../addresses.ts';
 import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import type { Command } from '../command.ts';
+import type { ImportSources } from '../import/import-way.ts';
 import { createImportCommand } from './import.ts';
 import { createLogSources, type LogAdapters, type LogCommandsContext } from './log-commands.ts';
 import { createReplicateCommand } from './replicate.ts';
@@ -21,19 +22,34 @@ export interface FeedCommandsContext extends Pick<LogCommandsContext, 'addresses
   readonly folder: string;
 }
 
+/** What imports work with, of the deployment that the addresses name. */
+export function createImportSources(
+  adapters: FeedAdapters,
+  { addresses, topicPrefix }: Pick<FeedCommandsContext, 'addresses' | 'topicPrefix'>,
+): ImportSources {
+  return {
+    ...createLogSources(adapters, addresses),
+    openProducer: (topic) => adapters.openProducer({ ...addresses.kafka(), clientId: 'operator', topics: [topic] }),
+    openStore: () => adapters.openChainStore(addresses.clickhouse()),
+    topicPrefix,
+  };
+}
+
 /** The commands about activities of chains: `import` puts them in, `replicate` copies what readers are served. */
 export function createFeedCommands(adapters: FeedAdapters, context: FeedCommandsContext): Command[] {
-  const { addresses, topicPrefix, stop, folder, stdin, stdout } = context;
-  const { openLog, schemas } = createLogSources(adapters, addresses);
-  const openProducer = (topic: string) =>
-    adapters.openProducer({ ...addresses.kafka(), clientId: 'operator', topics: [topic] });
-  const openStore = () => adapters.openChainStore(addresses.clickhouse());
+  const { addresses, stop, folder, stdin, stdout } = context;
   const writeOut = (text: string) =>
     new Promise<void>((resolve, reject) => {
-      stdout.write(text, (fault) => (fault == null ? resolve() : reject(fault)));
+      stdout.write(text, (fault) => (fault == null ? resolve() : reject(toOutputFault(fault))));
     });
   return [
-    createImportCommand({ openLog, openProducer, openStore, schemas, topicPrefix, stdin, folder, stop }),
-    createReplicateCommand({ clickhouse: addresses.clickhouse, writeOut, folder, stop }),
+    createImportCommand({ ...createImportSources(adapters, context), stdin, folder, stop }),
+    createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),
   ];
+}
+
+/** Said of a pipe whose reader has ended, as `head` does. */
+function toOutputFault(fault: Error): Error {
+  const hasEnded = (fault as NodeJS.ErrnoException).code === 'EPIPE';
+  return hasEnded ? new Error('whoever read the copy from standard output has ended') : fault;
 }

@@ -1,10 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type ChainStore, isChainName } from '@playline/chain';
-import type { LogReader, Producer } from '@playline/stream';
-import type { Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { isChainName } from '@playline/chain';
 import {
   type Command,
   choiceOf,
@@ -15,20 +11,13 @@ import {
   textOf,
   UsageError,
 } from '../command.ts';
-import { type Imported, importLines } from '../import/import-lines.ts';
-import { openImportLog } from '../import/import-log.ts';
+import type { Imported } from '../import/import-lines.ts';
+import { type ImportSources, openImportWay } from '../import/import-way.ts';
 import { type LineSource, openLineSource } from '../import/lines.ts';
 import { ACTIVITIES, type ImportedRow, type ImportSubject, TOKENS } from '../import/subjects.ts';
 import { createProgress } from '../progress.ts';
 
-export interface ImportContext {
-  readonly openLog: () => LogReader;
-  /** @param topic as it is called on the broker */
-  readonly openProducer: (topic: string) => Promise<Producer>;
-  readonly openStore: () => ChainStore;
-  readonly schemas: Schemas;
-  /** TOPIC_PREFIX */
-  readonly topicPrefix: string;
+export interface ImportContext extends ImportSources {
   readonly stdin: Readable;
   /** Where paths begin that are not whole. */
   readonly folder: string;
@@ -98,29 +87,19 @@ export function createImportCommand(context: ImportContext): Command {
 
 async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, work: Work): Promise<Imported> {
   const { context, terminal, source, chain, writerGroup } = work;
-  const { topicPrefix, schemas, stop } = context;
-  const producer = await context.openProducer(topicPrefix + subject.topic.name);
-  const onProgress = createProgress(terminal);
-  const log = await openImportLog({
-    ...{ subject, producer, schemas, topicPrefix, writerGroup },
-    ...{ log: context.openLog(), onProgress: terminal.progress },
-  });
-  const store = context.openStore();
+  const onProgress = terminal.progress;
+  const way = await openImportWay(subject, { ...context, writerGroup, onProgress });
   try {
-    await awaitStore('ClickHouse', () => store.ready());
-    return await importLines({
-      subject,
-      parse: subject.createParse({ chain, traceId: randomBytes(16).toString('hex') }),
+    return await way.import({
+      chain,
       lines: source.read,
-      // Before the tables: what the writer stores meanwhile is found in both, and nothing in neither.
-      tail: await log.readTail(),
-      readStanding: (rows) => subject.readStanding(store, rows),
-      publish: log.publish,
+      tail: await way.readTail(),
       onRefused: createTellRefused(terminal),
-      ...{ onProgress, stop },
+      onProgress: createProgress(terminal),
+      stop: context.stop,
     });
   } finally {
-    await Promise.all([log.close(), store.close()]);
+    await way.close();
   }
 }
 

@@ -1,14 +1,23 @@
 import { describe, expect, it } from 'vitest';
+import type { ChainApiAddress } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createReplicateCommand } from './replicate.ts';
 
+const STACK = { url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] };
+
 async function run(...words: string[]) {
+  return runBeside(STACK, ...words);
+}
+
+/** @param stack what addresses tell of the chain interface; null: of another deployment, nothing */
+async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
   const [results, progress]: [string[], string[]] = [[], []];
   const command = createReplicateCommand({
     clickhouse: () => {
       throw new Error('nobody asks');
     },
+    chainApi: () => stack,
     writeOut: async () => {},
     folder: '/nowhere',
     stop: new AbortController().signal,
@@ -27,8 +36,8 @@ describe('the words of replicate', () => {
   it.each([
     ['no chain', ['--to', 'file'], '--chain: expected'],
     ['a chain that is no name', ['--chain', 'Démo'], '--chain: expected'],
-    ['no address', ['--chain', 'demo-chain'], '--url: expected'],
-    ['an address that is none', ['--chain', 'demo-chain', '--url', 'over there'], '--url: expected'],
+    ['an address that is none', [...whole, '--url', 'over there'], '--url: expected'],
+    ['a chain that the stack has not', ['--chain', 'other', '--to', 'stdout'], 'serves demo-chain, and no other'],
     ['an unknown target', [...whole, '--to', 'tape'], '--to: expected file or clickhouse or stdout'],
     ['a file for a table', [...whole, '--out', 'x'], '--out: only with --to file'],
     ['a table that is none', [...whole, '--to', 'clickhouse', '--table', 'a; DROP'], '--table: expected'],
@@ -40,6 +49,16 @@ describe('the words of replicate', () => {
     expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
     expect(progress).toContain(sentence);
     expect(progress).toContain('usage: operator replicate');
+  });
+
+  it('without --url the stack is asked, and beside the stores of another deployment nothing is', async () => {
+    const words = ['--chain', 'demo-chain', '--to', 'stdout', '--patience-seconds', '0'];
+    const { code, progress } = await run(...words);
+    expect({ code, progress }).toMatchObject({ code: EXIT.unreachable });
+    expect(progress).toContain('http://127.0.0.1:1 does not answer');
+    const other = await runBeside(null, ...words);
+    expect(other.code).toBe(EXIT.usage);
+    expect(other.progress).toContain('--url: expected');
   });
 
   it('--help tells every option', async () => {

@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isChainName } from '@playline/chain';
+import type { Addresses } from '../addresses.ts';
+import { findChainUrl } from '../chain-url.ts';
 import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import {
   type Command,
@@ -22,6 +24,7 @@ import { createStateFile, NO_STATE } from '../replicate/state.ts';
 
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
+  readonly chainApi: Addresses['chainApi'];
   /** Writes to standard output, and resolves when the reader of it has taken it. */
   readonly writeOut: (text: string) => Promise<void>;
   /** Where paths begin that are not whole. */
@@ -30,13 +33,13 @@ export interface ReplicateContext {
   readonly stop: AbortSignal;
 }
 
-const HELP = `usage: operator replicate --chain NAME --url URL --to file|clickhouse|stdout [options]
+const HELP = `usage: operator replicate --chain NAME --to file|clickhouse|stdout [options]
                                           (npm run replicate -- --chain NAME …)
 
 Copies the history of activities of a chain over HTTP, up to its end, and goes on where it was when it is run again.
 Killed at any moment it loses nothing: a page is written before its cursor is noted in the state file.
 
-  --url URL            address of the chain interface, without /v1
+  --url URL            address of the chain interface, without /v1; when absent that of the stack that runs here
   --to file            a line of JSON for each version as it came; of several about one id the latest updated_at holds
   --to clickhouse      a table of CLICKHOUSE_URL or of the stack; made where it is missing; read it with FINAL
   --to stdout          as file; without --state from the beginning each time, with it a page may come twice after a kill
@@ -80,7 +83,7 @@ interface Job {
 /** `replicate`: the reference copy of a history. */
 export function createReplicateCommand(context: ReplicateContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const job = toJob(parseOptions(args, OPTIONS).values, context.folder);
+    const job = toJob(parseOptions(args, OPTIONS).values, context);
     const startedAt = performance.now();
     const progress = createProgress(terminal);
     const seconds = () => (performance.now() - startedAt) / 1_000;
@@ -99,12 +102,9 @@ export function createReplicateCommand(context: ReplicateContext): Command {
 }
 
 /** @throws UsageError for words that do not fit together, before anything is opened */
-function toJob(values: ReturnType<typeof parseOptions>['values'], folder: string): Job {
+function toJob(values: ReturnType<typeof parseOptions>['values'], { folder, chainApi }: ReplicateContext): Job {
   const chain = textOf(values, 'chain');
   if (chain === undefined || !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
-  const url = textOf(values, 'url');
-  if (url === undefined || !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-    throw new UsageError('--url: expected the address of the chain interface');
   const to = choiceOf<Target>(values, 'to', { choices: ['file', 'clickhouse', 'stdout'] });
   for (const [name, target] of [
     ['out', 'file'],
@@ -115,13 +115,15 @@ function toJob(values: ReturnType<typeof parseOptions>['values'], folder: string
   if (!/^[A-Za-z_]\w{0,99}$/.test(table)) throw new UsageError('--table: expected letters, digits and _');
   const state = textOf(values, 'state') ?? (to === 'stdout' ? null : `${chain}.${to}.state.json`);
   return {
-    ...{ chain, url, to, table },
+    ...{ chain, to, table },
     out: resolve(folder, textOf(values, 'out') ?? `${chain}.ndjson`),
     statePath: state === null ? null : resolve(folder, state),
     pageSize: numberOf(values, 'page-size', { min: 1, max: PAGE_MAX, fallback: PAGE_MAX }),
     patienceMs: 1_000 * numberOf(values, 'patience-seconds', { min: 0, max: 1e6, fallback: 300 }),
     isFollowing: values.follow === true,
     isJson: values.json === true,
+    // Last: a slip in the other words is told before a stack that does not run.
+    url: findChainUrl(textOf(values, 'url'), chain, chainApi),
   };
 }
 

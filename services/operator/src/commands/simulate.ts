@@ -11,18 +11,22 @@ import {
   type Terminal,
   textOf,
   UnreachableError,
+  UsageError,
 } from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { isClean, toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
 import { readStack } from '../stack-file.ts';
 import { projectOf, toEnvironmentId } from './keys.ts';
+import { runChainSimulation, type SimulateChainContext } from './simulate-chain.ts';
 
 export interface SimulateContext {
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
   /** Folder whose `.playline/stack.json` tells addresses and keys. */
   readonly folder: string;
+  /** What a simulation of a chain works with. */
+  readonly chain: Omit<SimulateChainContext, 'stop'>;
   /** The environment's ClickHouse with its TLS; without one the stack file's. */
   readonly clickhouse?: ClickHouseAccount | undefined;
   /** Aborted when the person asks for the end: what was sent is reconciled all the same. */
@@ -30,6 +34,7 @@ export interface SimulateContext {
 }
 
 const HELP = `usage: operator simulate [options]          (npm run simulate -- [options])
+       operator simulate --chain [NAME] [options]
 
 Posts the traffic of a game over HTTP, then compares what was acknowledged with ClickHouse.
 
@@ -48,28 +53,27 @@ Posts the traffic of a game over HTTP, then compares what was acknowledged with 
   --clickhouse-url URL --clickhouse-user NAME --clickhouse-password TEXT --clickhouse-database NAME
                             instead of what CLICKHOUSE_URL and its kin, or .playline/stack.json, tell
 
+With --chain it publishes the history of a chain as an import does, follows it over HTTP meanwhile, then compares what is
+served with its own model: forwards, backwards, under filters, and the tokens. NAME may be left out where the stack
+serves one chain. It takes --rate (lines per second), --broken, --seed, --settle-seconds, --json, --yes (for another
+deployment than the stack, where it asks first) and
+
+  --activities 10000        ends after this many activities; later versions and broken lines come beside them
+  --url URL                 address of the chain interface, without /v1; when absent that of the stack that runs here
+
 Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
 
 const text = { type: 'string' } as const;
-const OPTIONS = {
-  players: text,
-  minutes: text,
-  messages: text,
-  rate: text,
-  broken: text,
-  seed: text,
-  environment: text,
-  project: { type: 'string', default: 'demo' },
-  'settle-seconds': text,
+const BOTH = {
+  ...{ rate: text, broken: text, seed: text, 'settle-seconds': text },
   json: { type: 'boolean', default: false },
   yes: { type: 'boolean', default: false },
-  gateway: text,
-  key: text,
-  'secret-key': text,
-  'clickhouse-url': text,
-  'clickhouse-user': text,
-  'clickhouse-password': text,
-  'clickhouse-database': text,
+} as const;
+const OF_CHAIN = { chain: text, activities: text, url: text } as const;
+const OF_GAME = {
+  ...{ players: text, minutes: text, messages: text, environment: text, project: text },
+  ...{ gateway: text, key: text, 'secret-key': text },
+  ...{ 'clickhouse-url': text, 'clickhouse-user': text, 'clickhouse-password': text, 'clickhouse-database': text },
 } as const;
 
 const MINUTE_MS = 60_000;
@@ -79,7 +83,10 @@ const REACH_MAX_MS = 5_000;
 
 export function createSimulateCommand(context: SimulateContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values } = parseOptions(args, OPTIONS);
+    const { values } = parseOptions(withChainName(args), { ...BOTH, ...OF_CHAIN, ...OF_GAME });
+    const isOfChain = values.chain !== undefined;
+    refuseStrangers(values, isOfChain);
+    if (isOfChain) return runChainSimulation(values, { ...context.chain, stop: context.stop }, terminal);
     const options = toSimulationOptions(values, context);
     if (values.environment === 'production' && !(await consents(options, values, terminal))) return EXIT.failed;
     await reach(options);
@@ -88,7 +95,24 @@ export function createSimulateCommand(context: SimulateContext): Command {
     else for (const line of toLines(result)) terminal.result(line);
     return isClean(result) ? EXIT.ok : EXIT.failed;
   };
-  return { name: 'simulate', summary: 'play the traffic of a game and prove that nothing was lost', help: HELP, run };
+  return { name: 'simulate', summary: 'play a game, or a chain, and prove that nothing was lost', help: HELP, run };
+}
+
+/** `--chain` may stand without a name: then it has an empty one. */
+function withChainName(args: readonly string[]): string[] {
+  return args.map((arg, index) => {
+    const isAlone = arg === '--chain' && (args[index + 1] ?? '-').startsWith('-');
+    return isAlone ? '--chain=' : arg;
+  });
+}
+
+/** @throws UsageError for an option of the other simulation: nobody would see that it is left out */
+function refuseStrangers(values: Values, isOfChain: boolean): void {
+  const stranger = Object.keys(isOfChain ? OF_GAME : OF_CHAIN).find((name) => values[name] !== undefined);
+  if (stranger === undefined) return;
+  if (!isOfChain) throw new UsageError(`--${stranger}: only with --chain`);
+  const instead = stranger === 'messages' ? '; say --activities' : '';
+  throw new UsageError(`--${stranger}: not with --chain, which plays no game${instead}`);
 }
 
 type Values = ReturnType<typeof parseOptions>['values'];
@@ -114,7 +138,7 @@ function toSimulationOptions(values: Values, context: SimulateContext): Simulati
   });
   const endless = values.messages === undefined ? 5 : Number.POSITIVE_INFINITY;
   return {
-    environmentId: toEnvironmentId(projectOf(values), environment),
+    environmentId: toEnvironmentId(projectOf({ project: 'demo', ...values }), environment),
     keyHeader: `${context.headerPrefix}-publishable-key`,
     players: numberOf(values, 'players', { min: 1, max: BOUNDS.players, fallback: 200 }),
     seed: numberOf(values, 'seed', { min: 0, max: 2 ** 31 - 1, fallback: randomInt(2 ** 31) }),

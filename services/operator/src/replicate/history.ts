@@ -4,7 +4,7 @@ import { UnreachableError } from '../command.ts';
 /** What a copy needs to know of a page; everything else of an activity is copied as it came. */
 const pageSchema = z.object({
   result: z.array(z.looseObject({ id: z.string(), updated_at: z.string() })),
-  page: z.object({ next_cursor: z.string().min(1) }),
+  page: z.object({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
 });
 
 /** An activity as the interface shows it. */
@@ -13,6 +13,8 @@ export type Activity = z.infer<typeof pageSchema>['result'][number];
 export interface HistoryPage {
   readonly activities: readonly Activity[];
   readonly nextCursor: string;
+  /** A replica needs none; who goes back follows it. */
+  readonly previousCursor: string;
 }
 
 export interface HistoryOptions {
@@ -22,6 +24,8 @@ export interface HistoryOptions {
   readonly chain: string;
   /** 1 to 200. */
   readonly pageSize: number;
+  /** Query parameters beside cursor and page size, by name; a cursor is good for the same ones alone. */
+  readonly filters?: Readonly<Record<string, string>>;
   /** Rejects when `stop` is aborted. */
   readonly pause: (ms: number, stop: AbortSignal) => Promise<void>;
   /** How long is waited, in all, for one page that does not come. */
@@ -79,9 +83,10 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
   };
 }
 
-function toPageUrl({ url, chain, pageSize }: HistoryOptions, cursor: string | null): URL {
+function toPageUrl({ url, chain, pageSize, filters = {} }: HistoryOptions, cursor: string | null): URL {
   const address = new URL(`${url.replace(/\/+$/, '')}/v1/chains/${encodeURIComponent(chain)}/activity-history`);
   address.searchParams.set('page_size', String(pageSize));
+  for (const [name, value] of Object.entries(filters)) address.searchParams.set(name, value);
   if (cursor !== null) address.searchParams.set('page_cursor', cursor);
   return address;
 }
@@ -94,7 +99,8 @@ async function askOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
   if (status !== 200) throw new Error(`the interface answered ${status}: ${messageOf(text)}`);
   const parsed = pageSchema.safeParse(toJson(text));
   if (!parsed.success) throw new NoPage('the answer is no page of a history');
-  return { activities: parsed.data.result, nextCursor: parsed.data.page.next_cursor };
+  const { result: activities, page } = parsed.data;
+  return { activities, nextCursor: page.next_cursor, previousCursor: page.previous_cursor };
 }
 
 async function read(url: URL, signal: AbortSignal) {

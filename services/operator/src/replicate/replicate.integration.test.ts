@@ -97,6 +97,16 @@ describe('the program that copies', () => {
     expect(err).toContain('40 activities in 14 pages');
   });
 
+  it('to a reader that ends early: a sentence and exit code 1, without a stack', async () => {
+    const child = spawn(process.execPath, [MAIN, ...wordsOf('stdout')], { env: bareEnvironment(), cwd: folder });
+    const told: Buffer[] = [];
+    child.stderr.on('data', (chunk: Buffer) => told.push(chunk));
+    child.stdout.once('data', () => child.stdout.destroy());
+    expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
+    expect(String(Buffer.concat(told))).toContain('whoever read the copy from standard output has ended');
+    expect(String(Buffer.concat(told))).not.toContain('node:');
+  });
+
   it('says with exit code 3 that nothing answers, and with 1 that a chain is not there', async () => {
     const none = await runMain({}, [
       ...['replicate', '--chain', CHAIN, '--to', 'stdout', '--url', 'http://127.0.0.1:1', '--patience-seconds', '0'],

@@ -8,17 +8,23 @@ export type DifferenceKind =
   | 'person'; // the store's persons differ from the model's
 
 /** Collects differences: counts all of them, keeps the words of the first of each kind. */
-export interface Differences {
-  add(kind: DifferenceKind, text: string): void;
+export interface Differences<K extends string = DifferenceKind> {
+  add(kind: K, text: string): void;
   readonly total: number;
-  byKind(): { kind: DifferenceKind; count: number; first: readonly string[] }[];
+  byKind(): KindOfDifference<K>[];
+}
+
+export interface KindOfDifference<K extends string = DifferenceKind> {
+  readonly kind: K;
+  readonly count: number;
+  readonly first: readonly string[];
 }
 
 /** Enough to see a pattern, few enough to read. */
 const KEPT_MAX = 20;
 
-export function createDifferences(): Differences {
-  const kinds = new Map<DifferenceKind, { count: number; first: string[] }>();
+export function createDifferences<K extends string = DifferenceKind>(): Differences<K> {
+  const kinds = new Map<K, { count: number; first: string[] }>();
   return {
     get total() {
       return [...kinds.values()].reduce((sum, { count }) => sum + count, 0);

@@ -1,7 +1,7 @@
 import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import { type Cast, createCast } from './cast.ts';
 import { createEventReader } from './clickhouse.ts';
-import { createDifferences, type DifferenceKind, type Differences } from './differences.ts';
+import { createDifferences, type Differences, type KindOfDifference } from './differences.ts';
 import { openHttpClient } from './http-client.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { createLanes, createPace } from './pace.ts';
@@ -44,7 +44,7 @@ export interface SimulationResult {
   readonly reconciliation: Reconciliation;
   readonly doubtfulHouseholds: number;
   readonly ways: number;
-  readonly differences: readonly { kind: DifferenceKind; count: number; first: readonly string[] }[];
+  readonly differences: readonly KindOfDifference[];
 }
 
 /** Enough open requests to keep two cores of a stack busy, few enough to hold some megabytes of bodies. */

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { ACTIVITY_TYPES } from '@playline/contracts';
+import { describe, expect, it } from 'vitest';
+import { toActivityRow, toTokenRow } from '../rows.ts';
+import { toActivityJson, toTokenJson } from '../wire.ts';
+import { createParseActivity } from './parse-activity.ts';
+import { createParseToken } from './parse-token.ts';
+
+const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
+const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };
+const version = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+
+const [activities = [], tokens = []] = readFileSync(new URL('README.md', import.meta.url), 'utf8')
+  .split('## Tokens')
+  .map((part) => [...part.matchAll(/^```json\n(.*)\n```$/gm)].map(([, line]) => JSON.parse(line ?? '')));
+
+describe('the examples of import lines', () => {
+  it('are one of each type, and a token', () => {
+    expect(activities.map(({ type }) => type).toSorted()).toEqual([...ACTIVITY_TYPES].toSorted());
+    expect(tokens).toHaveLength(1);
+  });
+
+  it.each(activities)('of a $type is taken, and served as it says', (line) => {
+    const parsed = createParseActivity(context)(line);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+    const { chain, updated_at, indexed_at, ...shown } = toActivityJson(toActivityRow(parsed.record, version), CHAIN);
+    const { chain: name, indexed_at: indexedAt, ...members } = line;
+    expect(shown).toEqual(members);
+    expect(name).toBe(chain.name);
+    expect(Date.parse(indexed_at)).toBe(Date.parse(indexedAt));
+  });
+
+  it.each(tokens)('of token $symbol is taken, and served as it says', (line) => {
+    const parsed = createParseToken(context)(line);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+    const { updated_at, ...shown } = toTokenJson(toTokenRow(parsed.record, version), CHAIN);
+    expect(shown).toEqual({ ...line, chain: CHAIN });
+  });
+
+  it('name every member that the parser asks for', () => {
+    for (const line of activities)
+      for (const member of Object.keys(line)) {
+        const { [member]: _, ...rest } = line;
+        expect(createParseActivity(context)(rest), `${line.type} without ${member}`).toMatchObject({ ok: false });
+      }
+  });
+});

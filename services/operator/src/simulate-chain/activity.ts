@@ -1,0 +1,47 @@
+import type { ActivityType } from '@playline/contracts';
+
+export interface Nft {
+  contract_type: 'ERC721' | 'ERC1155';
+  contract_address: string;
+  token_id: string;
+  amount: string;
+}
+export interface Fungible {
+  contract_type: 'ERC20';
+  contract_address: string;
+}
+export interface Payment {
+  token: Fungible | { contract_type: 'NATIVE'; symbol: string };
+  price_excluding_fees: string;
+  price_including_fees: string;
+  fees: { amount: string; type: 'ROYALTY'; recipient: string }[];
+}
+export interface Details {
+  order_id?: string;
+  from?: string;
+  to?: string;
+  amount?: string;
+  asset: Nft | Fungible | Nft[];
+  payment?: Payment;
+}
+export interface Metadata {
+  transaction_hash: string;
+  block_number: string;
+  transaction_index: string;
+  log_index: string | null;
+}
+
+/** An activity as the model has it, member by member as a line of the import; addresses in lower case. */
+export interface MadeActivity {
+  id: string;
+  chain: string;
+  type: ActivityType;
+  indexed_at: string;
+  blockchain_metadata: Metadata | null;
+  details: Details;
+}
+
+/** The contract that readers find it by. */
+export function contractAddressOf({ details: { asset } }: Pick<MadeActivity, 'details'>): string {
+  return (Array.isArray(asset) ? asset[0]! : asset).contract_address;
+}

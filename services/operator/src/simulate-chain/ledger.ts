@@ -1,0 +1,91 @@
+import type { Position } from '@playline/chain';
+import type { MadeActivity } from './activity.ts';
+
+/** What is known of one activity of the run. */
+export interface Entry {
+  /** Versions that were published, or may have been, the earliest first, as JSON of what is served but the chain's id. */
+  readonly versions: { readonly text: string; acknowledgedAtMs: number | null }[];
+  readonly activity: MadeActivity;
+  /** It was published again, since nobody knew whether it had been: it may be served again without a new version. */
+  mayRepeat: boolean;
+  /** Index of the version that was served last; -1 before any. */
+  served: number;
+  /** Where it was served last. */
+  position: Position | null;
+}
+
+/** The simulator's own model of a history: by the number of an activity what must be served of it. */
+export interface Ledger {
+  /** Notes a version before it is published. @returns its index */
+  publish(sequence: number, activity: MadeActivity): number;
+  /** Notes that the version may be in the log twice. */
+  repeat(sequence: number): void;
+  acknowledge(sequence: number, version: number, atMs: number): void;
+  /** Notes that a version was served. @returns when it was acknowledged; null: not yet, or served before */
+  serve(sequence: number, version: number, position: Position): number | null;
+  find(sequence: number): Entry | null;
+  entries(): IterableIterator<readonly [number, Entry]>;
+  /** Activities whose last acknowledged version, or a later one, was not served yet. */
+  readonly pending: number;
+  /** Versions that were acknowledged, and those of which nobody knows. */
+  readonly acknowledged: number;
+  readonly unknown: number;
+}
+
+/** Index of the last version that was acknowledged; -1 for none. */
+export const lastAcknowledged = ({ versions }: Entry): number =>
+  versions.findLastIndex(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
+
+const isPending = (entry: Entry) => entry.served < lastAcknowledged(entry);
+
+export function createLedger(): Ledger {
+  const entries = new Map<number, Entry>();
+  let [pending, acknowledged, published] = [0, 0, 0];
+  /** Changes an entry, and keeps the count of those that are waited for. */
+  const change = (sequence: number, apply: (entry: Entry) => void) => {
+    const entry = entries.get(sequence);
+    if (entry === undefined) throw new RangeError('no such activity was made');
+    const was = isPending(entry);
+    apply(entry);
+    pending += Number(isPending(entry)) - Number(was);
+  };
+  return {
+    publish: (sequence, activity) => {
+      published++;
+      const version = { text: JSON.stringify(activity), acknowledgedAtMs: null };
+      const entry = entries.get(sequence);
+      if (entry !== undefined) return entry.versions.push(version) - 1;
+      entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
+      return 0;
+    },
+    repeat: (sequence) =>
+      change(sequence, (entry) => {
+        entry.mayRepeat = true;
+      }),
+    acknowledge: (sequence, version, atMs) => {
+      acknowledged++;
+      change(sequence, ({ versions }) => {
+        versions[version]!.acknowledgedAtMs = atMs;
+      });
+    },
+    serve: (sequence, version, position) => {
+      const before = entries.get(sequence)?.served;
+      change(sequence, (entry) => {
+        entry.served = version;
+        entry.position = position;
+      });
+      return before === version ? null : entries.get(sequence)!.versions[version]!.acknowledgedAtMs;
+    },
+    find: (sequence) => entries.get(sequence) ?? null,
+    entries: () => entries.entries(),
+    get pending() {
+      return pending;
+    },
+    get acknowledged() {
+      return acknowledged;
+    },
+    get unknown() {
+      return published - acknowledged;
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { freePorts } from '@playline/infra/local';
+import { openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { EXIT } from '../command.ts';
+import { runMain } from '../test/run-main.ts';
+
+const mainOf = (service: string) => new URL(`../../../${service}/src/main.ts`, import.meta.url).pathname;
+const PARTITIONS = 2;
+/** Three processes start on a machine with much else to do; a run itself takes some ten seconds. */
+const PROCESSES_MS = 120_000;
+
+/** Stores, a writer and a chain interface of their own. */
+async function openChain() {
+  const stores = await openOwnStores({ partitions: PARTITIONS });
+  const redis = await openRedisDatabase();
+  const [port] = await freePorts(1);
+  const environment = { ...stores.environment, REDIS_URL: redis.url, LOG_LEVEL: 'error' };
+  const writers = openServiceProcesses(mainOf('activity-writer'), {
+    ...environment,
+    CONSUMER_GROUP: `${stores.prefix}activity-writer`,
+  });
+  const interfaces = openServiceProcesses(mainOf('chain-api'), {
+    ...environment,
+    HTTP_PORT: String(port),
+    CHAINS: '[{"name":"demo-chain","id":"eip155:31337"}]',
+    CURSOR_KEYS: `1=${'ab'.repeat(32)}`,
+    ACTIVITY_PARTITIONS: String(PARTITIONS),
+  });
+  onTestFinished(async () => {
+    await Promise.all([writers.close(), interfaces.close()]);
+    await Promise.all([redis.close(), stores.close()]);
+  }, PROCESSES_MS);
+  await Promise.all([writers.start(), interfaces.start()]);
+  return { environment, url: `http://127.0.0.1:${port}` };
+}
+
+describe('the program that simulates a chain', () => {
+  it(
+    'finds what it has published through log, writer, stores and interface as its model has it, twice in one chain',
+    async () => {
+      const { environment, url } = await openChain();
+      const words = ['simulate', '--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
+      const first = await runMain(environment, [...words, '--activities', '800', '--seed', '1']);
+      const result = JSON.parse(first.out);
+      expect(result.differences).toEqual([]);
+      expect(result).toMatchObject({ ok: true, chain: 'demo-chain', sent: { activities: 800 }, unknownVersions: 0 });
+      expect(result.served).toEqual({ activities: 800, placesBefore: 0, strangers: 0 });
+      expect(result.sent.laterVersions).toBeGreaterThan(20);
+      expect(result.sent.refused).toBeGreaterThan(20);
+      expect(result.calls.made).toBeLessThan(200);
+      expect(first.code).toBe(EXIT.ok);
+      // The same traffic beside what is there: other ids, other contracts, and nothing is taken for the other run's.
+      const second = await runMain(environment, [...words, '--activities', '100', '--seed', '1']);
+      expect(JSON.parse(second.out)).toMatchObject({
+        ok: true,
+        served: { activities: 100, placesBefore: 800, strangers: 0 },
+      });
+    },
+    PROCESSES_MS,
+  );
+});

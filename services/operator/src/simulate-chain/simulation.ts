@@ -1,0 +1,215 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ActivityRow, TokenRow } from '@playline/chain';
+import type { ActivityRecord, TokenRecord } from '@playline/contracts';
+import type { ImportWay } from '../import/import-way.ts';
+import { createReadHistory, type ReadHistory } from '../replicate/history.ts';
+import { createDifferences, type KindOfDifference } from '../simulate/differences.ts';
+import { createPace } from '../simulate/pace.ts';
+import { createRandom } from '../simulate/random.ts';
+import { createRun, type Run } from '../simulate/run.ts';
+import { createLatency, type Latency } from '../simulate/tally.ts';
+import { type Beginning, findBeginning, follow } from './follow.ts';
+import type { ChainDifferenceKind, ChainDifferences } from './kinds.ts';
+import { createLedger, type Ledger, lastAcknowledged } from './ledger.ts';
+import { createPublish, type Sent } from './publish.ts';
+import { createReplica } from './served.ts';
+import { correctTokens, judgeTokens, makeTokens, publishTokens } from './tokens.ts';
+import { createTraffic, type Traffic, type TrafficLine } from './traffic.ts';
+import { planWalks, walkBackwards, walkFiltered } from './walks.ts';
+
+export interface ChainSimulationOptions {
+  /** Of the chain interface, without `/v1`. */
+  readonly url: string;
+  readonly chain: { readonly name: string /** Null: whatever is shown. */; readonly id: string | null };
+  readonly activities: Pick<ImportWay<ActivityRecord, ActivityRow>, 'import'>;
+  readonly tokens: Pick<ImportWay<TokenRecord, TokenRow>, 'import'>;
+  readonly seed: number;
+  readonly activitiesMax: number;
+  /** Lines per second; 0 as fast as the log takes them. */
+  readonly rate: number;
+  readonly brokenShare: number;
+  /** Patience with a history in which nothing comes any more, and with stores that do not answer. */
+  readonly settleIdleMaxMs: number;
+  /** Ends the sending early; what was sent is reconciled all the same. */
+  readonly stop: AbortSignal;
+  onProgress(line: string): void;
+}
+
+export interface ChainSimulationResult {
+  readonly run: Run;
+  /** Name of the chain. */
+  readonly chain: string;
+  readonly sent: Sent;
+  readonly sentMs: number;
+  readonly settledMs: number;
+  readonly judgedMs: number;
+  /** Versions that were never acknowledged. */
+  readonly unknown: number;
+  /** Activities of the run that were served. */
+  readonly served: number;
+  /** Places of the history before the run, and activities of others since. */
+  readonly before: number;
+  readonly strangers: number;
+  readonly latency: Latency;
+  /** Every reading but the one that follows, with the activities that the model has of it. */
+  readonly readings: readonly { readonly name: string; readonly activities: number }[];
+  readonly tokens: number;
+  readonly calls: { readonly made: number; readonly waited: number };
+  readonly differences: readonly KindOfDifference<ChainDifferenceKind>[];
+}
+
+/** Lines of one import: as many as it looks at together, fewer where few are to go out in a second. */
+const PORTION_LINES_MAX = 500;
+const PORTION_LINES_MIN = 20;
+const PAGE_SIZE = 200;
+const NEVER = new AbortController().signal;
+
+/** What a run is made of. */
+interface Stage {
+  readonly options: ChainSimulationOptions;
+  readonly run: Run;
+  readonly ledger: Ledger;
+  readonly differences: ChainDifferences;
+  readonly sent: Sent;
+  readonly latency: Latency;
+  readonly calls: { made: number; waited: number };
+  readonly traffic: Traffic;
+}
+
+/** Publishes a history while it follows it as a replica does, waits until all of it is served, and holds it against the model. */
+export async function simulateChain(options: ChainSimulationOptions): Promise<ChainSimulationResult> {
+  const stage = createStage(options);
+  const { run, ledger, differences, latency, calls, sent, traffic } = stage;
+  const before = await findBeginning(createReader(stage), options.stop, options.onProgress);
+  options.onProgress(`run ${run.tag}, seed ${run.seed}: ${options.activitiesMax} activities of ${options.chain.name}`);
+  const tokens = makeTokens(createRandom(run.seed), options.chain.name, traffic.contracts);
+  await publishTokens(options.tokens, tokens, differences);
+
+  const played = await play(stage, before);
+  const corrected = correctTokens(tokens);
+  await publishTokens(options.tokens, corrected, differences);
+  const startedAt = performance.now();
+  const readings = await judgeReadings(stage, before, played.end);
+  const changed = new Map(corrected.map((token) => [token.contract_address, token]));
+  await judgeTokens(
+    tokens.map((token) => changed.get(token.contract_address) ?? token),
+    { ...options, differences, patienceMs: options.settleIdleMaxMs, onCall: () => void calls.made++ },
+  );
+  return {
+    ...{ run, chain: options.chain.name, sent, latency, calls, readings, tokens: tokens.length },
+    ...{ sentMs: played.sentMs, settledMs: played.settledMs, judgedMs: performance.now() - startedAt },
+    unknown: ledger.unknown,
+    served: [...ledger.entries()].filter(([, { position }]) => position !== null).length,
+    before: before.places,
+    strangers: played.strangers,
+    differences: differences.byKind(),
+  };
+}
+
+function createStage(options: ChainSimulationOptions): Stage {
+  const { seed, chain, activitiesMax, brokenShare } = options;
+  const run = createRun(seed, Date.now());
+  return {
+    ...{ options, run, ledger: createLedger(), differences: createDifferences<ChainDifferenceKind>() },
+    sent: { portions: 0, activities: 0, laterVersions: 0, replaced: 0, refused: 0, bytes: 0, retries: 0 },
+    ...{ latency: createLatency(), calls: { made: 0, waited: 0 } },
+    traffic: createTraffic({ run, chain: chain.name, activitiesMax, brokenShare }),
+  };
+}
+
+/** A reader of the history that counts its calls. */
+function createReader({ options, calls }: Stage, filters: Readonly<Record<string, string>> = {}): ReadHistory {
+  const { url, chain, settleIdleMaxMs, onProgress } = options;
+  const read = createReadHistory({
+    ...{ url, chain: chain.name, pageSize: PAGE_SIZE, filters, patienceMs: settleIdleMaxMs },
+    pause: (ms, signal) => delay(ms, undefined, { signal }),
+    onWait: (why, ms) => {
+      calls.made++;
+      calls.waited++;
+      onProgress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
+    },
+  });
+  return (cursor, stop) => {
+    calls.made++;
+    return read(cursor, stop);
+  };
+}
+
+/** Publishes all of it and follows meanwhile, until all of it is served. */
+async function play(stage: Stage, before: Beginning) {
+  const { options, run, ledger, differences, latency, sent, traffic } = stage;
+  const { chain, settleIdleMaxMs, onProgress } = options;
+  const replica = createReplica({ run, chain, ledger, differences, onServed: latency.add });
+  const faulty = new AbortController();
+  const publish = createPublish({
+    ...{ way: options.activities, ledger, differences, sent, patienceMs: settleIdleMaxMs, onProgress },
+  });
+  const startedAt = performance.now();
+  let sentMs: number | null = null;
+  const send = async () => {
+    const stop = AbortSignal.any([options.stop, faulty.signal]);
+    for await (const lines of paced(traffic, options.rate, stop)) {
+      if (!(await publish(lines))) break;
+      onProgress(sendingLine(stage, startedAt));
+    }
+    sentMs = performance.now() - startedAt;
+  };
+  const followed = follow(before.cursor, {
+    ...{ readHistory: createReader(stage), replica, ledger, onProgress, stop: faulty.signal },
+    ...{ isSending: () => sentMs === null, idleMaxMs: settleIdleMaxMs },
+  });
+  const giveUp = (fault: unknown) => {
+    faulty.abort();
+    throw fault;
+  };
+  const [end] = await Promise.all([followed.catch(giveUp), send().catch(giveUp)]);
+  for (const [, entry] of ledger.entries())
+    if (entry.served < lastAcknowledged(entry)) differences.add('missing', toMissing(entry));
+  const sendingMs = sentMs ?? 0;
+  return { end, strangers: replica.strangers, sentMs: sendingMs, settledMs: performance.now() - startedAt - sendingMs };
+}
+
+function toMissing(entry: Parameters<typeof lastAcknowledged>[0]): string {
+  const { activity, served } = entry;
+  const what = served === -1 ? 'is not served' : `is served in version ${served + 1} of ${lastAcknowledged(entry) + 1}`;
+  return `${activity.id} ${what}`;
+}
+
+/** Lines of the traffic, as many at once as are due. */
+async function* paced(traffic: Traffic, rate: number, stop: AbortSignal): AsyncGenerator<TrafficLine[]> {
+  const pace = createPace(rate);
+  const size = rate === 0 ? PORTION_LINES_MAX : Math.min(PORTION_LINES_MAX, Math.max(PORTION_LINES_MIN, rate / 2));
+  for (let isOver = false; !isOver && !stop.aborted; ) {
+    const lines: TrafficLine[] = [];
+    while (lines.length < size && !isOver) {
+      const group = traffic.next(Date.now());
+      isOver = group === null;
+      lines.push(...(group ?? []));
+    }
+    await pace.due(lines.length);
+    if (lines.length > 0) yield lines;
+  }
+}
+
+function sendingLine({ sent, ledger }: Stage, startedAt: number): string {
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const rate = (ledger.acknowledged / seconds).toFixed(0);
+  return (
+    `${seconds.toFixed(0)} s: ${sent.activities} activities, ${sent.laterVersions} later versions, ` +
+    `${sent.refused} refused, ${rate} versions/s, ${ledger.pending} not served yet`
+  );
+}
+
+/** Goes back once, and reads every filter. */
+async function judgeReadings(stage: Stage, before: Beginning, end: string) {
+  const { options, ledger, traffic } = stage;
+  options.onProgress('reading backwards');
+  const way = { readHistory: createReader(stage), from: end, until: before.last, stop: NEVER };
+  const readings = [{ name: 'backwards', activities: await walkBackwards(way, stage) }];
+  for (const walk of planWalks(ledger, traffic.contracts)) {
+    options.onProgress(`reading ${walk.name}`);
+    const readHistory = createReader(stage, walk.filters);
+    readings.push({ name: walk.name, activities: await walkFiltered(walk, { readHistory, stop: NEVER }, stage) });
+  }
+  return readings;
+}

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  type ActivityRow,
+  type ChainInsert,
+  type CursorPlace,
+  START_GAP,
+  type TokenRow,
+  toActivityJson,
+  toTokenJson,
+} from '@playline/chain';
+import { createMemoryChain } from '@playline/chain/memory';
+import { type ActivityType, parseTimestampMicros } from '@playline/contracts';
+import { importLines } from '../../import/import-lines.ts';
+import type { ImportJob } from '../../import/import-way.ts';
+import { ACTIVITIES, type ImportedRow, type ImportSubject, TOKENS } from '../../import/subjects.ts';
+import { CHAIN } from './made-history.ts';
+
+type Shown = ReturnType<typeof toActivityJson>;
+
+/** What is asked for. */
+export interface Asked {
+  /** Of the activities that are shown, what the interface makes of them. */
+  readonly filters: URLSearchParams;
+  readonly isBackwards: boolean;
+}
+
+/** What of a chain is false. Each gets what is right, and gives what happens instead. */
+export interface Falsehoods {
+  readonly page?: (activities: Shown[], asked: Asked) => Shown[];
+  /** What is written of what was published. */
+  readonly write?: (row: ActivityRow) => ActivityRow[];
+  readonly token?: (token: ReturnType<typeof toTokenJson>) => object;
+  readonly ignoresEtags?: boolean;
+  /** Status of the answer to the request of this number. */
+  readonly refuses?: (request: number) => number | null;
+  /** How many lines an import says that it published. */
+  readonly published?: (count: number) => number;
+}
+
+const STEP_US = 1_000;
+const TIME_MAX = Number.MAX_SAFE_INTEGER - 1;
+
+/** A log, a writer that is never behind, and an interface over HTTP, in memory: right, but for what is told. */
+export async function openFalseChain(falsehoods: Falsehoods = {}) {
+  const { activities: store, reader } = createMemoryChain();
+  let time = Date.UTC(2026, 10, 21, 12) * 1_000;
+  let [blocks, requests] = [0, 0];
+  const place = <R extends { updatedAt: number }>(row: R): R => {
+    time += STEP_US;
+    return { ...row, updatedAt: time };
+  };
+  const insert = (block: Pick<ChainInsert, 'table' | 'rows'>) =>
+    store.insert({ ...block, token: `${blocks++}`, signal: new AbortController().signal } as ChainInsert);
+  const writeActivities = async (rows: readonly ActivityRow[]) => {
+    const written = rows.flatMap((row) => falsehoods.write?.(row) ?? [row]).map(place);
+    await insert({ table: 'activities', rows: written });
+    await insert({ table: 'activity_versions', rows: written });
+  };
+  const writeTokens = (rows: readonly TokenRow[]) => insert({ table: 'tokens', rows: rows.map(place) });
+  const wayOf = <R, Row extends ImportedRow>(
+    subject: ImportSubject<R, Row>,
+    write: (rows: Row[]) => Promise<void>,
+  ) => ({
+    import: async ({ chain, ...job }: ImportJob<R, Row>) => {
+      const imported = await importLines<R, Row>({
+        ...{ subject, ...job, tail: new Map() },
+        parse: subject.createParse({ chain, traceId: 'ab'.repeat(16) }),
+        readStanding: (rows) => subject.readStanding(reader, rows),
+        publish: (records) => write(records.map(subject.toRow)),
+      });
+      return { ...imported, published: falsehoods.published?.(imported.published) ?? imported.published };
+    },
+  });
+
+  const answerHistory = async (url: URL, response: ServerResponse) => {
+    const { searchParams: filters } = url;
+    const cursor = filters.get('page_cursor');
+    const { gap, direction } = readCursor(cursor);
+    const page = await reader.readPage({
+      ...{ chain: CHAIN.name, gap, direction, limit: Number(filters.get('page_size')), horizon: TIME_MAX },
+      filters: toFilters(filters),
+    });
+    const shown = page.rows.map((row) => toActivityJson(row, CHAIN));
+    const result = falsehoods.page?.(shown, { filters, isBackwards: direction === 'previous' }) ?? shown;
+    const previous_cursor = writeCursor({ gap: page.previous, direction: 'previous' });
+    const next_cursor = writeCursor({ gap: page.next, direction: 'next' });
+    response.writeHead(200).end(JSON.stringify({ result, page: { previous_cursor, next_cursor } }));
+  };
+  const answerToken = async (request: IncomingMessage, response: ServerResponse, address: string) => {
+    const row = await reader.readToken(CHAIN.name, address);
+    if (row === null) return void response.writeHead(404).end('{}');
+    const token = toTokenJson(row, CHAIN);
+    const body = JSON.stringify({ result: falsehoods.token?.(token) ?? token });
+    const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
+    const isSame = request.headers['if-none-match'] === etag && falsehoods.ignoresEtags !== true;
+    response.writeHead(isSame ? 304 : 200, { etag }).end(isSame ? '' : body);
+  };
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://chain');
+    const refused = falsehoods.refuses?.(requests++) ?? null;
+    const address = /\/tokens\/(0x[0-9a-f]+)$/.exec(url.pathname)?.[1];
+    if (refused !== null) response.writeHead(refused, { 'retry-after': '0' }).end('{}');
+    else void (address === undefined ? answerHistory(url, response) : answerToken(request, response, address));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const bound = server.address();
+  if (bound === null || typeof bound === 'string') throw new Error('no port');
+  return {
+    url: `http://127.0.0.1:${bound.port}`,
+    activities: wayOf(ACTIVITIES, writeActivities),
+    tokens: wayOf(TOKENS, writeTokens),
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    },
+  };
+}
+
+function readCursor(text: string | null): CursorPlace {
+  if (text === null) return { gap: START_GAP, direction: 'next' };
+  return JSON.parse(Buffer.from(text, 'base64url').toString()) as CursorPlace;
+}
+const writeCursor = (place: CursorPlace) => Buffer.from(JSON.stringify(place)).toString('base64url');
+
+function toFilters(parameters: URLSearchParams) {
+  const timeOf = (name: string) => {
+    const text = parameters.get(name);
+    return text === null ? null : parseTimestampMicros(text);
+  };
+  return {
+    fromIndexedAt: timeOf('from_indexed_at'),
+    toIndexedAt: timeOf('to_indexed_at'),
+    contractAddress: parameters.get('contract_address'),
+    type: parameters.get('activity_type') as ActivityType | null,
+  };
+}

@@ -1,0 +1,138 @@
+import type { Run } from '../simulate/run.ts';
+import type { MadeActivity } from './activity.ts';
+import { createBreak } from './breakage.ts';
+import type { Contract } from './contracts.ts';
+import { createMaker, type Made, type Maker } from './maker.ts';
+
+/** A line of the import, and what must become of it. */
+export interface TrafficLine {
+  readonly text: string;
+  /** Number of the activity in the run; ids hold it. A broken line has one of its own, which may never appear. */
+  readonly sequence: number;
+  /** What is served of it; null: it must be refused. */
+  readonly activity: MadeActivity | null;
+  /** How each text of the refusal begins; empty when the line is right. */
+  readonly refusal: readonly string[];
+}
+
+export interface Traffic {
+  /** By heat, the hottest first. */
+  readonly contracts: readonly Contract[];
+  /** Lines that must go into one import, in order, sometimes none; null when all activities are out. */
+  next(nowMs: number): TrafficLine[] | null;
+}
+
+export interface TrafficOptions {
+  readonly run: Run;
+  /** Name of the chain. */
+  readonly chain: string;
+  /** Activities; later versions and broken lines come beside them. */
+  readonly activitiesMax: number;
+  /** Share of the lines that is broken. */
+  readonly brokenShare: number;
+}
+
+/** Of the lines: later versions of earlier activities. */
+const CORRECTED_SHARE = 0.08;
+/** Of the activities: followed by a later version at once, so that the import publishes that alone. */
+const CORRECTED_AT_ONCE_SHARE = 0.01;
+/** Of the broken lines: those that would change what never may be. */
+const FORBIDDEN_SHARE = 0.1;
+/** Of the activities: indexed long after their block; and sent with addresses in upper case. */
+const LATE_SHARE = 0.02;
+const UPPER_CASE_SHARE = 0.2;
+const LATE_LINES_MAX = 1_500;
+/** Activities that later versions are made of, the latest ones. */
+const REMEMBERED_MAX = 2_000;
+
+/** The history of a chain as lines of an import; the same for the same seed, but for ids, addresses and times. */
+export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions): Traffic {
+  const maker = createMaker(run, chain);
+  const { random, contracts } = maker;
+  const memory = createMemory(maker);
+  const flow = createFlow(maker, activitiesMax);
+  const damage = createBreak(random);
+  const toLine = ({ sequence, activity }: Made): TrafficLine => {
+    const text = JSON.stringify(activity);
+    return { text: random.chance(UPPER_CASE_SHARE) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
+  };
+  const sendBroken = (): TrafficLine[] => {
+    if (random.chance(FORBIDDEN_SHARE)) {
+      const line = toLine(memory.correct(memory.drawPlace()));
+      return [line, toForbidden(line)];
+    }
+    const { sequence, activity } = maker.toStranger(memory.at(memory.drawPlace()));
+    return [{ ...damage(activity), sequence, activity: null }];
+  };
+  const sendNew = (nowMs: number): TrafficLine[] => {
+    const next = flow.next();
+    if (next === null) return [];
+    const indexed = maker.index(next, nowMs);
+    const place = memory.add(indexed);
+    const line = toLine(indexed);
+    return random.chance(CORRECTED_AT_ONCE_SHARE) ? [line, toLine(memory.correct(place))] : [line];
+  };
+  return {
+    contracts,
+    next: (nowMs) => {
+      if (flow.isOver) return null;
+      if (memory.isEmpty) return sendNew(nowMs);
+      if (random.chance(brokenShare)) return sendBroken();
+      return random.chance(CORRECTED_SHARE) ? [toLine(memory.correct(memory.drawPlace()))] : sendNew(nowMs);
+    },
+  };
+}
+
+/** Activities in the order in which they are indexed: that of their blocks, but for late ones. */
+function createFlow({ make, random }: Maker, activitiesMax: number) {
+  const late: { readonly dueAt: number; readonly made: Made }[] = [];
+  let count = 0;
+  return {
+    get isOver() {
+      return count === activitiesMax && late.length === 0;
+    },
+    /** Null when the next one is late. */
+    next: (): Made | null => {
+      if (late.length > 0 && (count === activitiesMax || late[0]!.dueAt <= count)) return late.shift()!.made;
+      count++;
+      const made = make();
+      if (!random.chance(LATE_SHARE)) return made;
+      late.push({ dueAt: count + random.integer(20, LATE_LINES_MAX), made });
+      late.sort((one, other) => one.dueAt - other.dueAt);
+      return null;
+    },
+  };
+}
+
+/** The latest versions of the latest activities, in places. */
+function createMemory({ correct, random }: Maker) {
+  const remembered: Made[] = [];
+  return {
+    get isEmpty() {
+      return remembered.length === 0;
+    },
+    add: (made: Made): number => {
+      if (remembered.length < REMEMBERED_MAX) return remembered.push(made) - 1;
+      const place = random.integer(0, REMEMBERED_MAX - 1);
+      remembered[place] = made;
+      return place;
+    },
+    drawPlace: () => random.integer(0, remembered.length - 1),
+    at: (place: number): Made => remembered[place]!,
+    /** Its next version, which is remembered. */
+    correct: (place: number): Made => {
+      const made = correct(remembered[place]!);
+      remembered[place] = made;
+      return made;
+    },
+  };
+}
+
+function toForbidden({ activity, sequence }: TrafficLine): TrafficLine {
+  const text = JSON.stringify({ ...activity, indexed_at: '2020-01-01T00:00:00.000000Z' });
+  return { text, sequence, activity: null, refusal: ['indexed_at would be changed'] };
+}
+
+/** Addresses and hashes as some exporters write them. */
+const inUpperCase = (text: string) =>
+  text.replace(/"0x[0-9a-f]{40,64}"/g, (quoted) => quoted.toUpperCase().replace('0X', '0x'));

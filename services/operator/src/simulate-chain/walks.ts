@@ -1,0 +1,150 @@
+import { comparePositions, type Position } from '@playline/chain';
+import { ACTIVITY_TYPES, parseTimestampMicros, toTimestamp } from '@playline/contracts';
+import type { Activity, ReadHistory } from '../replicate/history.ts';
+import type { Run } from '../simulate/run.ts';
+import { contractAddressOf, type MadeActivity } from './activity.ts';
+import type { Contract } from './contracts.ts';
+import type { ChainDifferenceKind, ChainDifferences } from './kinds.ts';
+import type { Ledger } from './ledger.ts';
+import { createOrderJudge, sequenceOf, toPosition } from './served.ts';
+
+/** A history as somebody asks for it who wants only some of it. */
+export interface FilteredWalk {
+  readonly name: string;
+  /** Query parameters. */
+  readonly filters: Readonly<Record<string, string>>;
+  readonly passes: (activity: MadeActivity) => boolean;
+}
+
+/** What a reading is held against. */
+export interface WalkModel {
+  readonly run: Run;
+  readonly ledger: Ledger;
+  readonly differences: ChainDifferences;
+}
+
+/** Hot and cold: the two that most is about, one of the middle, the coldest. */
+const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
+
+/**
+ * Filters that are tried: each type, hot and cold contracts and one of which nothing is known, and the middle of the
+ * times. All have a lower bound at the run's first activity, so that a long history before it costs no calls.
+ */
+export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
+  const times = [...ledger.entries()]
+    .map(([, { activity }]) => parseTimestampMicros(activity.indexed_at))
+    .toSorted((one, other) => one - other);
+  const [first, last] = [times.at(0), times.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const from_indexed_at = toTimestamp(first);
+  const bounds = [first + Math.floor((last - first) / 4), first + Math.floor(((last - first) * 3) / 4)] as const;
+  const isWithin = ({ indexed_at }: MadeActivity) => {
+    const us = parseTimestampMicros(indexed_at);
+    return us >= bounds[0] && us <= bounds[1];
+  };
+  const ofContract = (name: string, contract_address: string): FilteredWalk => ({
+    name,
+    filters: { from_indexed_at, contract_address },
+    passes: (activity) => contractAddressOf(activity) === contract_address,
+  });
+  return [
+    ...ACTIVITY_TYPES.map((type) => ({
+      name: `type ${type}`,
+      filters: { from_indexed_at, activity_type: type },
+      passes: (activity: MadeActivity) => activity.type === type,
+    })),
+    ...ranksOf(contracts.length).map((rank) => ofContract(`contract ${rank + 1} by heat`, contracts[rank]!.address)),
+    ofContract('a contract without activities', `0x${'0'.repeat(39)}1`),
+    {
+      name: 'times of the middle',
+      filters: { from_indexed_at: toTimestamp(bounds[0]), to_indexed_at: toTimestamp(bounds[1]) },
+      passes: isWithin,
+    },
+  ];
+}
+
+/** Reads pages up to the end of a history. @yields each page, the last one without activities */
+export async function* readForwards(readHistory: ReadHistory, from: string | null, stop: AbortSignal) {
+  for (let cursor = from; ; ) {
+    const page = await readHistory(cursor, stop);
+    const isEnd = page.activities.length === 0 && page.nextCursor === cursor;
+    cursor = page.nextCursor;
+    yield { ...page, isEnd };
+    if (isEnd) return;
+  }
+}
+
+/** Holds what one reading shows of the run against what the replica has seen last. */
+export function createWalkJudge(
+  name: string,
+  kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,
+  { run, ledger, differences }: WalkModel,
+) {
+  const order = createOrderJudge(name, { differences, isBackwards: kind === 'backwards' });
+  const seen = new Set<number>();
+  return {
+    see: (activity: Activity, passes: FilteredWalk['passes']) => {
+      const position = toPosition(activity);
+      const sequence = sequenceOf(run, activity.id);
+      if (!order.see(position) || sequence === null) return;
+      const entry = ledger.find(sequence);
+      if (entry === null || !passes(entry.activity))
+        differences.add(kind, `${name}: ${activity.id} does not belong there`);
+      else if (entry.position === null || comparePositions(entry.position, position) !== 0)
+        differences.add(
+          kind,
+          `${name}: ${activity.id} stands at ${sayOf(position)}, and forwards at ${sayOf(entry.position)}`,
+        );
+      seen.add(sequence);
+    },
+    /** Behind the last page. @returns how many activities the model has of it */
+    end: (passes: FilteredWalk['passes']): number => {
+      let expected = 0;
+      for (const [sequence, { activity, position }] of ledger.entries()) {
+        if (position === null || !passes(activity)) continue;
+        expected++;
+        if (!seen.has(sequence)) differences.add(kind, `${name}: ${activity.id} is missing`);
+      }
+      return expected;
+    },
+  };
+}
+
+const sayOf = (position: Position | null) => (position === null ? 'nowhere' : toTimestamp(position.updatedAt));
+
+/** Reads one filtered history to its end, and judges it. @returns how many activities the model has of it */
+export async function walkFiltered(
+  { name, passes }: FilteredWalk,
+  { readHistory, stop }: { readHistory: ReadHistory; stop: AbortSignal },
+  model: WalkModel,
+): Promise<number> {
+  const judge = createWalkJudge(name, 'filter', model);
+  for await (const { activities } of readForwards(readHistory, null, stop))
+    for (const activity of activities) judge.see(activity, passes);
+  return judge.end(passes);
+}
+
+/** Where a reading backwards begins and ends. */
+export interface WayBack {
+  readonly readHistory: ReadHistory;
+  /** `previous_cursor` of the last page. */
+  readonly from: string;
+  /** Last place before the run; null when there was none. */
+  readonly until: Position | null;
+  readonly stop: AbortSignal;
+}
+
+/** Reads from the end back to the last place before the run, and judges it. @returns how many activities the model has */
+export async function walkBackwards({ readHistory, from, until, stop }: WayBack, model: WalkModel): Promise<number> {
+  const judge = createWalkJudge('backwards', 'backwards', model);
+  const isOfAll = () => true;
+  for (let cursor = from; ; ) {
+    const { activities, previousCursor } = await readHistory(cursor, stop);
+    for (const activity of activities.toReversed()) judge.see(activity, isOfAll);
+    const first = activities.at(0);
+    const isThere = until !== null && first !== undefined && comparePositions(toPosition(first), until) <= 0;
+    if (isThere || (first === undefined && previousCursor === cursor)) break;
+    cursor = previousCursor;
+  }
+  return judge.end(isOfAll);
+}
