@@ -42,6 +42,7 @@ export async function walkBack({
       findings.add('backwards', `${question.chain.name} ${last.us} came before ${bound}`);
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
     if (page.rows.length === 0) {
+      served.walksBack++;
       const watermark = await watermarks.greatest(question.chain.partition);
       return { question, upTo, rows, watermark, cursor: page.next };
     }

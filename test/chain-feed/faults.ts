@@ -10,8 +10,8 @@ import type { Served } from './served.ts';
 
 /** Traffic comes all the time: a writer without a partition of activities is cut off wherever it is. */
 const REACH_MAX_MS = 3_000;
-/** Pages that readers are given while nobody knows how far the feed is. */
-const PAGES_WITHOUT_WATERMARKS = 30;
+/** Walks back that end while nobody knows how far the feed is: more than were under way before. */
+const WALKS_WITHOUT_WATERMARKS = 3;
 
 /** What faults are done to. */
 export interface Victims {
@@ -102,8 +102,8 @@ const restartAll: Fault = async ({ rig, crew, served }) => {
   for (const api of apis) crew.dismiss(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
   await Promise.all([crew.serve(), crew.serve()]);
-  const enough = served.pages + PAGES_WITHOUT_WATERMARKS;
-  await until('readers were given pages', () => served.pages >= enough, WAIT_MAX_MS);
+  const enough = served.walksBack + WALKS_WITHOUT_WATERMARKS;
+  await until('readers have walked back', () => served.walksBack >= enough, WAIT_MAX_MS);
   await Promise.all([crew.join(), crew.join()]);
   await Promise.all([...writers.map(leave), ...apis.map(({ process }) => process.close())]);
   await rig.caughtUp();

@@ -19,7 +19,8 @@ import { checkJournal, placeVersions, readLog } from './truth.ts';
 /** Readers of each kind. */
 const FOLLOWERS = 4;
 const NEWCOMERS = 2;
-const WALKERS = 1;
+/** Of those who walk back, every second one turns round at the beginning. */
+const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
 
@@ -116,7 +117,7 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
       const back = await walkBack(own);
       if (back === null) await rest(own.random);
       else seen.backWalks.push(back);
-      if (back !== null && own.random.chance(0.5)) seen.walks.push(await walkForth(own, back));
+      if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(own, back));
     }
   };
   const look = async () => {

@@ -17,6 +17,8 @@ export class Served {
   readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
   readonly #findings: Findings;
   pages = 0;
+  /** Walks that came to the beginning. */
+  walksBack = 0;
 
   constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
     this.#watermarks = watermarks;
