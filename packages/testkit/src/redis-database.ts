@@ -17,10 +17,10 @@ const CLAIM = 'test:claim';
 /** Longer than any test run; a run that was killed does not keep the database for ever. */
 const CLAIM_MS = 3_600_000;
 
-/** @throws Error when every database is somebody's */
-export async function openRedisDatabase(): Promise<RedisDatabase> {
+/** @param redis with its password; the one of the test run unless told otherwise @throws Error when every database is somebody's */
+export async function openRedisDatabase(redis: string = testStores().redis): Promise<RedisDatabase> {
   for (let number = DATABASES - 1; number > 0; number--) {
-    const url = new URL(testStores().redis);
+    const url = new URL(redis);
     url.pathname = `/${number}`;
     const client = new Redis(url.href);
     const mine = (await client.set(CLAIM, randomUUID(), 'PX', CLAIM_MS, 'NX')) === 'OK';

@@ -40,6 +40,10 @@ const life: fc.Arbitrary<Life> = fc.record({
 /** A replica that follows the feed from its beginning, one page after the other. */
 class Follower {
   readonly seen: ActivityRow[] = [];
+  /** Moments at which a page was empty: the watermark before it, and how many rows it had by then. */
+  readonly arrivals: { watermark: number; count: number }[] = [];
+  /** What stood in both tables at or below a watermark, each time that one was read. */
+  readonly audits: { watermark: number; standing: number[][] }[] = [];
   readonly #world: MemoryWorld;
   #gap = START_GAP;
 
@@ -51,14 +55,31 @@ class Follower {
   async follow(limit: number): Promise<boolean> {
     const watermark = await this.#world.watermarks.read(partitionOf(CHAIN));
     if (watermark === null) return false;
+    this.audits.push({ watermark, standing: standingIn(this.#world, watermark) });
     const horizon = toHorizon(watermark);
     const question = { chain: CHAIN, filters: NO_FILTERS, gap: this.#gap, direction: 'next', limit, horizon } as const;
     const { rows, next } = await this.#world.store.reader.readPage(question);
     this.seen.push(...rows);
+    if (rows.length === 0) this.arrivals.push({ watermark, count: this.seen.length });
     const isOn = JSON.stringify(next) !== JSON.stringify(this.#gap);
     this.#gap = next;
     return isOn;
   }
+}
+
+/** Offsets of the rows up to a time, of each table of activities. */
+function standingIn({ store }: MemoryWorld, upTo: number): number[][] {
+  return ['activities', 'activity_versions'].map((table) => {
+    const rows = store.blocks.flatMap((block) => (block.table === table ? (block.rows as readonly ActivityRow[]) : []));
+    const offsets = rows.flatMap(({ offset, updatedAt }) => (updatedAt <= upTo ? [offset] : []));
+    return [...new Set(offsets)].toSorted((a, b) => a - b);
+  });
+}
+
+/** Of each activity the place of its last version up to a time. */
+function placesUpTo(rows: readonly ActivityRow[], upTo: number): Map<string, number> {
+  const own = rows.filter(({ updatedAt }) => updatedAt <= upTo).toSorted((a, b) => a.updatedAt - b.updatedAt);
+  return new Map(own.map(({ id, updatedAt }) => [id, updatedAt]));
 }
 
 async function send(world: MemoryWorld, { sent, stepMs }: Life, version: () => number) {
@@ -124,6 +145,20 @@ describe('a replica that follows the feed while writers are killed at any step a
       const sent = lives.flatMap((each) => each.sent).filter((each) => each !== 'tick');
       expect(stored.size).toBe(sent.length);
       expect(world.letters(ACTIVITIES)).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: 250 });
+  }, 60_000);
+
+  it('has, whenever it is at the end, what stood at the watermark; and up to a watermark stands all that ever will', async () => {
+    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
+      vi.setSystemTime(NOW_MS);
+      const { world, follower } = await live(lives);
+      for (const { watermark, count } of follower.arrivals) {
+        const replica = placesUpTo(follower.seen.slice(0, count), Number.POSITIVE_INFINITY);
+        for (const [id, us] of placesUpTo(world.activities(), watermark))
+          expect(replica.get(id), id).toBeGreaterThanOrEqual(us);
+      }
+      for (const { watermark, standing } of follower.audits) expect(standing).toEqual(standingIn(world, watermark));
     });
     await fc.assert(property, { numRuns: 250 });
   }, 60_000);

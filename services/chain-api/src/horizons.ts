@@ -1,8 +1,8 @@
 import { toHorizon, type Watermarks } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 
-/** The first time that must not be served yet, of one partition, in epoch microseconds. */
-export type HorizonOf = (partition: number) => Promise<number>;
+/** The first time that must not be served yet, of one partition, in epoch microseconds; null while nobody has said. */
+export type HorizonOf = (partition: number) => Promise<number | null>;
 
 export interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
@@ -24,7 +24,7 @@ const READ_MAX_MS = 250;
  * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
  * last one is still true, and also when a lower one is read, as from a store that was emptied. The clock would not do: rows
  * of this moment are still on their way, and a reader who was let past them would never see them.
- * `of` fails only while none has ever been read: a page that ends there would look like the end of the history.
+ * `of` fails only while none has ever been read.
  */
 export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
   const known = new Map<number, number>();
@@ -41,8 +41,7 @@ export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }:
         onFault(fault);
       }
       const watermark = known.get(partition);
-      if (watermark === undefined) throw new Error(`nobody has said yet how far partition ${partition} is known`);
-      return toHorizon(watermark);
+      return watermark === undefined ? null : toHorizon(watermark);
     },
     known: (partition) => known.get(partition) ?? null,
   };

@@ -21,9 +21,10 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
     accepting,
     store: store.ready,
     horizons: async () => {
-      if (!horizonsSeen) await Promise.all(chains.map(({ partition }) => horizons.of(partition)));
-      horizonsSeen = true;
-      return true;
+      if (horizonsSeen) return true;
+      const read = await Promise.all(chains.map(({ partition }) => horizons.of(partition)));
+      horizonsSeen = read.every((horizon) => horizon !== null);
+      return horizonsSeen;
     },
   };
 }

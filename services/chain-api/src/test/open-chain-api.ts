@@ -71,6 +71,8 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
   const memory = createMemoryChain();
   const watermarks = { ...openMemoryWatermarks(), ...options.watermarks };
+  // A writer lives, and has written nothing yet.
+  for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const registry = createMetrics('chain-api');
   const metrics = createChainApiMetrics(registry);
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon, readMaxMs: 50 });

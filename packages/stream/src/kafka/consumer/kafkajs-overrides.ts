@@ -1,6 +1,6 @@
 /**
- * Four of the places where kafkajs 2.2.4 is changed; record-decoding.ts, response-socket.ts and topic-ids.ts are the
- * others. They reach into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
+ * Four of the places where kafkajs 2.2.4 is changed; aborted-records.ts, record-decoding.ts, response-socket.ts and
+ * topic-ids.ts are the others. They reach into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
  *
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
  *    runs every millisecond: 810 wake-ups a second in an idle process. Here it is armed only when something waits.

@@ -8,6 +8,7 @@
  */
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';
+import { leaveOutAborted } from './aborted-records.ts';
 import {
   decodeFetch,
   encodeFetch,
@@ -108,7 +109,7 @@ function changeCluster(cluster: Cluster): TopicIds {
   const change = (broker: Broker) => {
     changed.add(broker);
     const fetchByName = broker.fetch.bind(broker);
-    broker.fetch = async (request) => {
+    const fetch = async (request: FetchRequest) => {
       const asked = request.topics.flatMap(({ topic, partitions }) =>
         partitions.map((each) => ({
           ...{ topic, partitions: [{ ...each, topicId: each.topicId ?? pinned.get(`${topic}/${each.partition}`) }] },
@@ -117,6 +118,11 @@ function changeCluster(cluster: Cluster): TopicIds {
       const isKnown = asked.every(({ partitions }) => partitions[0]!.topicId !== undefined);
       if (!isKnown || !knows(broker, FETCH)) return await fetchByName(request);
       return await fetchByIds(broker, { ...request, topics: shuffle(asked) });
+    };
+    broker.fetch = async (request) => {
+      const answer = await fetch(request);
+      for (const { partitions } of answer.responses) for (const each of partitions) leaveOutAborted(each);
+      return answer;
     };
   };
 

@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type { ActivityRow } from '@playline/chain';
+import { createMemoryChain } from '@playline/chain/memory';
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import {
@@ -122,6 +124,20 @@ describe('200', () => {
     await api.put(one, other);
     await api.put({ ...one, updatedAt: NOON_US + 5 });
     expect(idsOf(await api.history())).toEqual([other.id, one.id]);
+  });
+
+  it('goes back from a cursor that another process gave, also where no watermark is known any more', async () => {
+    const { reader, activities } = createMemoryChain();
+    const rows = rowsAt(0, 1, 2, 3);
+    for (const table of ['activities', 'activity_versions'] as const)
+      await activities.insert({ table, rows, token: table, signal: new AbortController().signal });
+    const shared = { store: reader, cursorSecret: randomBytes(32) };
+    const api = await openChainApi({ ...shared, watermarks: { read: async () => NOON_US + 2 } });
+    const { page, result } = await api.history({ page_size: '3' });
+    expect(result.map(({ id }) => id)).toEqual(ids(rows.slice(0, 3)));
+    const later = await api.history({ page_cursor: page.next_cursor });
+    const unknowing = await openChainApi({ ...shared, watermarks: { read: async () => null } });
+    expect(idsOf(await unknowing.history({ page_cursor: later.page.previous_cursor }))).toEqual(ids(rows.slice(0, 3)));
   });
 
   it('filters by contract, type and bounds of indexed_at, all at once', async () => {

@@ -24,6 +24,15 @@ describe('500', () => {
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
   });
 
+  it('answers whoever reads on while nobody has said how far the chain is known: no page would look like its end', async () => {
+    const api = await openChainApi({ watermarks: { read: async () => null } });
+    await api.put(activityRow());
+    const answer = await api.get(HISTORY);
+    expect(answer.status).toBe(500);
+    await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+    expect(api.logLines.join()).toContain('nobody has said yet how far');
+  });
+
   it('answers when rows stand in another partition than the one whose watermark bounds them: some could be missed', async () => {
     const other = (PARTITION + 1) % 6;
     const api = await openChainApi({ watermarks: { read: async () => NOON_US + 1000 } });

@@ -5,6 +5,7 @@ import {
   type Cursors,
   type PageQuestion,
   toActivityJson,
+  toHorizon,
 } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 import type { Chain } from '../../chains.ts';
@@ -22,7 +23,13 @@ export interface HistoryParts {
 /** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
   const readPage = async (question: Omit<PageQuestion, 'horizon'>, chain: Chain): Promise<ActivityPage> => {
-    const horizon = await horizonOf(chain.partition);
+    // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
+    // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
+    const known = await horizonOf(chain.partition);
+    if (known === null && question.direction === 'next')
+      // A page that ends here would look like the end of the history.
+      throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
+    const horizon = Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
     const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
     return page;

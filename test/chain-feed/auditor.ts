@@ -1,0 +1,32 @@
+import type { FeedRig } from './feed-rig.ts';
+
+/** What stood in the tables at or below a watermark. */
+export interface Audit {
+  readonly partition: number;
+  readonly watermark: number;
+  readonly activities: number;
+  readonly versions: number;
+}
+
+/** Reads the watermark of each partition, and only then what the tables have up to it. */
+export async function audit({
+  chains,
+  watermarks,
+  query,
+}: Pick<FeedRig, 'chains' | 'watermarks' | 'query'>): Promise<Audit[]> {
+  const audits: Audit[] = [];
+  for (const [partition, own] of Map.groupBy(chains, (chain) => chain.partition)) {
+    const watermark = await watermarks.read(partition);
+    if (watermark === null) continue;
+    const where = `chain IN (${own.map(({ name }) => `'${name}'`).join()}) AND updated_at <= fromUnixTimestamp64Micro(${watermark}, 'UTC')`;
+    // A row that was written twice is one to every reader.
+    const countIn = (table: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${table} WHERE ${where})`;
+    const [activities = 0, versions = 0] = (
+      await query(`SELECT ${countIn('activities')}, ${countIn('activity_versions')} FORMAT TSV`)
+    )
+      .split('\t')
+      .map(Number);
+    audits.push({ partition, watermark, activities, versions });
+  }
+  return audits;
+}

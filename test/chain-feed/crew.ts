@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { GatedProcess } from '../faults/writer-process.ts';
+import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
+
+const BLOCK_ROWS = { min: 6, max: 30 };
+/** An insert is on its way, and its answer on its way back, for so long at most: readers come between its steps. */
+const INSERT_MAX_MS = 40;
+
+/** The processes of a run as they come and go. */
+export interface Crew {
+  readonly writers: readonly GatedProcess[];
+  readonly apis: readonly Api[];
+  /** One more writer, ready. */
+  join(): Promise<GatedProcess>;
+  /** One more API, ready. */
+  serve(): Promise<Api>;
+  /** Takes a writer, or an API, out of the lists; whoever does so ends it. */
+  dismiss(member: GatedProcess | Api): void;
+}
+
+interface OpenCrew extends Crew {
+  close(): Promise<void>;
+}
+
+/** Starts two writers and two APIs. */
+export async function openCrew(rig: FeedRig, random: Random): Promise<OpenCrew> {
+  let writers: readonly GatedProcess[] = [];
+  let apis: readonly Api[] = [];
+  const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
+  const slow = () => delay(random.integer(0, INSERT_MAX_MS));
+  const crew: OpenCrew = {
+    get writers() {
+      return writers;
+    },
+    get apis() {
+      return apis;
+    },
+    async join() {
+      const writer = await rig.startWriter(random.integer(BLOCK_ROWS.min, BLOCK_ROWS.max));
+      writer.clickhouse.watch = { arrived: slow, answered: () => slow().then(() => false) };
+      await whenReady('a writer is ready', writer);
+      writers = [...writers, writer];
+      return writer;
+    },
+    async serve() {
+      const api = await rig.startApi();
+      await whenReady('an API is ready', api.process);
+      apis = [...apis, api];
+      return api;
+    },
+    dismiss(member) {
+      writers = writers.filter((each) => each !== member);
+      apis = apis.filter((each) => each !== member);
+    },
+    close: async () => {
+      await Promise.all([...writers, ...apis.map(({ process }) => process)].map((process) => process.close()));
+    },
+  };
+  await Promise.all([crew.join(), crew.join(), crew.serve(), crew.serve()]);
+  return crew;
+}

@@ -1,0 +1,140 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import { createDeck, type Random } from '../../services/operator/src/simulate/random.ts';
+import { addReached, type Reached } from '../faults/world/reached.ts';
+import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
+import type { GatedProcess } from '../faults/writer-process.ts';
+import type { Crew } from './crew.ts';
+import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
+import type { Served } from './served.ts';
+
+/** Traffic comes all the time: a writer without a partition of activities is cut off wherever it is. */
+const REACH_MAX_MS = 3_000;
+/** Walks back that end while nobody knows how far the feed is: more than were under way before. */
+const WALKS_WITHOUT_WATERMARKS = 3;
+
+/** What faults are done to. */
+export interface Victims {
+  readonly rig: FeedRig;
+  readonly crew: Crew;
+  readonly served: Served;
+  readonly random: Random;
+  /** Draws each point of a block once before any comes again. */
+  readonly drawPoint: () => KillPoint;
+}
+
+export type Fault = (victims: Victims) => Promise<Reached>;
+
+/** A writer dies at a point of a block; what it held arrives before its heir comes, or behind everything. */
+const killWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
+  const point = drawPoint();
+  const victim = random.pick(crew.writers);
+  const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
+  const isReached = await standsAt(trap.reached, point, random);
+  await victim.kill();
+  crew.dismiss(victim);
+  const arrivesLate = random.chance(0.5);
+  if (!arrivesLate) trap.release();
+  await crew.join();
+  await rig.caughtUp();
+  trap.release();
+  await leave(victim);
+  return { [`killed ${point}`]: Number(isReached) };
+};
+
+/** A writer stands still past its session, at a point of a block, and goes on beside the one that has its partitions. */
+const freezeWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
+  const point = drawPoint();
+  const victim = random.pick(crew.writers);
+  const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
+  const isReached = await standsAt(trap.reached, point, random);
+  victim.signal('SIGSTOP');
+  // Only a takeover gets here: what the frozen one holds is nobody else's before.
+  await rig.caughtUp();
+  trap.release();
+  victim.signal('SIGCONT');
+  await until('the writer is back', () => victim.isReady(), WAIT_MAX_MS);
+  await rig.caughtUp();
+  return { [`frozen ${point}`]: Number(isReached) };
+};
+
+async function standsAt(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
+  if (point === 'at any moment') return delay(random.integer(0, 400), true);
+  return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
+}
+
+async function leave(writer: GatedProcess): Promise<void> {
+  await Promise.all([writer.kafka.settled(), writer.clickhouse.settled()]);
+  await writer.close();
+}
+
+const endWriter: Fault = async ({ rig, crew, random }) => {
+  const leaver = random.pick(crew.writers);
+  await crew.join();
+  crew.dismiss(leaver);
+  await leaver.stop();
+  await leave(leaver);
+  await rig.caughtUp();
+  return { 'ended in peace': 1 };
+};
+
+const loseWatermarks: Fault = async ({ rig }) => {
+  await rig.watermarks.lose();
+  await rig.caughtUp();
+  return { 'watermarks lost': 1 };
+};
+
+const killApi: Fault = async ({ crew, random }) => {
+  const victim = random.pick(crew.apis);
+  crew.dismiss(victim);
+  await victim.process.kill();
+  await crew.serve();
+  await victim.process.close();
+  return { 'API killed': 1 };
+};
+
+/** Nobody knows any more how far the feed is, and readers go on from their cursors. */
+const restartAll: Fault = async ({ rig, crew, served }) => {
+  const [writers, apis] = [crew.writers, crew.apis];
+  for (const writer of writers) crew.dismiss(writer);
+  await Promise.all(writers.map((writer) => writer.kill()));
+  await rig.watermarks.lose();
+  for (const api of apis) crew.dismiss(api);
+  await Promise.all(apis.map(({ process }) => process.kill()));
+  await Promise.all([crew.serve(), crew.serve()]);
+  const enough = served.walksBack + WALKS_WITHOUT_WATERMARKS;
+  await until('readers have walked back', () => served.walksBack >= enough, WAIT_MAX_MS);
+  await Promise.all([crew.join(), crew.join()]);
+  await Promise.all([...writers.map(leave), ...apis.map(({ process }) => process.close())]);
+  await rig.caughtUp();
+  return { 'all restarted without watermarks': 1 };
+};
+
+const takeEngineAway: Fault = async ({ rig, crew }) => {
+  const all = [...crew.writers, ...crew.apis.map(({ process }) => process)];
+  const areAll = async (ready: boolean) =>
+    (await Promise.all(all.map((each) => each.isReady()))).every((is) => is === ready);
+  for (const { clickhouse } of all) clickhouse.down = true;
+  await until('all miss the engine', () => areAll(false), WAIT_MAX_MS);
+  for (const { clickhouse } of all) clickhouse.down = false;
+  await until('all have the engine', () => areAll(true), WAIT_MAX_MS);
+  await rig.caughtUp();
+  return { 'ClickHouse away': 1 };
+};
+
+/** Every kind is drawn before any comes again. */
+const FAULTS: readonly Fault[] = [
+  ...[killWriter, killWriter, freezeWriter],
+  ...[endWriter, loseWatermarks, killApi, restartAll, takeEngineAway],
+];
+/** How many a run needs to have each kind. */
+export const ALL_KINDS: number = FAULTS.length;
+
+/** Does so many faults, one after the other; each ends with everything caught up. */
+export async function tryFaults(victims: Omit<Victims, 'drawPoint'>, count: number): Promise<Reached> {
+  const draw = createDeck(victims.random, FAULTS);
+  const drawPoint = createDeck(victims.random, KILL_POINTS);
+  let reached: Reached = {};
+  for (let done = 0; done < count; done++) reached = addReached(reached, await draw()({ ...victims, drawPoint }));
+  return reached;
+}

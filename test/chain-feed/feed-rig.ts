@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import type { ShownChain } from '@playline/chain';
+import { type ActivityRecord, TOPICS } from '@playline/contracts';
+import { freePorts } from '@playline/infra/local';
+import { type OutgoingRecord, toPartition } from '@playline/stream';
+import { openOwnStores, openRedisDatabase, type Stores, until } from '@playline/testkit';
+import { activityValue } from '../../services/activity-writer/src/test/records.ts';
+import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
+import { SMALL_BLOCKS } from '../faults/small-blocks.ts';
+import { type GatedProcess, startGatedProcess } from '../faults/writer-process.ts';
+import { openWatermarkWatch, type WatermarkWatch } from './watermark-watch.ts';
+
+/** A chain of the run, and where its activities stand. */
+export interface FeedChain extends ShownChain {
+  readonly partition: number;
+}
+
+/** A chain API as a process. */
+export interface Api {
+  readonly url: string;
+  readonly process: GatedProcess;
+  /** Pages that it served under a watermark that it knew from before, since it could read none: as it said last, and now. */
+  readonly oldHorizons: { readonly known: number; ask(): Promise<number> };
+}
+
+/** A version as it stands in the table. */
+export interface StoredVersion {
+  readonly chain: string;
+  readonly id: string;
+  readonly us: number;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/** Topics, a database and a Redis of their own in real stores, and the processes that run on them. */
+export interface FeedRig {
+  /** Three in one partition, two in another, one in a third. */
+  readonly chains: readonly FeedChain[];
+  /** The topic, with its prefix. */
+  readonly activities: string;
+  readonly brokers: readonly string[];
+  readonly log: LogAccess;
+  readonly watermarks: WatermarkWatch;
+  toOutgoing(record: ActivityRecord): OutgoingRecord & { headers: Record<string, string> };
+  startWriter(rowsMax: number): Promise<GatedProcess>;
+  startApi(): Promise<Api>;
+  query(sql: string): Promise<string>;
+  /** Every row of `activities`, copies too. */
+  versions(): Promise<StoredVersion[]>;
+  /** Records that the writers have not committed. */
+  waiting(): Promise<number>;
+  /** Waits until the writers have committed everything that was decided when this was called. */
+  caughtUp(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const PARTITIONS = 3;
+/** Chains in each partition. */
+const CHAINS_IN: readonly number[] = [3, 2, 1];
+/** The shortest in which heartbeats of a busy machine still come: every kill waits for it. */
+export const SESSION_TIMEOUT_MS = 1_500;
+const WRITER = 'services/activity-writer/src/main.ts';
+const API = 'services/chain-api/src/main.ts';
+/** Long enough for a machine that is busy with everything else. */
+export const WAIT_MAX_MS = 120_000;
+
+export async function openFeedRig(stores: Stores): Promise<FeedRig> {
+  const own = await openOwnStores({ stores, partitions: PARTITIONS });
+  const redis = await openRedisDatabase(stores.redis);
+  const [log, watermarks] = [await openLogAccess(stores.kafka), await openWatermarkWatch(redis)];
+  // Merges would fold a doubled row away before it is counted.
+  await own.query('SYSTEM STOP MERGES activities');
+  const activities = own.prefix + TOPICS.activities.name;
+  const group = `${own.prefix}activity-writer`;
+  const schemaId = own.schemaIdOf(activities);
+  const chains = chooseChains();
+  const environment = { ...own.environment, REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
+  const processes = createProcesses(stores, { environment, group, chains });
+  return {
+    ...{ chains, activities, brokers: stores.kafka, log, watermarks, query: own.query },
+    toOutgoing: (record) => ({
+      ...{ topic: activities, key: Buffer.from(record.chain), value: activityValue(schemaId, record), headers: {} },
+    }),
+    startWriter: processes.startWriter,
+    startApi: processes.startApi,
+    versions: async () => toVersions(await own.query(VERSIONS)),
+    waiting: () => log.lag(activities, group),
+    async caughtUp() {
+      const ends = await log.reader.bounds(activities);
+      await until(
+        'the writers have committed what there was',
+        async () => {
+          const committed = await log.reader.committed(group, activities);
+          return ends.every(({ partition, end }) => end === 0 || (committed.get(partition) ?? 0) >= end);
+        },
+        WAIT_MAX_MS,
+      );
+    },
+    async close() {
+      await processes.close();
+      await Promise.all([log.close(), watermarks.close()]);
+      await redis.close();
+      await own.close();
+    },
+  };
+}
+
+/** Names that fall into the partitions as `CHAINS_IN` says. */
+function chooseChains(): FeedChain[] {
+  const chosen: FeedChain[] = [];
+  for (let number = 1; chosen.length < CHAINS_IN.reduce((sum, count) => sum + count); number++) {
+    const name = `test-chain-${number}`;
+    const partition = toPartition(Buffer.from(name), PARTITIONS);
+    const taken = chosen.filter((chain) => chain.partition === partition).length;
+    if (taken < CHAINS_IN[partition]!) chosen.push({ name, id: `eip155:${number}`, partition });
+  }
+  return chosen;
+}
+
+const VERSIONS =
+  'SELECT chain, toString(id), toUnixTimestamp64Micro(updated_at), kafka_partition, kafka_offset FROM activities ' +
+  'ORDER BY kafka_partition, kafka_offset FORMAT TSV';
+
+function toVersions(text: string): StoredVersion[] {
+  return text.split('\n').flatMap((line) => {
+    const [chain = '', id = '', us, partition, offset] = line.split('\t');
+    return line === '' ? [] : [{ chain, id, us: Number(us), partition: Number(partition), offset: Number(offset) }];
+  });
+}
+
+interface ProcessSettings {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly group: string;
+  readonly chains: readonly FeedChain[];
+}
+
+function createProcesses(stores: Stores, { environment, group, chains }: ProcessSettings) {
+  const started = new Set<GatedProcess>();
+  const start = async (file: string, settings: Readonly<Record<string, string>>) => {
+    const own = { ...environment, ...settings };
+    const process = await startGatedProcess({
+      ...{ file, brokers: stores.kafka, clickhouse: stores.clickhouse.url, environment: own },
+    });
+    started.add(process);
+    return process;
+  };
+  // Every API signs and takes the same cursors: a reader goes on at any of them.
+  const cursorKeys = `1=${randomBytes(32).toString('hex')}`;
+  return {
+    startWriter: (rowsMax: number) =>
+      start(WRITER, {
+        ...SMALL_BLOCKS,
+        ...{ CONSUMER_GROUP: group, SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS) },
+        ...{ BLOCK_ROWS_MAX: String(rowsMax), BLOCK_AGE_MAX_MS: '50' },
+      }),
+    async startApi(): Promise<Api> {
+      const [port] = await freePorts(1);
+      const process = await start(API, {
+        ...{ HTTP_PORT: String(port), ACTIVITY_PARTITIONS: String(PARTITIONS), RATE_LIMIT_CALLS: '1000000' },
+        CHAINS: JSON.stringify(chains.map(({ name, id }) => ({ name, id }))),
+        CURSOR_KEYS: cursorKeys,
+      });
+      const oldHorizons = {
+        known: 0,
+        async ask() {
+          const [, count = '0'] = /^chain_api_old_horizon_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
+          oldHorizons.known = Number(count);
+          return oldHorizons.known;
+        },
+      };
+      return { url: `http://127.0.0.1:${port}`, process, oldHorizons };
+    },
+    close: async () => void (await Promise.all([...started].map((each) => each.close()))),
+  };
+}

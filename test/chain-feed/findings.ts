@@ -1,0 +1,37 @@
+/** What a run of the feed promises. Each has a test of its name; a finding is a promise that was broken. */
+export const PROMISES = [
+  'complete',
+  'at the end',
+  'in order',
+  'below the watermark',
+  'standing watermarks',
+  'backwards',
+  'true content',
+  'one row a record',
+  'answers',
+] as const;
+export type Promised = (typeof PROMISES)[number];
+
+/** More of one kind say nothing new. */
+const KEPT_MAX = 5;
+
+/** Collects what was broken, by promise, so that one run tells of all of them. */
+export class Findings {
+  readonly #broken = new Map<Promised, string[]>();
+  readonly #startMs = performance.now();
+
+  add(promise: Promised, words: string): void {
+    const found = this.#broken.get(promise) ?? [];
+    const afterS = ((performance.now() - this.#startMs) / 1_000).toFixed(1);
+    if (found.length < KEPT_MAX) found.push(`after ${afterS} s: ${words}`);
+    this.#broken.set(promise, found);
+  }
+
+  of(promise: Promised): readonly string[] {
+    return this.#broken.get(promise) ?? [];
+  }
+
+  all(): string[] {
+    return [...this.#broken].flatMap(([promise, found]) => found.map((words) => `${promise}, ${words}`));
+  }
+}

@@ -1,0 +1,110 @@
+import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { Findings } from './findings.ts';
+import type { PageClient, Question, ServedPage } from './page-client.ts';
+import type { Served } from './served.ts';
+import type { Starts } from './starts.ts';
+import type { WatermarkWatch } from './watermark-watch.ts';
+
+/** Of pages, how many a reader dies with, and behind how many it notes its cursor. */
+const DEATH_SHARE = 0.06;
+const NOTED_SHARE = 0.7;
+
+/** A moment at which a reader had come to the end of what was served. */
+export interface Arrival {
+  /** That of its partition before the page was asked for which had no rows: everything up to it has been read. */
+  readonly watermark: number;
+  /** How many rows of the walk it had then. */
+  readonly count: number;
+}
+
+/** What one reader was given from one beginning on; what it lost by dying, and read again, once. */
+export interface Walk {
+  readonly question: Question;
+  readonly rows: { id: string; us: number }[];
+  readonly arrivals: Arrival[];
+}
+
+export interface ReaderParts {
+  readonly random: Random;
+  readonly client: PageClient;
+  readonly served: Served;
+  readonly watermarks: WatermarkWatch;
+  readonly findings: Findings;
+  readonly starts: Starts;
+  /** Draws what a new reader follows. */
+  readonly draw: () => Question;
+}
+
+/** A replica that follows `next_cursor` for ever, dies now and then, and goes on from the cursor that it noted last. */
+export class Follower {
+  readonly #parts: ReaderParts;
+  #walk: Walk;
+  #cursor: string | null = null;
+  /** What stands in its state file. */
+  #noted: { cursor: string | null; count: number; arrivals: number } = { cursor: null, count: 0, arrivals: 0 };
+  readonly walks: Walk[];
+  deaths = 0;
+
+  constructor(parts: ReaderParts, question: Question = parts.draw()) {
+    this.#parts = parts;
+    this.#walk = { question, rows: [], arrivals: [] };
+    this.walks = [this.#walk];
+  }
+
+  /** Goes on from a cursor of somebody else, as a walk of its own. */
+  startAt(question: Question, cursor: string | null): void {
+    this.#walk = { question, rows: [], arrivals: [] };
+    this.walks.push(this.#walk);
+    this.#cursor = cursor;
+    this.#noted = { cursor, count: 0, arrivals: 0 };
+  }
+
+  /** Reads one page. @returns whether it had rows */
+  async step(): Promise<boolean> {
+    const { random, client, served, watermarks } = this.#parts;
+    const { question, rows, arrivals } = this.#walk;
+    const [losses, watermark] = [watermarks.losses, await watermarks.read(question.chain.partition)];
+    const page = await client.read(question, this.#cursor);
+    await served.note(question.chain, page);
+    if (random.chance(DEATH_SHARE)) return this.#die();
+    this.#take(page);
+    const isEnd = page.rows.length === 0 && (await page.isFresh());
+    if (isEnd && watermark !== null && watermarks.losses === losses) arrivals.push({ watermark, count: rows.length });
+    this.#cursor = page.next;
+    if (random.chance(NOTED_SHARE))
+      this.#noted = { cursor: this.#cursor, count: rows.length, arrivals: arrivals.length };
+    return page.rows.length > 0;
+  }
+
+  #take(page: ServedPage): void {
+    const { question, rows } = this.#walk;
+    const before = rows.at(-1);
+    const first = page.rows[0];
+    if (before !== undefined && first !== undefined && first.us <= before.us)
+      this.#parts.findings.add('in order', `${question.chain.name} ${first.us} came behind ${before.us}`);
+    for (const { id, us } of page.rows) rows.push({ id, us });
+    const upTo = first?.us ?? (rows.at(-1)?.us ?? -1) + 1;
+    this.#parts.starts.offer({ question, cursor: page.previous, upTo });
+  }
+
+  /** What it had in memory is gone: rows since the cursor that it noted will come again. */
+  #die(): true {
+    this.deaths++;
+    const { rows, arrivals } = this.#walk;
+    rows.length = this.#noted.count;
+    arrivals.length = this.#noted.arrivals;
+    this.#cursor = this.#noted.cursor;
+    return true;
+  }
+
+  /** Begins from nothing with another question. */
+  begin(): void {
+    this.startAt(this.#parts.draw(), null);
+  }
+
+  /** Reads on until the watermark has been passed for sure. */
+  async finish(): Promise<void> {
+    const before = this.#walk.arrivals.length;
+    while (this.#walk.arrivals.length <= before) await this.step();
+  }
+}

@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ActivityFilters, NO_FILTERS } from '@playline/chain';
+import { parseTimestampMicros, toTimestamp } from '@playline/contracts';
+import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { Api, FeedChain } from './feed-rig.ts';
+import type { Findings } from './findings.ts';
+import { contractOf, indexedAtOf, typeOf } from './traffic.ts';
+
+/** An activity as a page has it. */
+export interface ServedRow {
+  readonly id: string;
+  /** Its `updated_at` in epoch microseconds. */
+  readonly us: number;
+  /** All of it, as text. */
+  readonly text: string;
+}
+
+export interface ServedPage {
+  /** Ascending. */
+  readonly rows: readonly ServedRow[];
+  readonly previous: string;
+  readonly next: string;
+  /** False when the API may have served an old watermark since it could read none: it counts those pages. */
+  isFresh(): Promise<boolean>;
+}
+
+/** What a reader follows. */
+export interface Question {
+  readonly chain: FeedChain;
+  readonly filters: ActivityFilters;
+}
+
+const PAGE_MAX = 40;
+const ANSWER_MAX_MS = 10_000;
+const AGAIN_MS = 50;
+
+/** Reads pages, each from any of the APIs that run, until one answers. */
+export interface PageClient {
+  read(question: Question, cursor: string | null): Promise<ServedPage>;
+}
+
+export interface PageClientOptions {
+  readonly random: Random;
+  readonly apis: () => readonly Api[];
+  readonly findings: Findings;
+}
+
+export function createPageClient({ random, apis, findings }: PageClientOptions): PageClient {
+  const readOnce = async (question: Question, cursor: string | null): Promise<ServedPage | null> => {
+    const [first, ...others] = apis();
+    if (first === undefined) return null;
+    const api = random.pick([first, ...others]);
+    const oldBefore = api.oldHorizons.known;
+    const url = new URL(`${api.url}/v1/chains/${question.chain.name}/activity-history`);
+    for (const [name, value] of parametersOf(question.filters, random)) url.searchParams.set(name, value);
+    if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, PAGE_MAX)));
+    if (cursor !== null) url.searchParams.set('page_cursor', cursor);
+    const answer = await ask(url);
+    // Killed, starting, or without its store: another one is asked.
+    if (answer === null || answer.status === 500) return null;
+    if (answer.status !== 200) {
+      findings.add('answers', `${answer.status} to ${url.search}: ${answer.text}`);
+      return null;
+    }
+    const { result, page } = JSON.parse(answer.text) as { result: Wire[]; page: Record<string, unknown> };
+    const { previous_cursor: previous, next_cursor: next } = page;
+    if (typeof previous !== 'string' || typeof next !== 'string' || previous === '' || next === '')
+      throw new Error(`a page without cursors: ${JSON.stringify(page)}`);
+    const isFresh = async () => (await api.oldHorizons.ask().catch(() => Number.NaN)) === oldBefore;
+    return { rows: result.map(toRow), previous, next, isFresh };
+  };
+  return {
+    async read(question, cursor) {
+      const endMs = performance.now() + ANSWER_MAX_MS * 6;
+      for (;;) {
+        const page = await readOnce(question, cursor);
+        if (page !== null) return page;
+        if (performance.now() > endMs) throw new Error('no API answers');
+        await delay(AGAIN_MS);
+      }
+    },
+  };
+}
+
+type Wire = Readonly<Record<string, unknown>> & { id: string; updated_at: string };
+const toRow = (wire: Wire): ServedRow => ({
+  id: wire.id,
+  us: parseTimestampMicros(wire.updated_at),
+  text: JSON.stringify(wire),
+});
+
+async function ask(url: URL): Promise<{ status: number; text: string } | null> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
+    return { status: answer.status, text: await answer.text() };
+  } catch {
+    return null;
+  }
+}
+
+/** The bounds of `indexed_at` have two names each. */
+function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, random: Random): [string, string][] {
+  const suffix = () => random.pick(['updated_at', 'indexed_at']);
+  const { fromIndexedAt: from, toIndexedAt: to } = bounds;
+  return [
+    ...(type === null ? [] : [['activity_type', type] as [string, string]]),
+    ...(contractAddress === null ? [] : [['contract_address', contractAddress] as [string, string]]),
+    ...(from === null ? [] : [[`from_${suffix()}`, toTimestamp(from)] as [string, string]]),
+    ...(to === null ? [] : [[`to_${suffix()}`, toTimestamp(to)] as [string, string]]),
+  ];
+}
+
+/** A chain, and filters of any kind; half of all readers want everything. */
+export function drawQuestion(random: Random, chains: readonly FeedChain[], numbers: number): Question {
+  const chain = random.pick(chains);
+  if (random.chance(0.5)) return { chain, filters: NO_FILTERS };
+  const number = () => random.integer(1, Math.max(1, numbers));
+  const address = `0x${contractOf(number()).toString(16).padStart(40, '0')}`;
+  const [low, high] = [number(), number()].sort((a, b) => a - b) as [number, number];
+  return {
+    chain,
+    filters: {
+      type: random.chance(0.4) ? typeOf(number()) : null,
+      contractAddress: random.chance(0.4) ? address : null,
+      fromIndexedAt: random.chance(0.3) ? indexedAtOf(low) : null,
+      toIndexedAt: random.chance(0.3) ? indexedAtOf(high) : null,
+    },
+  };
+}

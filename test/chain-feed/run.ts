@@ -1,0 +1,172 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Stores } from '@playline/testkit';
+import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import type { Reached } from '../faults/world/reached.ts';
+import { type Audit, audit } from './auditor.ts';
+import { type BackWalk, walkBack } from './back-walker.ts';
+import { checkArrivals, checkAudits, checkBackWalk, checkComplete, checkServed } from './checks.ts';
+import { openCrew } from './crew.ts';
+import { tryFaults } from './faults.ts';
+import { type FeedRig, openFeedRig } from './feed-rig.ts';
+import { Findings } from './findings.ts';
+import { Follower, type ReaderParts, type Walk } from './follower.ts';
+import { createPageClient, drawQuestion } from './page-client.ts';
+import { Served } from './served.ts';
+import { Starts } from './starts.ts';
+import { openTraffic, type Traffic } from './traffic.ts';
+import { checkJournal, placeVersions, readLog } from './truth.ts';
+
+/** Readers of each kind. */
+const FOLLOWERS = 4;
+const NEWCOMERS = 2;
+/** Of those who walk back, every second one turns round at the beginning. */
+const WALKERS = 2;
+const READER_PAUSE_MAX_MS = 120;
+const AUDIT_PAUSE_MS = 100;
+
+/** What a run came to. */
+export interface FeedRun {
+  readonly findings: Findings;
+  /** Faults by name; 0 is one that did not strike. */
+  readonly reached: Reached;
+  /** What there was of everything: a run in which one of them is 0 has tried less than it says. */
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** What readers and the auditor saw. */
+interface Seen {
+  readonly followers: Follower[];
+  readonly walks: Walk[];
+  readonly backWalks: BackWalk[];
+  readonly audits: Audit[];
+}
+
+/**
+ * One run of a feed: sources append and update, writers and APIs come and go, readers follow all the while, and in the end
+ * everything that anybody was given is held against the log.
+ * @param faults how many are tried
+ */
+export async function runFeed(stores: Stores, { seed, faults }: { seed: number; faults: number }): Promise<FeedRun> {
+  const rig = await openFeedRig(stores);
+  try {
+    return await runOn(rig, { seed, faults });
+  } catch (cause) {
+    throw new Error(`FAULT_SEED=${seed}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+  } finally {
+    await rig.close();
+  }
+}
+
+async function runOn(rig: FeedRig, { seed, faults }: { seed: number; faults: number }): Promise<FeedRun> {
+  const random = createRandom(seed);
+  const findings = new Findings();
+  const crew = await openCrew(rig, createRandom(seed + 0.5e9));
+  const traffic = openTraffic(rig, seed);
+  const served = new Served(rig.watermarks, findings);
+  const over = { is: false };
+  const parts = (own: Random): ReaderParts => ({
+    ...{ random: own, served, watermarks: rig.watermarks, findings, starts },
+    client: createPageClient({ random: own, apis: () => crew.apis, findings }),
+    draw: () => drawQuestion(own, rig.chains, traffic.numbers),
+  });
+  const starts = new Starts();
+  const seen: Seen = { followers: [], walks: [], backWalks: [], audits: [] };
+  const reading = Promise.all(
+    openReaders({ rig, seen, over, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
+  );
+  // A reader that fails fails the run at once.
+  const reached = await Promise.race([tryFaults({ rig, crew, served, random }, faults), failureOf(reading)]);
+  await traffic.stop();
+  await rig.caughtUp();
+  over.is = true;
+  await reading;
+  const counts = await check(rig, { findings, traffic, served, seen });
+  await crew.close();
+  return { findings, reached, counts };
+}
+
+const failureOf = async (work: Promise<unknown>): Promise<never> => {
+  await work;
+  throw new Error('readers ended before they were told to');
+};
+
+interface Reading {
+  readonly rig: FeedRig;
+  readonly seen: Seen;
+  readonly over: { readonly is: boolean };
+  readonly parts: (index: number) => ReaderParts;
+}
+
+function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
+  const rest = (random: Random) => delay(random.integer(0, READER_PAUSE_MAX_MS));
+  const follow = async (index: number, isNewcomer: boolean) => {
+    const own = parts(index);
+    const follower = new Follower(own);
+    seen.followers.push(follower);
+    while (!over.is) {
+      const hadRows = await follower.step();
+      if (!hadRows && isNewcomer) follower.begin();
+      if (!hadRows) await rest(own.random);
+    }
+    await follower.finish();
+  };
+  const walk = async (index: number) => {
+    const own = parts(index);
+    for (let isLast = false; !isLast; ) {
+      isLast = over.is;
+      const back = await walkBack(own);
+      if (back === null) await rest(own.random);
+      else seen.backWalks.push(back);
+      if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(own, back));
+    }
+  };
+  const look = async () => {
+    while (!over.is) {
+      seen.audits.push(...(await audit(rig)));
+      await delay(AUDIT_PAUSE_MS);
+    }
+  };
+  const followers = Array.from({ length: FOLLOWERS + NEWCOMERS }, (_, index) => follow(index, index >= FOLLOWERS));
+  const walkers = Array.from({ length: WALKERS }, (_, index) => walk(FOLLOWERS + NEWCOMERS + index));
+  return [...followers, ...walkers, look()];
+}
+
+/** From the cursor in front of everything forwards to the end. */
+async function walkForth(parts: ReaderParts, { question, cursor }: BackWalk): Promise<Walk> {
+  const follower = new Follower(parts, question);
+  follower.startAt(question, cursor);
+  await follower.finish();
+  return follower.walks.at(-1)!;
+}
+
+interface Outcome {
+  readonly findings: Findings;
+  readonly traffic: Traffic;
+  readonly served: Served;
+  readonly seen: Seen;
+}
+
+async function check(rig: FeedRig, { findings, traffic, served, seen }: Outcome): Promise<FeedRun['counts']> {
+  const { journal } = traffic;
+  const truth = await readLog(rig);
+  checkJournal(truth, journal);
+  const versions = await placeVersions(rig, truth, findings);
+  checkServed(served.versions, versions, findings);
+  const walks = [...seen.followers.flatMap((follower) => follower.walks), ...seen.walks];
+  for (const walk of walks) checkArrivals(walk, versions, findings);
+  for (const { walks: own } of seen.followers) checkComplete(own.at(-1)!, versions, findings);
+  for (const walk of seen.backWalks) checkBackWalk(walk, versions, findings);
+  checkAudits(seen.audits, rig.chains, { versions, findings });
+  return {
+    activities: traffic.numbers,
+    versions: truth.accepted.length,
+    refused: truth.refused.size,
+    committed: journal.transactions.committed,
+    aborted: journal.transactions.aborted,
+    pages: served.pages,
+    deaths: seen.followers.reduce((sum, { deaths }) => sum + deaths, 0),
+    arrivals: walks.reduce((sum, { arrivals }) => sum + arrivals.length, 0),
+    'walks back': seen.backWalks.length,
+    audits: seen.audits.length,
+  };
+}

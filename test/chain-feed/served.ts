@@ -1,0 +1,53 @@
+import type { FeedChain } from './feed-rig.ts';
+import type { Findings } from './findings.ts';
+import type { ServedPage } from './page-client.ts';
+import type { WatermarkWatch } from './watermark-watch.ts';
+
+/** A version that some page had. */
+export interface ServedVersion {
+  readonly chain: string;
+  readonly id: string;
+  readonly us: number;
+  readonly text: string;
+}
+
+/** Everything that any reader was given, and what is wrong with a page as soon as it comes. */
+export class Served {
+  readonly #versions = new Map<string, ServedVersion>();
+  readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
+  readonly #findings: Findings;
+  pages = 0;
+  /** Walks that came to the beginning. */
+  walksBack = 0;
+
+  constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
+    this.#watermarks = watermarks;
+    this.#findings = findings;
+  }
+
+  get versions(): Iterable<ServedVersion> {
+    return this.#versions.values();
+  }
+
+  /**
+   * Notes a page. The watermark is read behind the answer: it never goes back but when it is lost, so whatever it was when
+   * the page was made, it is no less now.
+   */
+  async note({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
+    this.pages++;
+    for (const row of rows) {
+      const key = `${chain} ${row.id} ${row.us}`;
+      const before = this.#versions.get(key);
+      if (before === undefined) this.#versions.set(key, { chain, ...row });
+      else if (before.text !== row.text)
+        this.#findings.add('true content', `${key} was ${before.text} and is ${row.text}`);
+    }
+    for (const [index, { us }] of rows.entries())
+      if (index > 0 && us <= rows[index - 1]!.us) this.#findings.add('in order', `${us} behind ${rows[index - 1]!.us}`);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    const greatest = await this.#watermarks.greatest(partition);
+    if (last.us > greatest)
+      this.#findings.add('below the watermark', `${chain} ${last.us} is ${last.us - greatest} µs above it`);
+  }
+}

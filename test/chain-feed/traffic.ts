@@ -1,0 +1,202 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ACTIVITY_TYPES, type ActivityRecord, type ActivityType } from '@playline/contracts';
+import type { AtomicPublisher, OutgoingRecord } from '@playline/stream';
+import { openAtomicPublisher } from '@playline/stream/kafka';
+import { activityOf } from '../../services/activity-writer/src/test/records.ts';
+import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import type { FeedChain, FeedRig } from './feed-rig.ts';
+
+const SOURCES = 3;
+const TYPES: readonly ActivityType[] = ACTIVITY_TYPES.slice(0, 3);
+const CONTRACTS = 4;
+const INDEXED_AT_US = 1_700_000_000_000_000;
+const INDEXED_STEP_US = 1_000_003;
+const BURST_MAX = 25;
+const PAUSE_MAX_MS = 600;
+/** Records that wait for writers, at most: a run must not end with minutes of them. */
+const WAITING_MAX = 150;
+const LOOK_MS = 200;
+/** A transaction stays open for so long at most. */
+const OPEN_MAX_MS = 1_200;
+
+/** Constants of activities by their number, which readers filter by. */
+export const typeOf = (number: number): ActivityType => TYPES[number % TYPES.length]!;
+export const contractOf = (number: number): number => 1 + (number % CONTRACTS);
+export const indexedAtOf = (number: number): number => INDEXED_AT_US + number * INDEXED_STEP_US;
+
+/** What the sources did, by versions: every record that they sent says its own number. */
+export interface Journal {
+  readonly acknowledged: Set<number>;
+  readonly aborted: Set<number>;
+  /** Sent as what must be refused; it is not when it came first. */
+  readonly wrong: Set<number>;
+  /** Transactions by what became of them. */
+  readonly transactions: { committed: number; aborted: number };
+}
+
+/** Sources that append activities and update them until they are stopped. */
+export interface Traffic {
+  readonly journal: Journal;
+  /** Numbers of activities that were given away until now. */
+  readonly numbers: number;
+  /** Resolves when everything sent is decided. @throws the first fault of a source */
+  stop(): Promise<void>;
+}
+
+type Outgoing = OutgoingRecord & { headers: Record<string, string> };
+
+export function openTraffic(rig: FeedRig, seed: number): Traffic {
+  const journal: Journal = {
+    acknowledged: new Set(),
+    aborted: new Set(),
+    wrong: new Set(),
+    transactions: { committed: 0, aborted: 0 },
+  };
+  const desk = new Desk(rig, journal);
+  let [isOver, isFull] = [false, false];
+  const sources = Array.from({ length: SOURCES }, async (_, index) => {
+    const source = new Source(rig, desk, createRandom(seed * 1_000 + index));
+    while (!isOver) {
+      while (isFull && !isOver) await delay(LOOK_MS);
+      await source.step();
+    }
+    await source.close();
+  });
+  const look = async () => {
+    while (!isOver) {
+      isFull = (await rig.waiting()) > WAITING_MAX;
+      await delay(LOOK_MS);
+    }
+  };
+  const all = Promise.all([...sources, look()]);
+  // Told when the traffic is stopped.
+  all.catch(() => {});
+  return {
+    journal,
+    get numbers() {
+      return desk.numbers;
+    },
+    stop: async () => {
+      isOver = true;
+      await all;
+    },
+  };
+}
+
+/** Gives away numbers of activities and of versions; one for all sources. */
+class Desk {
+  readonly journal: Journal;
+  readonly #rig: FeedRig;
+  readonly #known = new Map<string, number[]>();
+  numbers = 0;
+  #versions = 0;
+
+  constructor(rig: FeedRig, journal: Journal) {
+    this.#rig = rig;
+    this.journal = journal;
+  }
+
+  /** A new activity, or an update of one that any source has sent, be it decided or not. */
+  record(random: Random, chain: FeedChain): { version: number; outgoing: Outgoing } {
+    const known = this.#known.get(chain.name) ?? [];
+    this.#known.set(chain.name, known);
+    const isNew = known.length === 0 || random.chance(0.4);
+    const number = isNew ? ++this.numbers : random.pick(known);
+    if (isNew) known.push(number);
+    const version = ++this.#versions;
+    const record = recordOf(number, { chain: chain.name, details: JSON.stringify({ version }) });
+    const isWrong = !isNew && random.chance(0.06);
+    if (isWrong) this.journal.wrong.add(version);
+    return { version, outgoing: isWrong ? this.#toWrong(random, number, record) : this.#rig.toOutgoing(record) };
+  }
+
+  /** Changes what never changes, or stands in the partition of another chain. */
+  #toWrong(random: Random, number: number, record: ActivityRecord): Outgoing {
+    const kind = random.integer(0, 3);
+    if (kind === 0) return this.#rig.toOutgoing({ ...record, type: typeOf(number + 1) });
+    if (kind === 1) return this.#rig.toOutgoing({ ...record, indexedAt: record.indexedAt + 1 });
+    if (kind === 2) return this.#rig.toOutgoing({ ...record, contractAddress: addressOf(contractOf(number + 1)) });
+    const own = this.#rig.chains.find(({ name }) => name === record.chain)!.partition;
+    const others = [...new Set(this.#rig.chains.map(({ partition }) => partition))].filter((each) => each !== own);
+    return { ...this.#rig.toOutgoing(record), partition: random.pick(others) };
+  }
+}
+
+const addressOf = (contract: number): Buffer => activityOf(contract).contractAddress;
+
+function recordOf(number: number, changes: Pick<ActivityRecord, 'chain' | 'details'>): ActivityRecord {
+  const constants = {
+    type: typeOf(number),
+    contractAddress: addressOf(contractOf(number)),
+    indexedAt: indexedAtOf(number),
+  };
+  return activityOf(number, { ...constants, ...(number % 5 === 0 ? { blockchainMetadata: null } : {}), ...changes });
+}
+
+class Aborted extends Error {
+  override readonly name = 'Aborted';
+}
+
+/** One producer of activities, in bursts: records of one millisecond fall into several blocks. */
+class Source {
+  readonly #rig: FeedRig;
+  readonly #desk: Desk;
+  readonly #random: Random;
+  readonly #name: string;
+  #publisher: AtomicPublisher | null = null;
+  #beforeCommit = async () => {};
+
+  constructor(rig: FeedRig, desk: Desk, random: Random) {
+    this.#rig = rig;
+    this.#desk = desk;
+    this.#random = random;
+    this.#name = `${rig.activities}-${random.hex(12)}`;
+  }
+
+  async step(): Promise<void> {
+    const random = this.#random;
+    const isAtomic = random.chance(0.12);
+    const chains = isAtomic
+      ? random.shuffle(this.#rig.chains).slice(0, random.integer(1, 2))
+      : [random.pick(this.#rig.chains)];
+    const size = random.chance(0.3) ? random.integer(1, BURST_MAX) : random.integer(1, 4);
+    const burst = Array.from({ length: size }, () => this.#desk.record(random, random.pick(chains)));
+    if (isAtomic) await this.#publishAtomically(burst);
+    else {
+      await this.#rig.log.publish(burst.map(({ outgoing }) => outgoing));
+      for (const { version } of burst) this.#desk.journal.acknowledged.add(version);
+    }
+    await delay(random.integer(0, PAUSE_MAX_MS));
+  }
+
+  /** A transaction that stays open for a while. One that is not committed is left by its producer, whose successor ends it. */
+  async #publishAtomically(burst: readonly { version: number; outgoing: Outgoing }[]): Promise<void> {
+    const [openMs, isKept] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
+    this.#beforeCommit = async () => {
+      await delay(openMs);
+      if (!isKept) throw new Aborted();
+    };
+    const { journal } = this.#desk;
+    this.#publisher ??= await this.#open();
+    try {
+      await this.#publisher.publish(burst.map(({ outgoing }) => outgoing));
+      for (const { version } of burst) journal.acknowledged.add(version);
+      journal.transactions.committed++;
+    } catch (fault) {
+      if (!(fault instanceof Aborted)) throw fault;
+      await this.#publisher.close();
+      this.#publisher = await this.#open();
+      for (const { version } of burst) journal.aborted.add(version);
+      journal.transactions.aborted++;
+    }
+  }
+
+  #open(): Promise<AtomicPublisher> {
+    const beforeCommit = () => this.#beforeCommit();
+    return openAtomicPublisher({ brokers: this.#rig.brokers, name: this.#name, beforeCommit });
+  }
+
+  async close(): Promise<void> {
+    await this.#publisher?.close();
+  }
+}

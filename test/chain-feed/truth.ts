@@ -1,0 +1,146 @@
+import type { ActivityFilters } from '@playline/chain';
+import { type ActivityRecord, activityCodec, FRAME_BYTES, toTimestamp } from '@playline/contracts';
+import type { StreamRecord } from '@playline/stream';
+import type { FeedChain, FeedRig } from './feed-rig.ts';
+import type { Findings } from './findings.ts';
+import type { Journal } from './traffic.ts';
+
+/** A record of the log that must be a version of its activity. */
+export interface TrueVersion {
+  readonly chain: string;
+  readonly id: string;
+  readonly type: string;
+  readonly contractAddress: string;
+  readonly indexedAt: number;
+  readonly partition: number;
+  readonly offset: number;
+  /** What a page must show of it, but for `updated_at`. */
+  readonly shown: Readonly<Record<string, unknown>>;
+}
+
+/** A version, and the place that it was given. */
+export interface PlacedVersion extends TrueVersion {
+  readonly us: number;
+}
+
+/** What must have become of every record, found out from the log alone: of its committed records, in its order. */
+export interface LogTruth {
+  readonly accepted: readonly TrueVersion[];
+  /** `partition offset` of what must be a dead letter. */
+  readonly refused: ReadonlySet<string>;
+  /** Numbers of versions that the log holds. */
+  readonly numbers: ReadonlySet<number>;
+}
+
+const hex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
+const uuid = (bytes: Buffer) => bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+
+export async function readLog({ log, activities, chains }: FeedRig): Promise<LogTruth> {
+  const decode = activityCodec.decoderOf(activityCodec.schema);
+  const accepted: TrueVersion[] = [];
+  const refused = new Set<string>();
+  const numbers = new Set<number>();
+  const first = new Map<string, TrueVersion>();
+  const byName = new Map(chains.map((chain) => [chain.name, chain]));
+  for (const record of await log.read(activities)) {
+    if (record.value === null) continue;
+    const activity = decode(record.value.subarray(FRAME_BYTES));
+    numbers.add((JSON.parse(activity.details) as { version: number }).version);
+    const chain = byName.get(activity.chain)!;
+    const version = toVersion(record, activity, chain);
+    const before = first.get(version.id) ?? version;
+    const isSame = (['type', 'contractAddress', 'indexedAt'] as const).every((name) => before[name] === version[name]);
+    if (isSame && chain.partition === record.partition) {
+      first.set(version.id, before);
+      accepted.push(version);
+    } else refused.add(`${record.partition} ${record.offset}`);
+  }
+  return { accepted, refused, numbers };
+}
+
+function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, chain: FeedChain): TrueVersion {
+  const { blockchainMetadata: metadata } = record;
+  const shown = {
+    id: uuid(record.id),
+    chain: { id: chain.id, name: chain.name },
+    type: record.type,
+    details: JSON.parse(record.details),
+    indexed_at: toTimestamp(record.indexedAt),
+    blockchain_metadata: metadata && {
+      transaction_hash: hex(metadata.transactionHash),
+      block_number: metadata.blockNumber,
+      transaction_index: metadata.transactionIndex,
+      log_index: metadata.logIndex,
+    },
+  };
+  const { type, indexedAt } = record;
+  const contractAddress = hex(record.contractAddress);
+  return { chain: chain.name, id: shown.id, type, contractAddress, indexedAt, partition, offset, shown };
+}
+
+/** Whether the log holds what was acknowledged and nothing that was aborted: else nothing below says anything. */
+export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
+  const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
+  const undone = [...journal.aborted].filter((number) => numbers.has(number));
+  if (lost.length + undone.length > 0)
+    throw new Error(`the log has lost ${lost} and holds ${undone}, which were aborted`);
+}
+
+/**
+ * Gives each version the place that its row has, and says what is wrong with rows and letters.
+ * @returns of each chain its versions, ascending
+ */
+export async function placeVersions(
+  rig: FeedRig,
+  { accepted, refused }: LogTruth,
+  findings: Findings,
+): Promise<Map<string, PlacedVersion[]>> {
+  const wrong = (words: string) => findings.add('one row a record', words);
+  const rows = Map.groupBy(await rig.versions(), ({ partition, offset }) => `${partition} ${offset}`);
+  const placed: PlacedVersion[] = [];
+  const lastUs = new Map<number, number>();
+  for (const version of accepted) {
+    const name = `${version.partition} ${version.offset}`;
+    const [row, ...others] = rows.get(name) ?? [];
+    rows.delete(name);
+    if (row === undefined || others.length > 0 || row.id !== version.id || row.chain !== version.chain)
+      wrong(`record ${name} (${version.id}) is ${JSON.stringify([row, ...others])}`);
+    if (row === undefined) continue;
+    if (row.us <= (lastUs.get(row.partition) ?? 0)) wrong(`record ${name} is at ${row.us}, not above the one before`);
+    lastUs.set(row.partition, row.us);
+    placed.push({ ...version, us: row.us });
+  }
+  for (const [name, found] of rows) wrong(`a row of ${name}, which must be none: ${JSON.stringify(found)}`);
+  const letters = new Set(
+    (await rig.log.read(`${rig.activities}.dead`)).map(
+      ({ headers }) => `${headers['original-partition']} ${headers['original-offset']}`,
+    ),
+  );
+  for (const name of refused) if (!letters.has(name)) wrong(`no dead letter of ${name}`);
+  for (const name of letters) if (!refused.has(name)) wrong(`${name} is a dead letter`);
+  return Map.groupBy(
+    placed.toSorted((a, b) => a.us - b.us),
+    ({ chain }) => chain,
+  );
+}
+
+/** Whether whoever has these filters wants to see it. */
+export function isWanted(version: TrueVersion, filters: ActivityFilters): boolean {
+  const { type, contractAddress, fromIndexedAt, toIndexedAt } = filters;
+  return (
+    (type ?? version.type) === version.type &&
+    (contractAddress ?? version.contractAddress) === version.contractAddress &&
+    (fromIndexedAt ?? 0) <= version.indexedAt &&
+    version.indexedAt <= (toIndexedAt ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+/** Of each activity the last version at or below a time, by its id. @param versions ascending */
+export function lastVersions(versions: readonly PlacedVersion[], upTo: number): Map<string, PlacedVersion> {
+  const last = new Map<string, PlacedVersion>();
+  for (const version of versions) {
+    if (version.us > upTo) break;
+    last.set(version.id, version);
+  }
+  return last;
+}

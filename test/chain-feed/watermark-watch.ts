@@ -1,0 +1,50 @@
+import { openRedisWatermarks } from '@playline/chain/redis';
+import type { RedisDatabase } from '@playline/testkit';
+
+/** The watermarks as they stand in Redis, beside every process under test. */
+export interface WatermarkWatch {
+  /** How often they were lost. */
+  readonly losses: number;
+  /** Epoch microseconds; null while nobody knows. */
+  read(partition: number): Promise<number | null>;
+  /**
+   * The greatest that was published until now. Watermarks are read and removed in one step when they are lost, so this
+   * never says less than what any process has read before.
+   */
+  greatest(partition: number): Promise<number>;
+  /** Takes them out of Redis. */
+  lose(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const KEY = 'chain:watermark';
+
+export async function openWatermarkWatch({ url, client }: RedisDatabase): Promise<WatermarkWatch> {
+  const watermarks = await openRedisWatermarks({ url });
+  const lost = new Map<number, number>();
+  let losses = 0;
+  let losing = Promise.resolve();
+  const remove = async () => {
+    losses++;
+    const [[, found] = []] = (await client.multi().hgetall(KEY).del(KEY).exec()) ?? [];
+    for (const [partition, us] of Object.entries(found as Record<string, string>))
+      lost.set(Number(partition), Math.max(Number(us), lost.get(Number(partition)) ?? 0));
+  };
+  return {
+    get losses() {
+      return losses;
+    },
+    read: watermarks.read,
+    async greatest(partition) {
+      const now = (await watermarks.read(partition)) ?? 0;
+      // What was lost before this answer is known when the loss has been answered.
+      await losing;
+      return Math.max(now, lost.get(partition) ?? 0);
+    },
+    lose: () => {
+      losing = remove();
+      return losing;
+    },
+    close: watermarks.close,
+  };
+}
