@@ -13,6 +13,7 @@ CREATE TABLE IF NOT EXISTS activity_versions
     updated_at DateTime64(6, 'UTC') COMMENT 'The version, as in activities',
     contract FixedString(20) COMMENT 'As in activities; the same in every version',
     type LowCardinality(String) COMMENT 'As in activities; the same in every version',
+    INDEX ids id TYPE bloom_filter(0.0001) GRANULARITY 1,
     PROJECTION of_id (SELECT id, updated_at, chain, contract, type, indexed_at ORDER BY id, updated_at)
 )
 ENGINE = ReplacingMergeTree
