@@ -7,6 +7,7 @@ import type { Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
+import { feed } from './figures/feed.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
@@ -22,14 +23,14 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure],
+  ...[start, storedOffsets, insertSync, erasure, feed],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
   --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure is tried, such as 0.01
+  --scale   share of its rows and requests with which erasure or feed is tried, such as 0.01
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
