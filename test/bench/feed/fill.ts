@@ -143,7 +143,8 @@ const detailsOf = Object.entries(DETAILS)
  * that never changes follows from it.
  */
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: { first: number; count: number }): string {
-  const pair = `base IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
+  const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
+  const pair = pairIn('base');
   const isTried = (of: string) => `${numberOf(1, of)} % ${UPDATES_OF} = 0`;
   const back = `if(${numberOf(2)} % 2 = 0, ${numberOf(3)} % least(number, ${NEAR_ROWS}), ${numberOf(3)} % number)`;
   const timeOf = (of: string) => `toInt64(${startUs} + ${of} * ${stepUs} + ${numberOf(4, of)} % ${stepUs})`;
@@ -172,7 +173,7 @@ function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: { first: num
     multiIf(${partition}, 0) AS kafka_partition,
     number AS kafka_offset
   FROM (
-    SELECT number, if(number > 1000 AND ${isTried('number')} AND NOT ${isTried('before')}, before, number) AS base,
+    SELECT number, if(number > 1000 AND NOT ${pairIn('number')} AND ${isTried('number')} AND NOT ${isTried('before')}, before, number) AS base,
       ${timeOf('number')} AS updated_us,
       ${timeOf('base')} - ${numberOf(12, 'base')} % 30000000 AS indexed_us
     FROM (SELECT number, toUInt64(if(number = 0, 0, number - 1 - ${back})) AS before FROM numbers(${first}, ${count})))`;
