@@ -13,6 +13,7 @@ import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
 import { refusals } from './figures/refusals.ts';
+import { replicate } from './figures/replicate.ts';
 import { start } from './figures/start.ts';
 import { storedOffsets } from './figures/stored-offsets.ts';
 import { visible } from './figures/visible.ts';
@@ -23,14 +24,14 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure, feed],
+  ...[start, storedOffsets, insertSync, erasure, feed, replicate],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
   --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure or feed is tried, such as 0.01
+  --scale   share of its rows and requests with which erasure, feed or replicate is tried, such as 0.01
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
