@@ -7,11 +7,13 @@ import type { Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
+import { feed } from './figures/feed.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
 import { refusals } from './figures/refusals.ts';
+import { replicate } from './figures/replicate.ts';
 import { start } from './figures/start.ts';
 import { storedOffsets } from './figures/stored-offsets.ts';
 import { visible } from './figures/visible.ts';
@@ -22,14 +24,14 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure],
+  ...[start, storedOffsets, insertSync, erasure, feed, replicate],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
   --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure is tried, such as 0.01
+  --scale   share of its rows and requests with which erasure, feed or replicate is tried, such as 0.01
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);

@@ -3,9 +3,10 @@
 -- partition is all there is. chain, type, contract and indexed_at never change for an id, so a reader who filters by one
 -- of them sees every version or none.
 --
--- Small granules: a page of 200 rows reads one or two of a part. The two projections hold only the order for one contract
--- and for one type; the rows are then read from the table by their place. FINAL would switch them off: readers drop equal
--- neighbours, which stand only when a block was written twice, by themselves.
+-- Small granules in small blocks: a page reads one or two of each part, and of a sparse filter one a row. The three
+-- projections hold only the order for one contract, for one type, and for both; the rows are then read from the table by
+-- their place. FINAL would switch them off: readers drop equal neighbours, which stand only when a block was written
+-- twice, by themselves.
 CREATE TABLE IF NOT EXISTS activities
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',
@@ -24,11 +25,12 @@ CREATE TABLE IF NOT EXISTS activities
     kafka_partition UInt16 COMMENT 'Partition of chain.activities.v1 the record stood in',
     kafka_offset UInt64 COMMENT 'Offset of the record within its partition',
     INDEX indexed_at_span indexed_at TYPE minmax GRANULARITY 1,
-    PROJECTION of_contract (SELECT chain, contract, updated_at, id, indexed_at, type ORDER BY chain, contract, updated_at, id),
-    PROJECTION of_type (SELECT chain, type, updated_at, id, indexed_at ORDER BY chain, type, updated_at, id)
+    PROJECTION of_contract (SELECT chain, contract, updated_at, id, indexed_at ORDER BY chain, contract, updated_at, id),
+    PROJECTION of_type (SELECT chain, type, updated_at, id, indexed_at ORDER BY chain, type, updated_at, id),
+    PROJECTION of_contract_and_type (SELECT chain, contract, type, updated_at, id, indexed_at ORDER BY chain, contract, type, updated_at, id)
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(updated_at)
 ORDER BY (chain, updated_at, id)
-SETTINGS index_granularity = 1024, deduplicate_merge_projection_mode = 'rebuild', non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS index_granularity = 64, min_compress_block_size = 16384, max_compress_block_size = 65536, deduplicate_merge_projection_mode = 'rebuild', non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Versions of activities of chains, as the feed serves them. The latest version of each: greatest updated_at of an id'

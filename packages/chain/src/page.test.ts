@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_FILTERS } from './filters.ts';
 import { createReadPage, type VersionSource } from './page.ts';
 import { START_GAP } from './position.ts';
+import type { ActivityRow } from './rows.ts';
 import type { PageQuestion } from './store.ts';
 import { activityRow } from './test/rows.ts';
 
@@ -13,7 +14,7 @@ const question: PageQuestion = {
 /** A feed of one version a microsecond, in which the first so many have later versions. */
 function createSource(versions: number, outdated: number) {
   const asked: number[] = [];
-  const source: VersionSource = {
+  const source: VersionSource<ActivityRow> = {
     async positions({ gap, direction, limit }) {
       asked.push(limit);
       const first = gap.side === 'after' ? gap.updatedAt + 1 : gap.updatedAt;
@@ -21,9 +22,8 @@ function createSource(versions: number, outdated: number) {
       const found = Array.from({ length: limit }, (_, index) => from + index * step);
       return found.flatMap((us) => (us >= 1 && us <= versions ? [{ updatedAt: us, id: idOf(us), indexedAt: us }] : []));
     },
-    latest: async (_question, found) =>
-      new Map(found.map(({ id, updatedAt }) => [id, updatedAt <= outdated ? 999_999 : updatedAt])),
-    rows: async (_chain, positions) => positions.map(({ updatedAt, id }) => activityRow({ updatedAt, id })),
+    rows: async (_question, found) =>
+      found.map(({ updatedAt, id }) => ({ row: activityRow({ updatedAt, id }), isOutdated: updatedAt <= outdated })),
   };
   return { asked, readPage: createReadPage(source) };
 }
@@ -34,14 +34,14 @@ describe('a page of a feed in which nearly everything was updated', () => {
     const page = await readPage(question);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
     expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
-    expect(asked).toEqual([2, 8, 32, 128, 512, 2_048, 5_000]);
+    expect(asked).toEqual([3, 12, 48, 192, 768, 3_072, 5_000]);
   });
 
   it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
     const { readPage } = createSource(100_000, 60_000);
     const pages = [await readPage(question)];
     while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...question, gap: pages.at(-1)!.next }));
-    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 22_730 } });
+    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 24_095 } });
     expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
     expect(pages.length).toBeLessThan(5);
   });
@@ -50,7 +50,21 @@ describe('a page of a feed in which nearly everything was updated', () => {
     const { readPage } = createSource(30_000, 30_000);
     const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
     const page = await readPage({ ...question, gap, direction: 'previous' });
-    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 22_730 } });
+    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 24_095 } });
+  });
+});
+
+describe('a page of a feed in which some were updated', () => {
+  it('is found in one turn', async () => {
+    const { asked, readPage } = createSource(1_000, 20);
+    expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
+    expect(asked).toEqual([180]);
+  });
+
+  it('takes another turn of the same size where more of them were', async () => {
+    const { asked, readPage } = createSource(1_000, 21);
+    expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
+    expect(asked).toEqual([180, 180]);
   });
 });
 
@@ -59,7 +73,6 @@ describe('a version that is in the order and not in the table', () => {
     const position = { updatedAt: 5, id: idOf(5), indexedAt: 5 };
     const readPage = createReadPage({
       positions: async () => [position],
-      latest: async () => new Map(),
       rows: async () => [],
     });
     await expect(readPage(question)).rejects.toThrow('the version at 5 is in the order and not in the table');

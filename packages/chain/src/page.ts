@@ -1,5 +1,4 @@
 import { comparePositions, type Gap, type Position, toGap } from './position.ts';
-import type { ActivityRow } from './rows.ts';
 import type { ActivityPage, PageQuestion } from './store.ts';
 
 /** A version that was found, and what else finds it: `indexedAt` is the same in every version. */
@@ -7,82 +6,92 @@ export interface FoundVersion extends Position {
   readonly indexedAt: number;
 }
 
+/** The row of a version. */
+export interface VersionRow<Row> {
+  readonly row: Row;
+  /** Whether its activity has a later version below the horizon. */
+  readonly isOutdated: boolean;
+}
+
 /** What pages are made of. All of it as of the question's horizon: nothing at or behind it is seen. */
-export interface VersionSource {
+export interface VersionSource<Row extends Position> {
   /**
    * Positions of versions beyond the gap that pass the filters, in the order of reading, at most `limit`; fewer only when
    * there are no more. A version whose block was written twice may come twice, one after the other.
    */
   positions(question: PageQuestion): Promise<readonly FoundVersion[]>;
-  /** Of the activity of each of these versions the time of its last version, by its id. */
-  latest(question: PageQuestion, versions: readonly FoundVersion[]): Promise<ReadonlyMap<string, number>>;
-  /** The rows at these positions of the chain, in any order; others of the same times may come with them. */
-  rows(chain: string, positions: readonly Position[]): Promise<readonly ActivityRow[]>;
+  /** The rows of these versions, at least one, in any order; others of the same times may come with them. */
+  rows(question: PageQuestion, versions: readonly FoundVersion[]): Promise<readonly VersionRow<Row>[]>;
 }
 
+/** Of a common feed some versions in a hundred have later ones: an eighth more is asked for, or it would take two turns. */
+const SPARE = 1 / 8;
 /** After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short. */
 const GROWTH = 4;
 const LOOKED_AT_ONCE_MAX = 5_000;
 const LOOKED_AT_MAX = 20_000;
 
-interface Found {
+interface Found<Row> {
   /** In the order of reading. */
-  readonly positions: readonly Position[];
+  readonly rows: readonly Row[];
   /** Behind everything that was looked at. */
   readonly far: Gap;
-  /** Rows that were read on the way. */
-  readonly rows: readonly ActivityRow[];
 }
 
 /**
  * Creates the reader of pages. It serves a version unless the activity has a later one below the horizon: so of every
  * activity exactly one version, wherever it now stands, and never none.
  */
-export function createReadPage(source: VersionSource): (question: PageQuestion) => Promise<ActivityPage> {
+export function createReadPage<Row extends Position>(
+  source: VersionSource<Row>,
+): (question: PageQuestion) => Promise<ActivityPage<Row>> {
   return async (question) => {
     const { gap, direction } = question;
-    const found = await findPositions(source, question);
-    const [first] = found.positions;
-    const rows = await completeRows(source, question, found);
+    const { rows, far } = await findRows(source, question);
+    const [first] = rows;
     const near = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
-    return direction === 'next' ? { rows, previous: near, next: found.far } : { rows, previous: found.far, next: near };
+    return direction === 'next'
+      ? { rows, previous: near, next: far }
+      : { rows: rows.toReversed(), previous: far, next: near };
   };
 }
 
-async function findPositions(source: VersionSource, question: PageQuestion): Promise<Found> {
-  const { chain, limit, direction } = question;
-  const positions: Position[] = [];
-  let rows: readonly ActivityRow[] = [];
+async function findRows<Row extends Position>(source: VersionSource<Row>, question: PageQuestion): Promise<Found<Row>> {
+  const { limit, direction } = question;
+  const firstSize = limit + Math.ceil(limit * SPARE);
+  const rows: Row[] = [];
   let far = question.gap;
   let looked = 0;
-  for (let size = limit; ; size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX)) {
+  for (let size = firstSize; ; ) {
     const found = await source.positions({ ...question, gap: far, limit: size });
-    // At first nearly all are served, so their rows need not wait for the answer which are.
-    const asked = looked === 0 && found.length > 0 ? source.rows(chain, found) : Promise.resolve(rows);
-    const [latest, read] = await Promise.all([source.latest(question, found), asked]);
-    rows = read;
+    const rowOf = await readRows(source, question, found);
     for (const [index, position] of found.entries()) {
       const isCopy = index > 0 && comparePositions(found[index - 1]!, position) === 0;
       if (isCopy) continue;
-      if (positions.length === limit) return { positions, far, rows };
+      if (rows.length === limit) return { rows, far };
       far = toGap(position, direction === 'next' ? 'after' : 'before');
-      if ((latest.get(position.id) ?? position.updatedAt) <= position.updatedAt) positions.push(position);
+      const { row, isOutdated } = rowOf(position);
+      if (!isOutdated) rows.push(row);
     }
     looked += found.length;
-    if (positions.length === limit || found.length < size || looked >= LOOKED_AT_MAX) return { positions, far, rows };
+    if (rows.length === limit || found.length < size || looked >= LOOKED_AT_MAX) return { rows, far };
+    size = 2 * rows.length > looked ? firstSize : Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }
 
 const nameOf = ({ updatedAt, id }: Position) => `${updatedAt} ${id}`;
 
-async function completeRows(source: VersionSource, { chain }: PageQuestion, found: Found): Promise<ActivityRow[]> {
-  const rows = new Map(found.rows.map((row) => [nameOf(row), row]));
-  const missing = found.positions.filter((position) => !rows.has(nameOf(position)));
-  if (missing.length > 0) for (const row of await source.rows(chain, missing)) rows.set(nameOf(row), row);
-  return found.positions.toSorted(comparePositions).map((position) => {
+async function readRows<Row extends Position>(
+  source: VersionSource<Row>,
+  question: PageQuestion,
+  found: readonly FoundVersion[],
+): Promise<(position: Position) => VersionRow<Row>> {
+  const read = found.length === 0 ? [] : await source.rows(question, found);
+  const rows = new Map(read.map((each) => [nameOf(each.row), each]));
+  return (position) => {
     const row = rows.get(nameOf(position));
     // Left out it would be missed for ever by whoever follows the feed.
     if (row === undefined) throw new Error(`the version at ${position.updatedAt} is in the order and not in the table`);
     return row;
-  });
+  };
 }

@@ -14,6 +14,7 @@ import {
   type TestChain,
 } from './test/open-chains.ts';
 import { activityRow, addressOf, arbitraryActivity, arbitraryToken, NOON_US } from './test/rows.ts';
+import { toShownActivity } from './wire.ts';
 
 const { signal } = new AbortController();
 const newChain = () => `test-${randomUUID()}`;
@@ -40,6 +41,8 @@ describe.each([
         const rows = members.map((each, index) => ({ ...each, chain, updatedAt: NOON_US + index }));
         await putActivities(chains, rows);
         expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows);
+        // And as text exactly what the rows are shown as, details and all.
+        expect((await chains.reader.readShownPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
       }),
       { numRuns: 20 },
     );

@@ -1,5 +1,5 @@
 import type { ActivityType } from '@playline/contracts';
-import type { Direction, Gap } from './position.ts';
+import type { Direction, Gap, Position } from './position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
 /** Tables that the writer fills. */
@@ -63,9 +63,17 @@ export interface PageQuestion {
   readonly horizon: number;
 }
 
+/** An activity as it goes to readers, without the members that the store does not know. */
+export interface ShownActivity extends Position {
+  /** Where its record stood in the log. */
+  readonly partition: number;
+  /** JSON text of the members of `toActivityJson` behind `chain`, without the braces around them. */
+  readonly members: string;
+}
+
 /** Rows in ascending order, and the gaps on both sides of them. */
-export interface ActivityPage {
-  readonly rows: readonly ActivityRow[];
+export interface ActivityPage<Row = ActivityRow> {
+  readonly rows: readonly Row[];
   /** To read on towards the past. The gap that was asked for when the page has no rows. */
   readonly previous: Gap;
   /**
@@ -83,6 +91,8 @@ export interface ChainStore {
    * @throws StoreFault
    */
   readPage(question: PageQuestion): Promise<ActivityPage>;
+  /** The same page as text, made where the rows are: a value that nobody looks at is not parsed and said again. */
+  readShownPage(question: PageQuestion): Promise<ActivityPage<ShownActivity>>;
   /** Null when no token of the chain has this contract, in lower case. @throws StoreFault */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
   /**

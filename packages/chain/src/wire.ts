@@ -1,5 +1,6 @@
 import { toTimestamp } from '@playline/contracts';
 import type { ActivityRow, TokenRow } from './rows.ts';
+import type { ShownActivity } from './store.ts';
 
 /** A chain as the interface shows it. */
 export interface ShownChain {
@@ -27,6 +28,22 @@ export function toActivityJson(row: ActivityRow, chain: ShownChain) {
   };
 }
 export type ActivityJson = ReturnType<typeof toActivityJson>;
+
+/**
+ * The text of `toActivityJson`, except that `details` are as they were stored. Tests hold every store against it.
+ * @param shownChain JSON text of a `ShownChain`
+ */
+export function toActivityText({ id, members }: Pick<ShownActivity, 'id' | 'members'>, shownChain: string): string {
+  return `{"id":"${id}","chain":${shownChain},${members}}`;
+}
+
+/** A row as a store gives it to readers. */
+export function toShownActivity(row: ActivityRow): ShownActivity {
+  const { type, updated_at, indexed_at, blockchain_metadata } = toActivityJson(row, { id: '', name: '' });
+  const behind = JSON.stringify({ updated_at, indexed_at, blockchain_metadata }).slice(1, -1);
+  const members = `"type":${JSON.stringify(type)},"details":${row.details},${behind}`;
+  return { id: row.id, updatedAt: row.updatedAt, partition: row.partition, members };
+}
 
 /** A token as the interface shows it: the `result`. */
 export function toTokenJson(row: TokenRow, chain: ShownChain) {

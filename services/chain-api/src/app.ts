@@ -17,7 +17,7 @@ import { createTokenRead } from './routes/token/handler.ts';
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
-  store: Pick<ChainStore, 'readPage' | 'readToken'>;
+  store: Pick<ChainStore, 'readShownPage' | 'readToken'>;
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];

@@ -1,16 +1,18 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
 import type { FoundVersion, VersionSource } from '../page.ts';
 import type { Gap } from '../position.ts';
 import type { ActivityFilters, PageQuestion } from '../store.ts';
-import type { Connection } from './connection.ts';
 import { toTimeLiteral, toUuidLiteral } from './literals.ts';
+import type { QuestionSettings, Questions } from './questions.ts';
+import { RowBinaryReader } from './row-binary.ts';
 
+type Ask = Questions['ask'];
+const HOUR_US = 60 * 60 * 1_000_000;
 /**
- * Without a window the engine opens every part behind the gap, and of a common type reads all of it. Pages near the end
- * of the feed, which are nearly all, fit the first window; a feed of years is crossed in some six steps.
+ * Without a window the engine opens every part behind the gap. Pages near the end of the feed, which are nearly all, fit
+ * the first window; what is rare is looked for in larger ones: a feed of years is crossed in three or four steps.
  */
-const FIRST_WINDOW_US = 60 * 60 * 1_000_000;
-const WINDOW_GROWTH = 8;
+const FIRST_WINDOW_US = { all: HOUR_US, filtered: 32 * HOUR_US };
+const WINDOW_GROWTH = 32;
 
 /** In the direction of reading, from `from` (which may be in it) to before `to`. */
 interface Window {
@@ -20,36 +22,39 @@ interface Window {
 }
 
 /** Creates the reader of positions, window by window. */
-export function createReadPositions(connection: Connection): VersionSource['positions'] {
+export function createReadPositions({ ask }: Pick<Questions, 'ask'>): VersionSource<never>['positions'] {
   return async (question) => {
-    const { gap, direction, horizon, limit } = question;
+    const { gap, direction, horizon, limit, filters } = question;
     const isForward = direction === 'next';
     const found: FoundVersion[] = [];
-    let edge = isForward ? await startOf(connection, question) : Math.min(gap.updatedAt + 1, horizon);
-    for (let size = FIRST_WINDOW_US; ; size *= WINDOW_GROWTH) {
+    let edge = isForward ? await startOf(ask, question) : Math.min(gap.updatedAt + 1, horizon);
+    for (let size = FIRST_WINDOW_US[isFiltered(filters) ? 'filtered' : 'all']; ; size *= WINDOW_GROWTH) {
       const isLast = isForward ? edge >= horizon : edge <= 0;
       if (isLast || found.length === limit) return found;
       const window = isForward
         ? { least: edge, end: Math.min(edge + size, horizon) }
         : { least: Math.max(edge - size, 0), end: edge };
-      found.push(...(await readWindow(connection, { ...question, limit: limit - found.length }, window)));
+      found.push(...(await readWindow(ask, { ...question, limit: limit - found.length }, window)));
       edge = isForward ? window.end : window.least;
     }
   };
 }
 
+const isFiltered = ({ contractAddress, type }: ActivityFilters) => contractAddress !== null || type !== null;
+
 /** Where the first window begins: windows from the start of time would cross decades before they reach the first row. */
-async function startOf(connection: Connection, { chain, gap, horizon }: PageQuestion): Promise<number> {
+async function startOf(ask: Ask, { chain, gap, horizon }: PageQuestion): Promise<number> {
   if (gap.updatedAt > 0) return gap.updatedAt;
-  const [first] = await connection.read<{ us: number }>(
-    'SELECT toUnixTimestamp64Micro(updated_at) AS us FROM activities WHERE chain = {chain: String} ' +
-      'ORDER BY chain, updated_at LIMIT 1',
-    { params: { chain }, settings: { optimize_use_projections: 0, max_threads: 1 } },
+  const answer = await ask(
+    'SELECT toUnixTimestamp64Micro(updated_at) FROM activities WHERE chain = {chain: String} ' +
+      'ORDER BY chain, updated_at LIMIT 1 FORMAT RowBinary',
+    { chain },
+    { optimize_use_projections: 0, max_threads: 1, max_block_size: BLOCK_ROWS },
   );
-  return first?.us ?? horizon;
+  return answer.length === 0 ? horizon : new RowBinaryReader(answer).int64();
 }
 
-function readWindow(connection: Connection, question: PageQuestion, window: Window): Promise<FoundVersion[]> {
+async function readWindow(ask: Ask, question: PageQuestion, window: Window): Promise<FoundVersion[]> {
   const { chain, filters, gap, direction, limit } = question;
   const order = direction === 'next' ? '' : ' DESC';
   const conditions = [
@@ -58,17 +63,17 @@ function readWindow(connection: Connection, question: PageQuestion, window: Wind
     toBeyond(gap, direction),
     ...toFilterConditions(filters),
   ];
-  return connection
-    .read<{ us: number; name: string; indexed: number }>(
-      `SELECT toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS name, ` +
-        `toUnixTimestamp64Micro(indexed_at) AS indexed FROM activities ` +
-        `WHERE ${conditions.join(' AND ')} ORDER BY updated_at${order}, id${order} LIMIT ${limit}`,
-      {
-        params: { chain, contract: filters.contractAddress?.slice(2) ?? '', type: filters.type ?? '' },
-        settings: settingsFor(filters),
-      },
-    )
-    .then((rows) => rows.map(({ us, name, indexed }) => ({ updatedAt: us, id: name, indexedAt: indexed })));
+  const answer = await ask(
+    'SELECT toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS name, ' +
+      'toUnixTimestamp64Micro(indexed_at) AS indexed FROM activities ' +
+      `WHERE ${conditions.join(' AND ')} ORDER BY updated_at${order}, id${order} LIMIT ${limit} FORMAT RowBinary`,
+    { chain, contract: filters.contractAddress?.slice(2) ?? '', type: filters.type ?? '' },
+    settingsFor(filters),
+  );
+  const reader = new RowBinaryReader(answer);
+  const found: FoundVersion[] = [];
+  while (!reader.isAtEnd) found.push({ updatedAt: reader.int64(), id: reader.text(), indexedAt: reader.int64() });
+  return found;
 }
 
 /** Not as a comparison of tuples, which the engine cannot look up in its index: it would read far more. */
@@ -89,12 +94,14 @@ function toFilterConditions({ fromIndexedAt, toIndexedAt, contractAddress, type 
   ];
 }
 
-/**
- * The engine would take a projection for its narrow rows also where its order is another, and then read all of it. A
- * small block ends a reading in order sooner.
- */
-function settingsFor({ contractAddress, type }: ActivityFilters): ClickHouseSettings {
-  const common: ClickHouseSettings = { max_threads: 1, max_block_size: '1024' };
-  if (contractAddress === null && type === null) return { ...common, optimize_use_projections: 0 };
-  return { ...common, preferred_optimize_projection_name: contractAddress === null ? 'of_type' : 'of_contract' };
+/** Small, so that a reading in order ends soon. */
+const BLOCK_ROWS = 256;
+
+/** The engine would take a projection for its narrow rows also where its order is another, and then read all of it. */
+function settingsFor({ contractAddress, type }: ActivityFilters): QuestionSettings {
+  // Buffered, every part is read until it has rows enough for the whole page.
+  const common = { max_threads: 1, max_block_size: BLOCK_ROWS, read_in_order_use_buffering: 0 };
+  const by = [...(contractAddress === null ? [] : ['contract']), ...(type === null ? [] : ['type'])];
+  if (by.length === 0) return { ...common, optimize_use_projections: 0 };
+  return { ...common, preferred_optimize_projection_name: `of_${by.join('_and_')}` };
 }

@@ -3,6 +3,7 @@ import { createReadPage, type VersionSource } from '../page.ts';
 import { comparePositions, isBeyond, type Position } from '../position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from '../rows.ts';
 import type { ActivityStore, ChainInsert, ChainStore, ChainTable } from '../store.ts';
+import { toShownActivity } from '../wire.ts';
 
 /**
  * What an insert that fails leaves behind: nothing; the rows and their token, so that only the answer was lost; or the
@@ -53,7 +54,8 @@ export function createMemoryChain(): MemoryChain {
     },
     reader: {
       ...common,
-      readPage: createReadPage(createVersionSource(activitiesIn)),
+      readPage: createReadPage(createVersionSource(activitiesIn, (row) => row)),
+      readShownPage: createReadPage(createVersionSource(activitiesIn, toShownActivity)),
       readActivities: async (ids) => findLatest(activitiesIn('activities'), ids),
       async readToken(chain, contractAddress) {
         const own = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
@@ -86,9 +88,10 @@ function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): Activ
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>
   `${partition} ${offset} ${chain} ${updatedAt} ${id}`;
 
-function createVersionSource(
+function createVersionSource<Row extends Position>(
   activitiesIn: (table: 'activities' | 'activity_versions') => ActivityRow[],
-): VersionSource {
+  show: (row: ActivityRow) => Row,
+): VersionSource<Row> {
   return {
     async positions({ chain, filters, gap, direction, limit, horizon }) {
       const found = activitiesIn('activities').filter(
@@ -100,17 +103,13 @@ function createVersionSource(
         .toSorted((a, b) => sign * comparePositions(a, b))
         .slice(0, limit);
     },
-    async latest({ chain, horizon }, versions) {
-      const latest = new Map<string, number>();
-      const wanted = new Set(versions.map(({ id }) => id));
-      for (const row of activitiesIn('activity_versions'))
-        if (wanted.has(row.id) && row.chain === chain && row.updatedAt < horizon)
-          latest.set(row.id, Math.max(row.updatedAt, latest.get(row.id) ?? 0));
-      return latest;
-    },
-    async rows(chain, positions) {
-      const isWanted = (row: Position) => positions.some((position) => comparePositions(position, row) === 0);
-      return activitiesIn('activities').filter((row) => row.chain === chain && isWanted(row));
+    async rows({ chain, horizon }, versions) {
+      const below = activitiesIn('activity_versions').filter((row) => row.chain === chain && row.updatedAt < horizon);
+      const isLater = (row: ActivityRow) =>
+        below.some(({ id, updatedAt }) => id === row.id && updatedAt > row.updatedAt);
+      const isWanted = (row: Position) => versions.some((position) => comparePositions(position, row) === 0);
+      const rows = activitiesIn('activities').filter((row) => row.chain === chain && isWanted(row));
+      return rows.map((row) => ({ row: show(row), isOutdated: isLater(row) }));
     },
   };
 }

@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto';
+import { openRedisWatermarks } from '@playline/chain/redis';
+import { TOPICS } from '@playline/contracts';
+import { toPartition } from '@playline/stream';
+import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickhouse.ts';
+import type { Bench } from '../figure.ts';
+import { waitFor } from '../processes.ts';
+
+/** A chain with nearly everything, and some that share its table. */
+export const BUSY = 'busy-chain';
+export const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
+/** Percent of all activities that each of the others has. */
+const OTHERS_PERCENT = 1;
+
+const ROWS = 10_000_000;
+const YEAR_US = 365 * 86_400_000_000;
+/** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
+const CHUNK_ROWS = 500_000;
+/** Inserts of the last minutes, whose parts nobody has merged yet. */
+const SMALL_PARTS = 20;
+const SMALL_PART_ROWS = 1_000;
+/** Rows that are tried to be later versions: those whose own activity is one do not count, so one in twenty is left. */
+const UPDATES_OF = 19;
+/** Half of the updates are of something that far back, the others of anything before. */
+const NEAR_ROWS = 2_000;
+/** Rows and merges of the size that is usual take minutes. */
+const MERGES_MAX_MS = 1_800_000;
+const REDIS_MAX_MS = 10_000;
+
+/** Contracts by number: one of a tenth of all, a hundred of half a percent each, many of some hundred rows, one of two. */
+const [PAIR, BIG, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
+const MIDDLES = 100;
+const ROWS_OF_A_SMALL = 100;
+const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
+
+/** What stands in a filled feed. */
+export interface Feed {
+  /** Versions of all chains. */
+  readonly rows: number;
+  /** Of the busy chain: what readers ask for. */
+  readonly contracts: {
+    readonly big: string;
+    readonly middle: string;
+    readonly small: string;
+    readonly ofTwoRows: string;
+  };
+  /** Epoch microseconds of the first version, and of what is behind the last. */
+  readonly startUs: number;
+  readonly endUs: number;
+  readonly seconds: number;
+}
+
+const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
+
+/**
+ * Fills `activities` and `activity_versions` past the log, as a writer would have over a year, and raises the watermarks
+ * over it. Merges of what it inserted last are stopped until `mergeAgain`: a feed that is written always ends in small
+ * parts.
+ */
+export async function fillFeed(bench: Bench): Promise<Feed> {
+  const startedAt = performance.now();
+  const engine = createEngine(bench);
+  const rows = Math.max(50_000, Math.round(ROWS * bench.scale));
+  const endUs = Date.now() * 1_000;
+  const shape = { rows, startUs: endUs - YEAR_US, stepUs: Math.floor(YEAR_US / rows) };
+  const small = SMALL_PARTS * SMALL_PART_ROWS;
+  for (let first = 0; first < rows - small; first += CHUNK_ROWS)
+    await fill(engine, shape, { first, count: Math.min(CHUNK_ROWS, rows - small - first) });
+  await waitForMerges(engine, bench.database, MERGES_MAX_MS);
+  for (const table of ['activities', 'activity_versions']) await engine.ask(`SYSTEM STOP MERGES ${table}`);
+  for (let first = rows - small; first < rows; first += SMALL_PART_ROWS)
+    await fill(engine, shape, { first, count: SMALL_PART_ROWS });
+  for (const table of ['activities', 'activity_versions']) await waitForRows(engine, { table, rows });
+  await raiseWatermarks(bench, endUs);
+  return {
+    ...{ rows, startUs: shape.startUs, endUs, seconds: (performance.now() - startedAt) / 1_000 },
+    contracts: {
+      big: addressOf(BIG),
+      middle: addressOf(FIRST_MIDDLE),
+      small: addressOf(FIRST_SMALL),
+      ofTwoRows: addressOf(PAIR),
+    },
+  };
+}
+
+/** Lets the engine merge what `fillFeed` left. */
+export async function mergeAgain(bench: Bench): Promise<void> {
+  const engine = createEngine(bench);
+  for (const table of ['activities', 'activity_versions']) await engine.ask(`SYSTEM START MERGES ${table}`);
+}
+
+export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), TOPICS.activities.partitions);
+
+async function raiseWatermarks({ environment }: Bench, us: number): Promise<void> {
+  const watermarks = await openRedisWatermarks({ url: environment.REDIS_URL ?? '' });
+  try {
+    await waitFor('Redis is ready', () => watermarks.ready(), { maxMs: REDIS_MAX_MS });
+    for (const chain of CHAINS) await watermarks.publish(partitionOf(chain), us);
+  } finally {
+    await watermarks.close();
+  }
+}
+
+interface Shape {
+  readonly rows: number;
+  readonly startUs: number;
+  readonly stepUs: number;
+}
+
+async function fill(engine: Engine, shape: Shape, range: { first: number; count: number }): Promise<void> {
+  const rows = rowsOf(shape, range);
+  const settings = `SETTINGS max_insert_threads = 1, max_threads = 2, max_partitions_per_insert_block = 1000,
+    max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
+  const common = 'chain, updated_at, id, indexed_at, contract, type';
+  const logged = `transaction_hash, block_number, transaction_index, log_index, details, trace_id, logged_at,
+    kafka_partition, kafka_offset`;
+  await engine.ask(
+    `INSERT INTO activities (${common}, ${logged}) SELECT ${common}, ${logged} FROM (${rows}) ${settings}`,
+  );
+  await engine.ask(`INSERT INTO activity_versions (${common}) SELECT ${common} FROM (${rows}) ${settings}`);
+}
+
+const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
+const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;
+const amount = (salt: number) => `'"', toString(${numberOf(salt, 'base')}), '"'`;
+
+/** Members in the order of the import. */
+const NFT = `'{"contract_type":"ERC721","contract_address":"0x', ${hexOf('contract')}, '","token_id":', ${amount(20)}, ',"amount":"1"}'`;
+const DETAILS: Readonly<Record<string, string>> = {
+  mint: `'{"to":', ${address(31)}, ',"amount":"1","asset":', ${NFT}, '}'`,
+  burn: `'{"from":', ${address(31)}, ',"amount":"1","asset":', ${NFT}, '}'`,
+  transfer: `'{"from":', ${address(31)}, ',"to":', ${address(32)}, ',"amount":"1","asset":', ${NFT}, '}'`,
+  deposit: `'{"to":', ${address(31)}, ',"amount":', ${amount(21)}, ',"asset":{"contract_type":"ERC20","contract_address":"0x', ${hexOf('contract')}, '"}}'`,
+  withdrawal: `'{"from":', ${address(31)}, ',"amount":', ${amount(21)}, ',"asset":{"contract_type":"ERC20","contract_address":"0x', ${hexOf('contract')}, '"}}'`,
+  sale: `'{"order_id":"', ${hexOf('sipHash128(base, 33)')}, '","to":', ${address(31)}, ',"from":', ${address(32)}, ',"asset":[', ${NFT}, '],"payment":{"token":{"contract_type":"NATIVE","symbol":"ETH"},"price_excluding_fees":', ${amount(21)}, ',"price_including_fees":', ${amount(22)}, ',"fees":[{"amount":', ${amount(23)}, ',"type":"ROYALTY","recipient":', ${address(34)}, '}]}}'`,
+};
+const detailsOf = Object.entries(DETAILS)
+  .map(([type, parts]) => `type = '${type}', concat(${parts})`)
+  .join(', ');
+
+/**
+ * Rows by their number, in the order of time. `base` is the number of the row that an activity first came with: everything
+ * that never changes follows from it.
+ */
+function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: { first: number; count: number }): string {
+  const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
+  const pair = pairIn('base');
+  const isTried = (of: string) => `${numberOf(1, of)} % ${UPDATES_OF} = 0`;
+  const back = `if(${numberOf(2)} % 2 = 0, ${numberOf(3)} % least(number, ${NEAR_ROWS}), ${numberOf(3)} % number)`;
+  const timeOf = (of: string) => `toInt64(${startUs} + ${of} * ${stepUs} + ${numberOf(4, of)} % ${stepUs})`;
+  const others = CHAINS.slice(1).map(
+    (chain, at) => `${numberOf(5, 'base')} % 100 < ${(at + 1) * OTHERS_PERCENT}, '${chain}'`,
+  );
+  const partition = CHAINS.map((chain) => `chain = '${chain}', ${partitionOf(chain)}`).join(', ');
+  const smalls = Math.max(1, Math.round((rows * 0.4) / ROWS_OF_A_SMALL));
+  const share = `${numberOf(6, 'base')} % 1000`;
+  const type = `${numberOf(7, 'base')} % 10000`;
+  return `
+  SELECT multiIf(${pair}, '${BUSY}', ${others.join(', ')}, '${BUSY}') AS chain,
+    fromUnixTimestamp64Micro(updated_us, 'UTC') AS updated_at,
+    reinterpretAsUUID(sipHash128(base)) AS id,
+    fromUnixTimestamp64Micro(indexed_us, 'UTC') AS indexed_at,
+    substring(SHA1(concat('contract ', toString(multiIf(${pair}, ${PAIR}, ${share} < 100, ${BIG},
+      ${share} < 600, ${FIRST_MIDDLE} + ${numberOf(8, 'base')} % ${MIDDLES},
+      ${FIRST_SMALL} + ${numberOf(8, 'base')} % ${smalls})))), 1, 20) AS contract,
+    multiIf(${type} < 1, 'withdrawal', ${type} < 100, 'burn', ${type} < 1500, 'deposit', ${type} < 3000, 'sale',
+      ${type} < 5000, 'mint', 'transfer') AS type,
+    reinterpretAsFixedString(reinterpretAsUInt256(concat(sipHash128(base, 9), sipHash128(base, 10)))) AS transaction_hash,
+    10000000 + intDiv(base, 40) AS block_number, base % 40 AS transaction_index, base % 3 AS log_index,
+    multiIf(${detailsOf}, '') AS details,
+    lower(hex(sipHash128(number, 11))) AS trace_id,
+    fromUnixTimestamp64Milli(intDiv(updated_us, 1000), 'UTC') AS logged_at,
+    multiIf(${partition}, 0) AS kafka_partition,
+    number AS kafka_offset
+  FROM (
+    SELECT number, if(number > 1000 AND NOT ${pairIn('number')} AND ${isTried('number')} AND NOT ${isTried('before')}, before, number) AS base,
+      ${timeOf('number')} AS updated_us,
+      ${timeOf('base')} - ${numberOf(12, 'base')} % 30000000 AS indexed_us
+    FROM (SELECT number, toUInt64(if(number = 0, 0, number - 1 - ${back})) AS before FROM numbers(${first}, ${count})))`;
+}
