@@ -12,7 +12,7 @@ const question: PageQuestion = {
 };
 
 /** A feed of one version a microsecond, in which the first so many have later versions. */
-function createSource(versions: number, outdated: number) {
+function createSource(versions: number, outdated: number, workMaxMs?: number) {
   const asked: number[] = [];
   const source: VersionSource<ActivityRow> = {
     async positions({ gap, direction, limit }) {
@@ -25,7 +25,7 @@ function createSource(versions: number, outdated: number) {
     rows: async (_question, found) =>
       found.map(({ updatedAt, id }) => ({ row: activityRow({ updatedAt, id }), isOutdated: updatedAt <= outdated })),
   };
-  return { asked, readPage: createReadPage(source) };
+  return { asked, readPage: createReadPage(source, workMaxMs) };
 }
 
 describe('a page of a feed in which nearly everything was updated', () => {
@@ -34,23 +34,31 @@ describe('a page of a feed in which nearly everything was updated', () => {
     const page = await readPage(question);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
     expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
-    expect(asked).toEqual([3, 12, 48, 192, 768, 3_072, 5_000]);
+    expect(asked).toEqual([3, 12, 48, 192, 768, 2_000, 2_000]);
   });
 
   it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
     const { readPage } = createSource(100_000, 60_000);
     const pages = [await readPage(question)];
     while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...question, gap: pages.at(-1)!.next }));
-    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 24_095 } });
+    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 21_023 } });
     expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
     expect(pages.length).toBeLessThan(5);
+  });
+
+  it('ends short when it has taken its time, and goes on behind what was looked at: a reader always gets further', async () => {
+    const { asked, readPage } = createSource(1_000, 100, 0);
+    const page = await readPage(question);
+    expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 3 } });
+    expect((await readPage({ ...question, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 6 });
+    expect(asked).toEqual([3, 3]);
   });
 
   it('does so backwards too', async () => {
     const { readPage } = createSource(30_000, 30_000);
     const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
     const page = await readPage({ ...question, gap, direction: 'previous' });
-    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 24_095 } });
+    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 21_023 } });
   });
 });
 

@@ -28,8 +28,13 @@ export interface VersionSource<Row extends Position> {
 const SPARE = 1 / 8;
 /** After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short. */
 const GROWTH = 4;
-const LOOKED_AT_ONCE_MAX = 5_000;
+const LOOKED_AT_ONCE_MAX = 2_000;
 const LOOKED_AT_MAX = 20_000;
+/**
+ * A page that has cost so much ends short, wherever it is: one that a reader gives up would be begun anew at the same
+ * place, for ever. Forty times what a page costs in ten million activities.
+ */
+const WORK_MAX_MS = 1_000;
 
 interface Found<Row> {
   /** In the order of reading. */
@@ -44,10 +49,11 @@ interface Found<Row> {
  */
 export function createReadPage<Row extends Position>(
   source: VersionSource<Row>,
+  workMaxMs: number = WORK_MAX_MS,
 ): (question: PageQuestion) => Promise<ActivityPage<Row>> {
   return async (question) => {
     const { gap, direction } = question;
-    const { rows, far } = await findRows(source, question);
+    const { rows, far } = await findRows(source, question, performance.now() + workMaxMs);
     const [first] = rows;
     const near = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
     return direction === 'next'
@@ -56,7 +62,11 @@ export function createReadPage<Row extends Position>(
   };
 }
 
-async function findRows<Row extends Position>(source: VersionSource<Row>, question: PageQuestion): Promise<Found<Row>> {
+async function findRows<Row extends Position>(
+  source: VersionSource<Row>,
+  question: PageQuestion,
+  untilMs: number,
+): Promise<Found<Row>> {
   const { limit, direction } = question;
   const firstSize = limit + Math.ceil(limit * SPARE);
   const rows: Row[] = [];
@@ -74,7 +84,8 @@ async function findRows<Row extends Position>(source: VersionSource<Row>, questi
       if (!isOutdated) rows.push(row);
     }
     looked += found.length;
-    if (rows.length === limit || found.length < size || looked >= LOOKED_AT_MAX) return { rows, far };
+    const isSpent = looked >= LOOKED_AT_MAX || performance.now() >= untilMs;
+    if (rows.length === limit || found.length < size || isSpent) return { rows, far };
     size = 2 * rows.length > looked ? firstSize : Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }
