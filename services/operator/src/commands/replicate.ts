@@ -142,10 +142,13 @@ function toSides(
     terminal.progress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
   return {
     readHistory: createReadHistory({ ...job, pause, onWait }),
-    state: job.statePath === null ? NO_STATE : createStateFile(job.statePath, job),
+    state:
+      job.statePath === null
+        ? NO_STATE
+        : createStateFile(job.statePath, { ...job, target: nameOfTarget(job, context) }),
     openTarget: async (mark) => {
       if (job.to === 'file') return openFileTarget(job.out, mark);
-      if (job.to === 'clickhouse') return openClickHouseTarget(context.clickhouse(), job);
+      if (job.to === 'clickhouse') return openClickHouseTarget(context.clickhouse(), job, mark);
       const write = async (activities: readonly unknown[]) => {
         await context.writeOut(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
         return 0;
@@ -154,6 +157,14 @@ function toSides(
     },
     waitAtEnd: job.isFollowing ? (stop) => pause(FOLLOW_MS, stop) : null,
   };
+}
+
+/** As the state tells targets apart. */
+function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext): string {
+  if (to === 'stdout') return 'standard output';
+  if (to === 'file') return out;
+  const { url, database } = clickhouse();
+  return `${table} of ${database} at ${new URL(url).host}`;
 }
 
 function toLine({ activities, pages, upTo }: Copied, seconds: number): string {

@@ -1,3 +1,4 @@
+import { parseTimestampMicros } from '@playline/contracts';
 import { awaitStore } from '../await-store.ts';
 import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import type { Activity } from './history.ts';
@@ -23,23 +24,30 @@ COMMENT 'Copy of a history of activities. Read with FINAL, or the row with the g
 
 /**
  * Opens a table of a copy, and makes it where it is not there yet. It folds by chain and id: a page that comes twice
- * changes nothing that FINAL shows. It needs no mark.
+ * changes nothing that FINAL shows. Its mark is the time of the last version that was written, in epoch microseconds: a
+ * table that was dropped, emptied or brought back from before does not have it.
  * @param table name within the account's database: letters, digits and `_`
- * @throws UnreachableError when the server does not answer; Error with what it answered
+ * @throws UnreachableError when the server does not answer; Error with what it answered, and for a table that holds less
+ *   than was noted
  */
 export async function openClickHouseTarget(
   account: ClickHouseAccount,
   { chain, table }: { chain: string; table: string },
+  mark: number | null,
 ): Promise<ReplicaTarget> {
   const query = createQueryRows(account);
   await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
   await execute(account, toTableSql(table), '');
+  const last = `SELECT toUnixTimestamp64Micro(max(updated_at)) FROM ${table} WHERE chain = '${chain}'`;
+  const [[held] = []] = await readRows(query(last));
+  if (Number(held) < (mark ?? 0))
+    throw new Error(`${table} holds less than its state says: remove the state, and copy from the beginning`);
   const columns = 'chain, id, updated_at, indexed_at, type, details, blockchain_metadata';
   return {
     async write(activities) {
       const lines = activities.map((activity) => JSON.stringify(toRow(chain, activity)));
       await execute(account, `INSERT INTO ${table} (${columns}) FORMAT JSONEachRow`, lines.join('\n'));
-      return 0;
+      return Math.max(...activities.map(({ updated_at }) => parseTimestampMicros(updated_at)));
     },
     close: async () => {},
   };

@@ -1,11 +1,12 @@
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { ReplicaTarget } from './replicate.ts';
 
 /**
  * Opens a file that gets a line of JSON for each version, in the order of the history. Its mark is its length: what was
  * written behind the last note, a whole page or half of one, is taken back first, so a kill leaves no line twice. Of
  * several lines about one activity the one with the latest `updated_at` holds.
- * @throws Error when the file holds less than was noted, or anything without a note: it is not ours to cut
+ * @throws Error when the file holds less than was noted, something else where the note ends, or anything without a note:
+ *   it is not ours to cut
  */
 export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {
   const file = await open(path, 'a+');
@@ -15,6 +16,8 @@ export async function openFileTarget(path: string, mark: number | null): Promise
       throw new Error(`${path} holds something, and no state says what: remove it, or name another by --out`);
     if (size < (mark ?? 0))
       throw new Error(`${path} holds less than its state says: remove both, and copy from the beginning`);
+    if (mark !== null && mark > 0 && !(await endsLineAt(file, mark)))
+      throw new Error(`${path} is not the file that its state is about: name another by --out and --state`);
     await file.truncate(mark ?? 0);
   } catch (fault) {
     await file.close();
@@ -23,6 +26,7 @@ export async function openFileTarget(path: string, mark: number | null): Promise
   let length = mark ?? 0;
   return {
     async write(activities) {
+      if ((await file.stat()).size !== length) throw new Error(`somebody else writes to ${path}: the copy ends here`);
       const bytes = Buffer.from(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
       await file.appendFile(bytes);
       await file.datasync();
@@ -31,4 +35,9 @@ export async function openFileTarget(path: string, mark: number | null): Promise
     },
     close: () => file.close(),
   };
+}
+
+async function endsLineAt(file: FileHandle, length: number): Promise<boolean> {
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, length - 1);
+  return buffer.toString() === '\n';
 }

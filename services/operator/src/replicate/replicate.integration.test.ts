@@ -85,6 +85,20 @@ describe('the program that copies', () => {
     );
   });
 
+  it('into ClickHouse: a table that was dropped, emptied or is another one is no copy that a state goes on with', async () => {
+    const words = (table: string) => wordsOf('clickhouse', '--table', table, ...toState());
+    const run = (table: string) => runMain(stores.environment, words(table));
+    expect((await run('first')).code).toBe(EXIT.ok);
+    expect(await run('second')).toMatchObject({
+      code: EXIT.failed,
+      err: expect.stringContaining('the state of a copy to'),
+    });
+    await stores.query('TRUNCATE TABLE first');
+    expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('holds less than') });
+    await stores.query('DROP TABLE first');
+    expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('holds less than') });
+  });
+
   it('to standard output: nothing but the copy, and the words about it elsewhere', async () => {
     const { code, out, err } = await runMain({}, wordsOf('stdout'));
     expect(code).toBe(EXIT.ok);
@@ -118,7 +132,10 @@ describe('the program that copies', () => {
   });
 
   it('takes a state of another chain for a mistake', async () => {
-    writeFileSync(join(folder, 'state.json'), JSON.stringify({ url: history.url, chain: 'x', cursor: 'c', mark: 0 }));
+    writeFileSync(
+      join(folder, 'state.json'),
+      JSON.stringify({ url: history.url, chain: 'x', target: 'standard output', cursor: 'c', mark: 0 }),
+    );
     const { code, err } = await runMain({}, wordsOf('stdout', ...toState()));
     expect(code).toBe(EXIT.failed);
     expect(err).toContain('--state');

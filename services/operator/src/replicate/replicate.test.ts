@@ -1,6 +1,7 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UnreachableError } from '../command.ts';
@@ -38,13 +39,15 @@ class Killed extends Error {}
 
 interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOptions> {
   readonly url?: string;
+  /** As the state names it. */
+  readonly target?: string;
   /** Of the pages to come, in order. */
   readonly kills?: (Kill | null)[];
 }
 
 /** A job on the real file and state; pauses take no time. */
-function run({ kills = [], url = history.url, ...over }: Job = {}): Promise<Copied> {
-  const stateFile = createStateFile(join(folder, 'state.json'), { url, chain: CHAIN });
+function run({ kills = [], url = history.url, target = out(), ...over }: Job = {}): Promise<Copied> {
+  const stateFile = createStateFile(join(folder, 'state.json'), { url, chain: CHAIN, target });
   let kill: Kill | null = null;
   return replicate({
     readHistory: createReadHistory({
@@ -53,22 +56,22 @@ function run({ kills = [], url = history.url, ...over }: Job = {}): Promise<Copi
       ...over,
     }),
     openTarget: async (mark) => {
-      const target = await openFileTarget(out(), mark);
+      const file = await openFileTarget(out(), mark);
       return {
-        ...target,
+        ...file,
         async write(activities) {
           kill = kills.shift() ?? null;
           const text = JSON.stringify(activities[0]);
           if (kill === 'half') appendFileSync(out(), text.slice(0, text.length / 2));
           if (kill === 'half') throw new Killed();
-          const reached = await target.write(activities);
+          const reached = await file.write(activities);
           if (kill === 'written') throw new Killed();
           return reached;
         },
       };
     },
     state: {
-      read: stateFile.read,
+      ...stateFile,
       async note(reached) {
         await stateFile.note(reached);
         if (kill === 'noted') throw new Killed();
@@ -215,10 +218,41 @@ describe('a file that does not fit its state', () => {
     await expect(run()).rejects.toThrow('remove both');
   });
 
+  it('is not cut where it holds something else than lines of the copy', async () => {
+    history.put(1, 2);
+    await run();
+    writeFileSync(out(), 'x'.repeat(10_000));
+    await expect(run()).rejects.toThrow('is not the file that its state is about');
+    expect(readFileSync(out(), 'utf8')).toBe('x'.repeat(10_000));
+  });
+
+  it('is left alone when somebody else writes to it', async () => {
+    history.put(1, 2, 3, 4);
+    const onPage = () => appendFileSync(out(), 'theirs');
+    await expect(run({ onPage })).rejects.toThrow('somebody else writes to');
+    expect(readFileSync(out(), 'utf8')).toMatch(/theirs$/);
+  });
+
+  it('is written by one job at a time; a lock that a killed one has left keeps nobody away', async () => {
+    history.put(1, 2, 3, 4);
+    const second: unknown[] = [];
+    const onPage = async () => void second.push(await run().catch((fault: unknown) => fault));
+    await run({ onPage });
+    await until('the second has ended', () => second.length > 0);
+    expect(String(second[0])).toContain(`another job copies here, process ${process.pid}`);
+    expect(copy()).toEqual(history.versions);
+    // Ids of processes are below four million.
+    writeFileSync(join(folder, 'state.json.lock'), '5000000');
+    history.put(5);
+    expect(await run()).toMatchObject({ activities: 1 });
+    expect(readdirSync(folder).toSorted()).toEqual(['copy.ndjson', 'state.json']);
+  });
+
   it('or whose state is of another history, or none, is refused', async () => {
     history.put(1);
     await run();
     await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');
+    await expect(run({ target: '/other.ndjson' })).rejects.toThrow('is the state of a copy to');
     writeFileSync(join(folder, 'state.json'), '{"cursor":');
     await expect(run()).rejects.toThrow('is no state of a copy');
   });

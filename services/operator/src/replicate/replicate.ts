@@ -1,5 +1,5 @@
 import type { Activity, ReadHistory } from './history.ts';
-import type { StateFile } from './state.ts';
+import type { Reached, StateFile } from './state.ts';
 
 /** Where a copy of a history goes. */
 export interface ReplicaTarget {
@@ -46,9 +46,21 @@ export interface ReplicateOptions {
  * @throws what the history, the target and the state throw; what is noted until then stands
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
-  const { readHistory, openTarget, state, waitAtEnd, onPage, stop } = options;
-  const reached = await state.read();
-  const target = await openTarget(reached?.mark ?? null);
+  const reached = await options.state.open();
+  try {
+    const target = await options.openTarget(reached?.mark ?? null);
+    try {
+      return await copyFrom(reached, target, options);
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await options.state.close();
+  }
+}
+
+async function copyFrom(reached: Reached | null, target: ReplicaTarget, options: ReplicateOptions): Promise<Copied> {
+  const { readHistory, state, waitAtEnd, onPage, stop } = options;
   let cursor = reached?.cursor ?? null;
   let mark = reached?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };
@@ -76,8 +88,6 @@ export async function replicate(options: ReplicateOptions): Promise<Copied> {
   } catch (fault) {
     // The end that was asked for, in the midst of a wait.
     if (!stop.aborted) throw fault;
-  } finally {
-    await target.close();
   }
   return copied;
 }

@@ -1,9 +1,19 @@
-import { open, readFile, rename } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { link, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
+
+/** What is copied, and where to: a cursor is good for one chain of one interface, and a mark for one target. */
+export interface CopyName {
+  readonly url: string;
+  readonly chain: string;
+  /** Tells the target from every other: a path, or server, database and table. */
+  readonly target: string;
+}
 
 const stateSchema = z.object({
   url: z.string(),
   chain: z.string(),
+  target: z.string(),
   cursor: z.string().nullable(),
   mark: z.int().min(0),
 });
@@ -18,42 +28,98 @@ export interface Reached {
 
 /** Where a job notes how far it has come, so that it goes on there after it was killed. */
 export interface StateFile {
-  /** Null before the first job. @throws Error for a file that is no state, or the state of another history */
-  read(): Promise<Reached | null>;
+  /**
+   * Keeps other jobs of this machine away until it is closed, and reads; null before the first job.
+   * @throws Error while another job has it; for a file that is no state, or the state of another history or target
+   */
+  open(): Promise<Reached | null>;
   /** A killed machine has the state of before, or this one: never half of one. */
   note(reached: Reached): Promise<void>;
+  close(): Promise<void>;
 }
 
-/** @param history what the state is about: a cursor is good for one chain, of one interface */
-export function createStateFile(path: string, { url, chain }: { url: string; chain: string }): StateFile {
+export function createStateFile(path: string, name: CopyName): StateFile {
+  const { url, chain, target } = name;
+  const lock = `${path}.lock`;
   return {
-    async read() {
-      const text = await readFile(path, 'utf8').catch((fault: NodeJS.ErrnoException) => {
-        if (fault.code === 'ENOENT') return null;
+    async open() {
+      await takeLock(lock);
+      try {
+        return await readState(path, name);
+      } catch (fault) {
+        await rm(lock, { force: true });
         throw fault;
-      });
-      if (text === null) return null;
-      const state = parse(text);
-      if (state === null) throw new Error(`${path} is no state of a copy: name another by --state`);
-      if (state.url !== url || state.chain !== chain)
-        throw new Error(`${path} is the state of ${state.chain} at ${state.url}: name another by --state`);
-      return { cursor: state.cursor, mark: state.mark };
+      }
     },
     async note(reached) {
       const file = await open(`${path}.new`, 'w');
       try {
-        await file.writeFile(`${JSON.stringify({ url, chain, ...reached })}\n`);
+        await file.writeFile(`${JSON.stringify({ url, chain, target, ...reached })}\n`);
         await file.sync();
       } finally {
         await file.close();
       }
       await rename(`${path}.new`, path);
     },
+    close: () => rm(lock, { force: true }),
   };
 }
 
 /** A state that is kept nowhere: every job begins at the beginning. */
-export const NO_STATE: StateFile = { read: async () => null, note: async () => {} };
+export const NO_STATE: StateFile = { open: async () => null, note: async () => {}, close: async () => {} };
+
+async function readState(path: string, { url, chain, target }: CopyName): Promise<Reached | null> {
+  const text = await readFile(path, 'utf8').catch((fault: NodeJS.ErrnoException) => {
+    if (fault.code === 'ENOENT') return null;
+    throw fault;
+  });
+  if (text === null) return null;
+  const state = parse(text);
+  if (state === null) throw new Error(`${path} is no state of a copy: name another by --state`);
+  if (state.url !== url || state.chain !== chain)
+    throw new Error(`${path} is the state of ${state.chain} at ${state.url}: name another by --state`);
+  if (state.target !== target)
+    throw new Error(`${path} is the state of a copy to ${state.target}, not to ${target}: name another by --state`);
+  return { cursor: state.cursor, mark: state.mark };
+}
+
+/**
+ * Makes a lock with our process id, all at once. One that a killed job has left is taken over.
+ * @throws Error while its process lives
+ */
+async function takeLock(path: string): Promise<void> {
+  const own = `${path}.${randomUUID()}`;
+  await writeFile(own, String(process.pid));
+  try {
+    while (!(await isMade(own, path))) {
+      const pid = Number(await readFile(path, 'utf8').catch(() => Number.NaN));
+      if (isAlive(pid))
+        throw new Error(`another job copies here, process ${pid}: wait for it. If that is none, remove ${path}`);
+      await rm(path, { force: true });
+    }
+  } finally {
+    await rm(own, { force: true });
+  }
+}
+
+async function isMade(from: string, path: string): Promise<boolean> {
+  try {
+    await link(from, path);
+    return true;
+  } catch (fault) {
+    if ((fault as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw fault;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch (fault) {
+    // A process of somebody else lives too.
+    return (fault as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
 
 function parse(text: string): z.infer<typeof stateSchema> | null {
   try {
