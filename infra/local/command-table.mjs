@@ -54,7 +54,9 @@ const COMMANDS = {
     options: { testNamePattern: { type: 'string', short: 't' } },
     words: 1000,
   },
-  simulate: { does: 'posts the traffic of a game and reconciles what was stored with what was accepted' },
+  simulate: {
+    does: 'posts the traffic of a game, or publishes that of a chain, and reconciles it with what is stored or served',
+  },
   keys: { does: 'lists, creates, refreshes and revokes access keys' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },

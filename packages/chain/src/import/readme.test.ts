@@ -37,6 +37,13 @@ describe('the examples of import lines', () => {
     expect(shown).toEqual({ ...line, chain: CHAIN });
   });
 
+  it('in the README of the project are taken too', () => {
+    const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
+    const lines = [...readme.matchAll(/^\{"id":.*$/gm)].map(([line]) => JSON.parse(line));
+    expect(lines.length).toBeGreaterThan(0);
+    for (const line of lines) expect(createParseActivity(context)(line)).toMatchObject({ ok: true });
+  });
+
   it('name every member that the parser asks for', () => {
     for (const line of activities)
       for (const member of Object.keys(line)) {

@@ -49,19 +49,7 @@ export function createDeeds({ random, contracts, holdings, addressOf }: DeedsOpt
   // Most is done by few.
   const drawPerson = () => people[Math.floor(HOLDERS * random.next() ** 2)]!;
   const paymentOf = createPayments({ random, contracts, drawPerson });
-  const numbers = new Map<Contract, number>();
-
-  const makeLot = (contract: Contract): Lot => {
-    const holder = drawPerson();
-    if (contract.kind === 'ERC20')
-      return { contract, tokenId: null, holder, amount: BigInt(random.integer(1, 1_000_000)) * 10n ** 18n };
-    if (contract.kind === 'ERC1155')
-      return { contract, tokenId: String(random.integer(1, STACKS)), holder, amount: BigInt(random.integer(1, 500)) };
-    const number = (numbers.get(contract) ?? 0) + 1;
-    numbers.set(contract, number);
-    const tokenId = random.chance(LONG_ID_SHARE) ? BigInt(`0x${random.hex(63)}`) * 10_000n : 0n;
-    return { contract, tokenId: String((tokenId % 2n ** 255n) + BigInt(number)), holder, amount: 1n };
-  };
+  const makeLot = createMakeLot(random, drawPerson);
   const receive = (type: 'mint' | 'deposit'): Deed => {
     const lot = makeLot(contracts.draw(ALL));
     holdings.add(lot);
@@ -101,6 +89,22 @@ export function createDeeds({ random, contracts, holdings, addressOf }: DeedsOpt
       if (type === 'mint' || type === 'deposit') return receive(type);
       return type === 'sale' ? sell() : send(type);
     },
+  };
+}
+
+/** Creates the maker of new things, each in somebody's hand. */
+function createMakeLot(random: Random, drawPerson: () => string): (contract: Contract) => Lot {
+  const numbers = new Map<Contract, number>();
+  return (contract) => {
+    const holder = drawPerson();
+    if (contract.kind === 'ERC20')
+      return { contract, tokenId: null, holder, amount: BigInt(random.integer(1, 1_000_000)) * 10n ** 18n };
+    if (contract.kind === 'ERC1155')
+      return { contract, tokenId: String(random.integer(1, STACKS)), holder, amount: BigInt(random.integer(1, 500)) };
+    const number = (numbers.get(contract) ?? 0) + 1;
+    numbers.set(contract, number);
+    const tokenId = random.chance(LONG_ID_SHARE) ? BigInt(`0x${random.hex(63)}`) * 10_000n : 0n;
+    return { contract, tokenId: String((tokenId % 2n ** 255n) + BigInt(number)), holder, amount: 1n };
   };
 }
 

@@ -42,7 +42,7 @@ export function createLedger(): Ledger {
   const entries = new Map<number, Entry>();
   let [pending, acknowledged, published] = [0, 0, 0];
   /** Changes an entry, and keeps the count of those that are waited for. */
-  const change = (sequence: number, apply: (entry: Entry) => void) => {
+  const change = (sequence: number, apply: (entry: Entry) => unknown) => {
     const entry = entries.get(sequence);
     if (entry === undefined) throw new RangeError('no such activity was made');
     const was = isPending(entry);
@@ -58,22 +58,14 @@ export function createLedger(): Ledger {
       entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
       return 0;
     },
-    repeat: (sequence) =>
-      change(sequence, (entry) => {
-        entry.mayRepeat = true;
-      }),
+    repeat: (sequence) => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
     acknowledge: (sequence, version, atMs) => {
       acknowledged++;
-      change(sequence, ({ versions }) => {
-        versions[version]!.acknowledgedAtMs = atMs;
-      });
+      change(sequence, ({ versions }) => Object.assign(versions[version]!, { acknowledgedAtMs: atMs }));
     },
     serve: (sequence, version, position) => {
       const before = entries.get(sequence)?.served;
-      change(sequence, (entry) => {
-        entry.served = version;
-        entry.position = position;
-      });
+      change(sequence, (entry) => Object.assign(entry, { served: version, position }));
       return before === version ? null : entries.get(sequence)!.versions[version]!.acknowledgedAtMs;
     },
     find: (sequence) => entries.get(sequence) ?? null,

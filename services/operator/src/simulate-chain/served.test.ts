@@ -120,7 +120,9 @@ describe('what differs between two values', () => {
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.entries(value)
-    .toSorted(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, member]) => [name, sorted(member)]);
+  return {
+    members: Object.entries(value)
+      .map(([name, member]) => [name, sorted(member)])
+      .toSorted(),
+  };
 }

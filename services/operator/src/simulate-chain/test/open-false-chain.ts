@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import {
   type ActivityRow,
   type ChainInsert,
+  type ChainStore,
   type CursorPlace,
   START_GAP,
   type TokenRow,
   toActivityJson,
   toTokenJson,
 } from '@playline/chain';
-import { createMemoryChain } from '@playline/chain/memory';
+import { createMemoryChain, type MemoryChain } from '@playline/chain/memory';
 import { type ActivityType, parseTimestampMicros } from '@playline/contracts';
 import { importLines } from '../../import/import-lines.ts';
-import type { ImportJob } from '../../import/import-way.ts';
+import type { ImportWay } from '../../import/import-way.ts';
 import { ACTIVITIES, type ImportedRow, type ImportSubject, TOKENS } from '../../import/subjects.ts';
 import { CHAIN } from './made-history.ts';
 
@@ -42,11 +43,10 @@ export interface Falsehoods {
 const STEP_US = 1_000;
 const TIME_MAX = Number.MAX_SAFE_INTEGER - 1;
 
-/** A log, a writer that is never behind, and an interface over HTTP, in memory: right, but for what is told. */
-export async function openFalseChain(falsehoods: Falsehoods = {}) {
-  const { activities: store, reader } = createMemoryChain();
+/** The log and a writer that is never behind, but where it is told otherwise. */
+function createFalseWays(falsehoods: Falsehoods, { activities: store, reader }: MemoryChain) {
   let time = Date.UTC(2026, 10, 21, 12) * 1_000;
-  let [blocks, requests] = [0, 0];
+  let blocks = 0;
   const place = <R extends { updatedAt: number }>(row: R): R => {
     time += STEP_US;
     return { ...row, updatedAt: time };
@@ -62,10 +62,10 @@ export async function openFalseChain(falsehoods: Falsehoods = {}) {
   const wayOf = <R, Row extends ImportedRow>(
     subject: ImportSubject<R, Row>,
     write: (rows: Row[]) => Promise<void>,
-  ) => ({
-    import: async ({ chain, ...job }: ImportJob<R, Row>) => {
+  ): Pick<ImportWay<R, Row>, 'import'> => ({
+    import: async ({ chain, ...job }) => {
       const imported = await importLines<R, Row>({
-        ...{ subject, ...job, tail: new Map() },
+        ...{ subject, ...job },
         parse: subject.createParse({ chain, traceId: 'ab'.repeat(16) }),
         readStanding: (rows) => subject.readStanding(reader, rows),
         publish: (records) => write(records.map(subject.toRow)),
@@ -73,44 +73,54 @@ export async function openFalseChain(falsehoods: Falsehoods = {}) {
       return { ...imported, published: falsehoods.published?.(imported.published) ?? imported.published };
     },
   });
+  return { activities: wayOf(ACTIVITIES, writeActivities), tokens: wayOf(TOKENS, writeTokens) };
+}
 
-  const answerHistory = async (url: URL, response: ServerResponse) => {
-    const { searchParams: filters } = url;
-    const cursor = filters.get('page_cursor');
-    const { gap, direction } = readCursor(cursor);
-    const page = await reader.readPage({
-      ...{ chain: CHAIN.name, gap, direction, limit: Number(filters.get('page_size')), horizon: TIME_MAX },
-      filters: toFilters(filters),
-    });
-    const shown = page.rows.map((row) => toActivityJson(row, CHAIN));
-    const result = falsehoods.page?.(shown, { filters, isBackwards: direction === 'previous' }) ?? shown;
-    const previous_cursor = writeCursor({ gap: page.previous, direction: 'previous' });
-    const next_cursor = writeCursor({ gap: page.next, direction: 'next' });
-    response.writeHead(200).end(JSON.stringify({ result, page: { previous_cursor, next_cursor } }));
-  };
-  const answerToken = async (request: IncomingMessage, response: ServerResponse, address: string) => {
-    const row = await reader.readToken(CHAIN.name, address);
-    if (row === null) return void response.writeHead(404).end('{}');
-    const token = toTokenJson(row, CHAIN);
-    const body = JSON.stringify({ result: falsehoods.token?.(token) ?? token });
-    const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
-    const isSame = request.headers['if-none-match'] === etag && falsehoods.ignoresEtags !== true;
-    response.writeHead(isSame ? 304 : 200, { etag }).end(isSame ? '' : body);
-  };
-  const server = createServer((request, response) => {
+async function answerHistory({ page: spoil }: Falsehoods, reader: ChainStore, { searchParams: filters }: URL) {
+  const { gap, direction } = readCursor(filters.get('page_cursor'));
+  const page = await reader.readPage({
+    ...{ chain: CHAIN.name, gap, direction, limit: Number(filters.get('page_size')), horizon: TIME_MAX },
+    filters: toFilters(filters),
+  });
+  const shown = page.rows.map((row) => toActivityJson(row, CHAIN));
+  const previous_cursor = writeCursor({ gap: page.previous, direction: 'previous' });
+  const next_cursor = writeCursor({ gap: page.next, direction: 'next' });
+  const result = spoil?.(shown, { filters, isBackwards: direction === 'previous' }) ?? shown;
+  return { status: 200, headers: {}, body: JSON.stringify({ result, page: { previous_cursor, next_cursor } }) };
+}
+
+async function answerToken(falsehoods: Falsehoods, row: TokenRow | null, known: string | undefined) {
+  if (row === null) return { status: 404, headers: {}, body: '{}' };
+  const token = toTokenJson(row, CHAIN);
+  const body = JSON.stringify({ result: falsehoods.token?.(token) ?? token });
+  const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
+  const isSame = known === etag && falsehoods.ignoresEtags !== true;
+  return { status: isSame ? 304 : 200, headers: { etag }, body: isSame ? '' : body };
+}
+
+/** A log, a writer that is never behind, and an interface over HTTP, in memory: right, but for what is told. */
+export async function openFalseChain(falsehoods: Falsehoods = {}) {
+  const memory = createMemoryChain();
+  const { reader } = memory;
+  let requests = 0;
+  const answer = async (request: IncomingMessage) => {
     const url = new URL(request.url ?? '', 'http://chain');
     const refused = falsehoods.refuses?.(requests++) ?? null;
+    if (refused !== null) return { status: refused, headers: { 'retry-after': '0' }, body: '{}' };
     const address = /\/tokens\/(0x[0-9a-f]+)$/.exec(url.pathname)?.[1];
-    if (refused !== null) response.writeHead(refused, { 'retry-after': '0' }).end('{}');
-    else void (address === undefined ? answerHistory(url, response) : answerToken(request, response, address));
+    if (address === undefined) return answerHistory(falsehoods, reader, url);
+    return answerToken(falsehoods, await reader.readToken(CHAIN.name, address), request.headers['if-none-match']);
+  };
+  const server = createServer(async (request, response) => {
+    const { status, headers, body } = await answer(request);
+    response.writeHead(status, headers).end(body);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const bound = server.address();
   if (bound === null || typeof bound === 'string') throw new Error('no port');
   return {
+    ...createFalseWays(falsehoods, memory),
     url: `http://127.0.0.1:${bound.port}`,
-    activities: wayOf(ACTIVITIES, writeActivities),
-    tokens: wayOf(TOKENS, writeTokens),
     close: async () => {
       server.closeAllConnections();
       await new Promise((done) => server.close(done));
