@@ -45,7 +45,7 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
       say(toWords(run.counts));
     }, RUN_MAX_MS);
 
-    it.each(GUARANTEES)('%s', (_, promise) => {
+    it.each(GUARANTEES)('promises: %s', (_, promise) => {
       expect(run.findings.of(promise)).toEqual([]);
     });
 
