@@ -40,11 +40,12 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
   (seed) => {
     let run: FeedRun;
     beforeAll(async () => {
-      run = await runFeed(testStores(), { seed, faults: FAULTS });
-      console.error(`chain feed, FAULT_SEED=${seed}: ${toWords(run.reached)}; ${toWords(run.counts)}`);
+      const say = (line: string) => console.error(`chain feed, FAULT_SEED=${seed}: ${line}`);
+      run = await runFeed(testStores(), { seed, faults: FAULTS, say });
+      say(toWords(run.counts));
     }, RUN_MAX_MS);
 
-    it.each(GUARANTEES)('%s', (_, promise) => {
+    it.each(GUARANTEES)('promises: %s', (_, promise) => {
       expect(run.findings.of(promise)).toEqual([]);
     });
 

@@ -7,6 +7,9 @@ import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 const BLOCK_ROWS = { min: 6, max: 30 };
 /** An insert is on its way, and its answer on its way back, for so long at most: readers come between its steps. */
 const INSERT_MAX_MS = 40;
+/** Now and then long enough for a newcomer to read everything between an insert and the watermark. */
+const LONG_SHARE = 0.1;
+const LONG_MS = { min: 300, max: 1_000 };
 
 /** The processes of a run as they come and go. */
 export interface Crew {
@@ -29,7 +32,8 @@ export async function openCrew(rig: FeedRig, random: Random): Promise<OpenCrew> 
   let writers: readonly GatedProcess[] = [];
   let apis: readonly Api[] = [];
   const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
-  const slow = () => delay(random.integer(0, INSERT_MAX_MS));
+  const isLong = () => random.chance(LONG_SHARE);
+  const slow = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
   const crew: OpenCrew = {
     get writers() {
       return writers;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '../../services/operator/src/simulate/random.ts';
-import { addReached, type Reached } from '../faults/world/reached.ts';
+import { addReached, type Reached, toSeconds, toWords } from '../faults/world/reached.ts';
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import type { Crew } from './crew.ts';
@@ -130,11 +130,19 @@ const FAULTS: readonly Fault[] = [
 /** How many a run needs to have each kind. */
 export const ALL_KINDS: number = FAULTS.length;
 
-/** Does so many faults, one after the other; each ends with everything caught up. */
-export async function tryFaults(victims: Omit<Victims, 'drawPoint'>, count: number): Promise<Reached> {
+/** Does so many faults, one after the other; each ends with everything caught up. @param say told of each when it is over */
+export async function tryFaults(
+  victims: Omit<Victims, 'drawPoint'>,
+  { count, say }: { count: number; say: (line: string) => void },
+): Promise<Reached> {
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
   let reached: Reached = {};
-  for (let done = 0; done < count; done++) reached = addReached(reached, await draw()({ ...victims, drawPoint }));
+  for (let done = 1; done <= count; done++) {
+    const startMs = performance.now();
+    const one = await draw()({ ...victims, drawPoint });
+    say(`${done} of ${count}: ${toWords(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
+    reached = addReached(reached, one);
+  }
   return reached;
 }

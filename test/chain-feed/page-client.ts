@@ -30,7 +30,10 @@ export interface Question {
   readonly filters: ActivityFilters;
 }
 
-const PAGE_MAX = 40;
+/** Most pages are small, so that a walk has many; some have all there is. */
+const PAGE_MAX = 30;
+const LARGE_SHARE = 0.3;
+const LARGE_MAX = 200;
 const ANSWER_MAX_MS = 10_000;
 const AGAIN_MS = 50;
 
@@ -53,7 +56,8 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     const oldBefore = api.oldHorizons.known;
     const url = new URL(`${api.url}/v1/chains/${question.chain.name}/activity-history`);
     for (const [name, value] of parametersOf(question.filters, random)) url.searchParams.set(name, value);
-    if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, PAGE_MAX)));
+    const largest = random.chance(LARGE_SHARE) ? LARGE_MAX : PAGE_MAX;
+    if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, largest)));
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
     const answer = await ask(url);
     // Killed, starting, or without its store: another one is asked.

@@ -17,12 +17,20 @@ import { openTraffic, type Traffic } from './traffic.ts';
 import { checkJournal, placeVersions, readLog } from './truth.ts';
 
 /** Readers of each kind. */
-const FOLLOWERS = 4;
-const NEWCOMERS = 2;
+const FOLLOWERS = 3;
+const NEWCOMERS = 3;
 /** Of those who walk back, every second one turns round at the beginning. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
+
+export interface RunOptions {
+  readonly seed: number;
+  /** How many are tried. */
+  readonly faults: number;
+  /** Told of each fault when it is over. */
+  readonly say: (line: string) => void;
+}
 
 /** What a run came to. */
 export interface FeedRun {
@@ -44,12 +52,12 @@ interface Seen {
 /**
  * One run of a feed: sources append and update, writers and APIs come and go, readers follow all the while, and in the end
  * everything that anybody was given is held against the log.
- * @param faults how many are tried
  */
-export async function runFeed(stores: Stores, { seed, faults }: { seed: number; faults: number }): Promise<FeedRun> {
+export async function runFeed(stores: Stores, options: RunOptions): Promise<FeedRun> {
+  const { seed } = options;
   const rig = await openFeedRig(stores);
   try {
-    return await runOn(rig, { seed, faults });
+    return await runOn(rig, options);
   } catch (cause) {
     throw new Error(`FAULT_SEED=${seed}: ${cause instanceof Error ? cause.message : cause}`, { cause });
   } finally {
@@ -57,7 +65,7 @@ export async function runFeed(stores: Stores, { seed, faults }: { seed: number; 
   }
 }
 
-async function runOn(rig: FeedRig, { seed, faults }: { seed: number; faults: number }): Promise<FeedRun> {
+async function runOn(rig: FeedRig, { seed, faults, say }: RunOptions): Promise<FeedRun> {
   const random = createRandom(seed);
   const findings = new Findings();
   const crew = await openCrew(rig, createRandom(seed + 0.5e9));
@@ -75,7 +83,10 @@ async function runOn(rig: FeedRig, { seed, faults }: { seed: number; faults: num
     openReaders({ rig, seen, over, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
   // A reader that fails fails the run at once.
-  const reached = await Promise.race([tryFaults({ rig, crew, served, random }, faults), failureOf(reading)]);
+  const reached = await Promise.race([
+    tryFaults({ rig, crew, served, random }, { count: faults, say }),
+    failureOf(reading),
+  ]);
   await traffic.stop();
   await rig.caughtUp();
   over.is = true;
