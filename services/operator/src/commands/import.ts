@@ -70,7 +70,7 @@ export function createImportCommand(context: ImportContext): Command {
     const [word] = words;
     if (word === undefined) throw new UsageError('import what? name a file, or - for standard input');
     const path = word === '-' ? null : resolve(context.folder, word);
-    const source = await openLineSource(path, context.stdin);
+    const source = await openLineSource(path, context);
     try {
       const writerGroup = textOf(values, 'writer-group') ?? 'activity-writer';
       const work = { context, terminal, source, chain, writerGroup };

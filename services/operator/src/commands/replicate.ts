@@ -20,7 +20,7 @@ import { openClickHouseTarget } from '../replicate/clickhouse-target.ts';
 import { openFileTarget } from '../replicate/file-target.ts';
 import { createReadHistory } from '../replicate/history.ts';
 import { type Copied, type ReplicateOptions, replicate } from '../replicate/replicate.ts';
-import { createStateFile, NO_STATE } from '../replicate/state.ts';
+import { openNoState, openStateFile } from '../replicate/state.ts';
 
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
@@ -137,15 +137,15 @@ interface Surroundings {
 function toSides(
   job: Job,
   { context, terminal }: Surroundings,
-): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'state' | 'waitAtEnd'> {
+): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
   const onWait = (why: string, ms: number) =>
     terminal.progress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
   return {
     readHistory: createReadHistory({ ...job, pause, onWait }),
-    state:
+    openState: () =>
       job.statePath === null
-        ? NO_STATE
-        : createStateFile(job.statePath, { ...job, target: nameOfTarget(job, context) }),
+        ? openNoState()
+        : openStateFile(job.statePath, { ...job, target: nameOfTarget(job, context) }),
     openTarget: async (mark) => {
       if (job.to === 'file') return openFileTarget(job.out, mark);
       if (job.to === 'clickhouse') return openClickHouseTarget(context.clickhouse(), job, mark);

@@ -77,6 +77,17 @@ const contents = (standing: ReadonlyMap<string, ActivityRow>) =>
   new Map([...standing].map(([id, { type, details }]) => [id, `${type} ${details}`]));
 
 describe('an import', () => {
+  it('is a fault when lines that it has looked at are gone when they are to be published', async () => {
+    const world = new World();
+    let looks = 0;
+    const lines = async function* (): AsyncGenerator<Line> {
+      yield { number: 1, value: lineOf(1), fault: null };
+      if (looks++ === 0) yield { number: 2, value: lineOf(2), fault: null };
+    };
+    await expect(world.import([], { lines })).rejects.toThrow('the lines have changed');
+    expect(world.log).toHaveLength(1);
+  });
+
   it('repeated after any kills, beside a writer that is behind, ends as one that was never killed, and publishes nothing twice', async () => {
     const lines = fc.array(arbitraryLine, { maxLength: 30 });
     const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });

@@ -46,7 +46,8 @@ const BATCH_LINES = 500;
  * is published unless what stands says the same: so whatever was published before, by a command that was killed at any
  * moment, is not published again, and a thing of the import gets one new version, or none.
  *
- * All lines are looked at before the first is published. Memory: some 200 bytes for each thing that lines are about, and
+ * All lines are looked at before the first is published; lines that change meanwhile end it, as what was looked at is no
+ * longer what would be published. Memory: some 200 bytes for each thing that lines are about, and
  * what the writer has still to write.
  * @throws what the sources throw; what is published until then stands
  */
@@ -69,8 +70,11 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
     result.published += records.length;
     options.onProgress(`${result.published} of ${toPublish} published`);
   }
+  if (result.published !== toPublish && !options.stop.aborted) throw new Error(CHANGED);
   return result;
 }
+
+const CHANGED = 'the lines have changed while they were imported: run it again, and what stands is not published twice';
 
 interface ReadLine<R, Row> {
   readonly number: number;

@@ -1,11 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UsageError } from '../command.ts';
 import { LINE_BYTES_MAX, type Line, openLineSource, readLines } from './lines.ts';
+
+const { signal: stop } = new AbortController();
 
 async function* chunksOf(bytes: Buffer, sizes: readonly number[]) {
   let from = 0;
@@ -60,8 +62,15 @@ describe('lines of an import', () => {
     expect(lines[3]!.value).toEqual({ a: 1 });
   });
 
+  it('that do not come are not waited for by whoever asks for the end', async () => {
+    const end = new AbortController();
+    const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
+    end.abort();
+    await expect(source).rejects.toThrow('ended before all lines were there');
+  });
+
   it('of standard input can be read again', async () => {
-    const source = await openLineSource(null, Readable.from([Buffer.from('1\n2')]));
+    const source = await openLineSource(null, { stdin: Readable.from([Buffer.from('1\n2')]), stop });
     onTestFinished(source.close);
     for (let time = 0; time < 2; time++)
       expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
@@ -71,9 +80,9 @@ describe('lines of an import', () => {
     const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     writeFileSync(join(folder, 'lines'), '\uFEFF1\n');
-    const source = await openLineSource(join(folder, 'lines'), Readable.from([]));
+    const source = await openLineSource(join(folder, 'lines'), { stdin: Readable.from([]), stop });
     expect(await collect(source.read())).toEqual([{ number: 1, value: 1, fault: null }]);
     for (const none of [folder, join(folder, 'none')])
-      await expect(openLineSource(none, Readable.from([]))).rejects.toThrow(UsageError);
+      await expect(openLineSource(none, { stdin: Readable.from([]), stop })).rejects.toThrow(UsageError);
   });
 });

@@ -24,13 +24,20 @@ export interface LineSource {
 export const LINE_BYTES_MAX: number = 512 * 1024;
 const NEWLINE = 0x0a;
 
+/** Where lines come from that are in no file. */
+export interface LineInput {
+  readonly stdin: Readable;
+  /** Aborted when the person asks for the end. */
+  readonly stop: AbortSignal;
+}
+
 /**
  * Opens a file; or what can be read only once, such as standard input or a pipe, which is kept in a file of its own until
  * it is closed.
  * @param path absolute; null: `stdin`
- * @throws UsageError when there is no such file
+ * @throws UsageError when there is no such file; Error when it is told to end before all is read
  */
-export async function openLineSource(path: string | null, stdin: Readable): Promise<LineSource> {
+export async function openLineSource(path: string | null, { stdin, stop }: LineInput): Promise<LineSource> {
   const found = path === null ? null : await stat(path).catch(() => null);
   if (path !== null && found === null) throw new UsageError(`there is no file ${path}`);
   if (found?.isDirectory()) throw new UsageError(`${path} is a folder`);
@@ -39,9 +46,11 @@ export async function openLineSource(path: string | null, stdin: Readable): Prom
   const kept = join(folder, 'lines');
   const close = () => rm(folder, { recursive: true, force: true });
   try {
-    await pipeline(path === null ? stdin : createReadStream(path), createWriteStream(kept, { mode: 0o600 }));
+    const given = path === null ? stdin : createReadStream(path);
+    await pipeline(given, createWriteStream(kept, { mode: 0o600 }), { signal: stop });
   } catch (fault) {
     await close();
+    if (stop.aborted) throw new Error('ended before all lines were there: nothing was published', { cause: fault });
     throw fault;
   }
   return { read: () => readLines(createReadStream(kept)), close };

@@ -8,7 +8,7 @@ import { UnreachableError } from '../command.ts';
 import { openFileTarget } from './file-target.ts';
 import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
 import { type Copied, type ReplicateOptions, replicate } from './replicate.ts';
-import { createStateFile } from './state.ts';
+import { openStateFile } from './state.ts';
 import { CHAIN, type Fate, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
 
 /** Where a job is killed: half of a page written, all of it and nothing noted, or right behind the note. */
@@ -47,7 +47,6 @@ interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOpt
 
 /** A job on the real file and state; pauses take no time. */
 function run({ kills = [], url = history.url, target = out(), ...over }: Job = {}): Promise<Copied> {
-  const stateFile = createStateFile(join(folder, 'state.json'), { url, chain: CHAIN, target });
   let kill: Kill | null = null;
   return replicate({
     readHistory: createReadHistory({
@@ -70,12 +69,15 @@ function run({ kills = [], url = history.url, target = out(), ...over }: Job = {
         },
       };
     },
-    state: {
-      ...stateFile,
-      async note(reached) {
-        await stateFile.note(reached);
-        if (kill === 'noted') throw new Killed();
-      },
+    openState: async () => {
+      const stateFile = await openStateFile(join(folder, 'state.json'), { url, chain: CHAIN, target });
+      return {
+        ...stateFile,
+        async note(reached) {
+          await stateFile.note(reached);
+          if (kill === 'noted') throw new Killed();
+        },
+      };
     },
     waitAtEnd: null,
     onPage: () => {},

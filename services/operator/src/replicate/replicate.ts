@@ -1,5 +1,5 @@
 import type { Activity, ReadHistory } from './history.ts';
-import type { Reached, StateFile } from './state.ts';
+import type { StateFile } from './state.ts';
 
 /** Where a copy of a history goes. */
 export interface ReplicaTarget {
@@ -25,7 +25,7 @@ export interface ReplicateOptions {
   readonly readHistory: ReadHistory;
   /** @param mark what the last page that was noted left; null when no job was here before */
   readonly openTarget: (mark: number | null) => Promise<ReplicaTarget>;
-  readonly state: StateFile;
+  readonly openState: () => Promise<StateFile>;
   /** At the end of the history it waits, and asks again; null: it ends there. */
   readonly waitAtEnd: ((stop: AbortSignal) => Promise<void>) | null;
   readonly onPage: (copied: Copied) => void;
@@ -46,21 +46,22 @@ export interface ReplicateOptions {
  * @throws what the history, the target and the state throw; what is noted until then stands
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
-  const reached = await options.state.open();
+  const state = await options.openState();
   try {
-    const target = await options.openTarget(reached?.mark ?? null);
+    const target = await options.openTarget(state.reached?.mark ?? null);
     try {
-      return await copyFrom(reached, target, options);
+      return await copy(state, target, options);
     } finally {
       await target.close();
     }
   } finally {
-    await options.state.close();
+    await state.close();
   }
 }
 
-async function copyFrom(reached: Reached | null, target: ReplicaTarget, options: ReplicateOptions): Promise<Copied> {
-  const { readHistory, state, waitAtEnd, onPage, stop } = options;
+async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateOptions): Promise<Copied> {
+  const { readHistory, waitAtEnd, onPage, stop } = options;
+  const { reached } = state;
   let cursor = reached?.cursor ?? null;
   let mark = reached?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };

@@ -28,29 +28,28 @@ export interface Reached {
 
 /** Where a job notes how far it has come, so that it goes on there after it was killed. */
 export interface StateFile {
-  /**
-   * Keeps other jobs of this machine away until it is closed, and reads; null before the first job.
-   * @throws Error while another job has it; for a file that is no state, or the state of another history or target
-   */
-  open(): Promise<Reached | null>;
+  /** When it was opened; null before the first job. */
+  readonly reached: Reached | null;
   /** A killed machine has the state of before, or this one: never half of one. */
   note(reached: Reached): Promise<void>;
   close(): Promise<void>;
 }
 
-export function createStateFile(path: string, name: CopyName): StateFile {
+/**
+ * Opens a state, and keeps other jobs of this machine away from it until it is closed.
+ * @throws Error while another job has it; for a file that is no state, or the state of another history or target
+ */
+export async function openStateFile(path: string, name: CopyName): Promise<StateFile> {
   const { url, chain, target } = name;
   const lock = `${path}.lock`;
+  const close = () => rm(lock, { force: true });
+  await takeLock(lock);
+  const standing = await readState(path, name).catch(async (fault: unknown) => {
+    await close();
+    throw fault;
+  });
   return {
-    async open() {
-      await takeLock(lock);
-      try {
-        return await readState(path, name);
-      } catch (fault) {
-        await rm(lock, { force: true });
-        throw fault;
-      }
-    },
+    reached: standing,
     async note(reached) {
       const file = await open(`${path}.new`, 'w');
       try {
@@ -61,12 +60,14 @@ export function createStateFile(path: string, name: CopyName): StateFile {
       }
       await rename(`${path}.new`, path);
     },
-    close: () => rm(lock, { force: true }),
+    close,
   };
 }
 
 /** A state that is kept nowhere: every job begins at the beginning. */
-export const NO_STATE: StateFile = { open: async () => null, note: async () => {}, close: async () => {} };
+export async function openNoState(): Promise<StateFile> {
+  return { reached: null, note: async () => {}, close: async () => {} };
+}
 
 async function readState(path: string, { url, chain, target }: CopyName): Promise<Reached | null> {
   const text = await readFile(path, 'utf8').catch((fault: NodeJS.ErrnoException) => {
