@@ -216,10 +216,14 @@ describe('docker-compose.yml and the local stack', () => {
     expect(Object.keys(container.environment)).toEqual(expect.arrayContaining(local.filter((name) => name in shape)));
   });
 
-  it('keep rows in the same database, under the same account', () => {
+  it('keep rows in the same database, under the same accounts', () => {
     const [, database] = /DATABASE = '(\w+)'/.exec(read('infra/local/clickhouse.ts')) ?? [];
-    const { environment } = compose.services['event-writer'] ?? { environment: {} };
-    expect(environment).toMatchObject({ CLICKHOUSE_DATABASE: database, CLICKHOUSE_USER: 'writer' });
+    for (const { name, container } of services) {
+      if (!('CLICKHOUSE_USER' in container.environment)) continue;
+      const account = { CLICKHOUSE_DATABASE: database, CLICKHOUSE_USER: entryOf(name)?.account ?? 'writer' };
+      expect(container.environment, name).toMatchObject(account);
+    }
+    expect(compose.services['chain-api']?.environment).toMatchObject({ CLICKHOUSE_USER: 'reader' });
     expect(compose.services.tables?.environment).toMatchObject({ CLICKHOUSE_DATABASE: database });
   });
 

@@ -130,6 +130,7 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
       TERM: 'dumb',
       CLICKHOUSE_OPERATOR_SHA256: sha256(secrets.operatorPassword),
       CLICKHOUSE_WRITER_SHA256: sha256(secrets.writerPassword),
+      CLICKHOUSE_READER_SHA256: sha256(secrets.readerPassword),
       CLICKHOUSE_ANALYST_SHA256: sha256(secrets.analystPassword),
     },
     folder,

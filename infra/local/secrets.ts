@@ -8,6 +8,7 @@ export interface Secrets {
   redisPassword: string;
   operatorPassword: string;
   writerPassword: string;
+  readerPassword: string;
   analystPassword: string;
   /** Of the logins that a stack with TLS has besides. */
   kafkaPassword: string;
@@ -30,6 +31,7 @@ export function loadSecrets(places: Places): Secrets {
     redisPassword: kept?.redisPassword ?? secret(),
     operatorPassword: kept?.operatorPassword ?? secret(),
     writerPassword: kept?.writerPassword ?? secret(),
+    readerPassword: kept?.readerPassword ?? secret(),
     analystPassword: kept?.analystPassword ?? secret(),
     kafkaPassword: kept?.kafkaPassword ?? secret(),
     registryPassword: kept?.registryPassword ?? secret(),

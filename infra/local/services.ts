@@ -13,6 +13,8 @@ export interface ServiceEntry {
   readonly name: string;
   /** `stack.json` field of its public address; absent for a service that only reads topics. */
   readonly address?: 'gateway' | 'chainApi';
+  /** Its account of ClickHouse, unless it is `writer`; docker-compose.yml names the same. */
+  readonly account?: 'reader';
   /** It does nothing while Redis holds no identity graph. */
   readonly needsIdentities?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
@@ -75,7 +77,7 @@ export const SERVICES = [
   },
   { name: 'activity-writer', nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.activities, TOPICS.tokens] },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
-  { name: 'chain-api', address: 'chainApi', nodeOptions: [SMALL_YOUNG_GENERATION] },
+  { name: 'chain-api', address: 'chainApi', account: 'reader', nodeOptions: [SMALL_YOUNG_GENERATION] },
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
@@ -101,6 +103,8 @@ export interface ServiceSetting {
   ports: Record<string, number>;
   /** What all services share: addresses, accounts, the pepper. */
   env: Record<string, string>;
+  /** Of the accounts that only some have. */
+  passwords: { readonly reader: string };
 }
 
 const mainOf = (places: Places, service: ServiceEntry) =>
@@ -130,7 +134,10 @@ function adminAddressOf(name: string, ports: Record<string, number>): string {
 }
 
 /** What the stack file says of services: where they answer, and what they serve there. */
-export function addressesOf(services: readonly ServiceEntry[], { ports, env }: ServiceSetting): Partial<StackFile> {
+export function addressesOf(
+  services: readonly ServiceEntry[],
+  { ports, env }: Pick<ServiceSetting, 'ports' | 'env'>,
+): Partial<StackFile> {
   const parts: Partial<StackFile> = {
     admin: Object.fromEntries(services.map(({ name }) => [name, adminAddressOf(name, ports)])),
   };
@@ -142,10 +149,13 @@ export function addressesOf(services: readonly ServiceEntry[], { ports, env }: S
 }
 
 /** A service as its own process, ready when its `/readyz` says so. */
-export function serviceSpec(places: Places, service: ServiceEntry, { ports, env }: ServiceSetting): ProcessSpec {
+export function serviceSpec(places: Places, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
+  const { ports, env, passwords } = setting;
   const admin = adminAddressOf(service.name, ports);
   const publicPort =
     service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[service.name]) };
+  const { account } = service;
+  const login = account === undefined ? {} : { CLICKHOUSE_USER: account, CLICKHOUSE_PASSWORD: passwords[account] };
   return {
     name: service.name,
     program: process.execPath,
@@ -159,6 +169,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, { ports, env 
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
       ...env,
+      ...login,
       ...publicPort,
       ADMIN_HOST: '127.0.0.1',
       ADMIN_PORT: new URL(admin).port,

@@ -154,6 +154,27 @@ test('the analyst reads and cannot write, lift the bounds, or see beyond the pro
   }
 });
 
+test('the account of chain-api reads what is public on chains, and nothing of people', async () => {
+  const operator = openClickHouse('operator', loadSecrets(stack.places).operatorPassword);
+  const reader = openClickHouse('reader', loadSecrets(stack.places).readerPassword);
+  const run = (query: string) => reader.command({ query });
+  // Rights on single tables are of one database.
+  const own = 'playline';
+  try {
+    await operator.command({ query: `CREATE DATABASE IF NOT EXISTS ${own}` });
+    for (const table of ['activities', 'activity_versions', 'tokens']) {
+      await operator.command({ query: `CREATE TABLE ${own}.${table} (word String) ENGINE = Memory` });
+      await run(`SELECT word FROM ${own}.${table}`);
+      await expect(run(`INSERT INTO ${own}.${table} VALUES ('no')`)).rejects.toThrow(/readonly|privileges/i);
+      await operator.command({ query: `DROP TABLE ${own}.${table}` });
+    }
+    await expect(run(`SELECT word FROM ${DATABASE}.kept`)).rejects.toThrow(/privileges/);
+    await expect(run('SELECT 1 SETTINGS max_execution_time = 11')).rejects.toThrow(/max_execution_time/);
+  } finally {
+    await Promise.all([operator.close(), reader.close()]);
+  }
+});
+
 test('the engine’s own account without a password can read nothing', async () => {
   const nobody = openClickHouse('default', '');
   await expect(nobody.command({ query: `SELECT word FROM ${DATABASE}.kept` })).rejects.toThrow(

@@ -175,7 +175,7 @@ class RunningStack implements Stack {
     };
   }
 
-  /** What every service is told; the writer's account, not the operator's. */
+  /** What every service is told; the writer's account, not the operator's, unless it has one of its own. */
   private serviceEnv(): Record<string, string> {
     const { file, secrets } = this;
     return {
@@ -195,7 +195,8 @@ class RunningStack implements Stack {
 
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
-    const setting = { ports: this.ports, env: this.serviceEnv() };
+    const passwords = { reader: this.secrets.readerPassword };
+    const setting = { ports: this.ports, env: this.serviceEnv(), passwords };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
     const started = services.map(async (service) => {

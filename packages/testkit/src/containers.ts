@@ -69,6 +69,7 @@ function startClickHouse(password: string): Promise<StartedTestContainer> {
       CLICKHOUSE_SKIP_USER_SETUP: '1',
       CLICKHOUSE_OPERATOR_SHA256: sha256(password),
       CLICKHOUSE_WRITER_SHA256: sha256(password),
+      CLICKHOUSE_READER_SHA256: sha256(password),
       CLICKHOUSE_ANALYST_SHA256: sha256(password),
     })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
