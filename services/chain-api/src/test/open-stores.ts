@@ -4,6 +4,7 @@ import { openActivityStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { applySql } from '@playline/infra/clickhouse';
 import { openRedisDatabase, testStores } from '@playline/testkit';
+import { OTHER_PARTITION, PARTITION } from './open-chain-api.ts';
 
 /** A ClickHouse database and a Redis database of their own, in real stores, and what a writer does with them. */
 export interface ChainStores {
@@ -27,6 +28,8 @@ export async function openChainStores(): Promise<ChainStores> {
   await applySql(target);
   const redis = await openRedisDatabase();
   const watermarks = await openRedisWatermarks({ url: redis.url });
+  // A writer lives, and has written nothing yet.
+  for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const writer = openActivityStore(target);
   const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
   const putSilently: ChainStores['putSilently'] = async (...rows) => {
