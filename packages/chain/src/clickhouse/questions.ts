@@ -36,10 +36,10 @@ export function openQuestions(target: ClickHouseTarget, limits: ConnectionLimits
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
   const timeout = (limits.executionMaxS + 10) * 1_000;
   const askOnce = (path: string, statement: string) => {
-    const length = { 'content-length': Buffer.byteLength(statement) };
+    const length = { 'content-length': statement.length };
     const options = { agent, hostname, port, path, timeout, method: 'POST', headers: { ...headers, ...length } };
     const sent = send(options);
-    sent.end(statement);
+    sent.end(statement, 'latin1');
     return settle(sent);
   };
   return {
