@@ -75,7 +75,7 @@ async function measureBusy(
     try {
       for (const each of casesOf(filled)) busy.set(each.name, await readPages(server, filled, each));
     } finally {
-      console.error(`${await stream.stop()} activities came in meanwhile`);
+      console.error(`${await stream.close()} activities came in meanwhile`);
     }
     return busy;
   } finally {
