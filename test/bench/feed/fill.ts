@@ -37,6 +37,8 @@ const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract
 export interface Feed {
   /** Versions of all chains. */
   readonly rows: number;
+  /** As of the bench: a feed that is filled to try a figure is read less too. */
+  readonly scale: number;
   /** Of the busy chain: what readers ask for. */
   readonly contracts: {
     readonly big: string;
@@ -73,7 +75,7 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
   for (const table of ['activities', 'activity_versions']) await waitForRows(engine, { table, rows });
   await raiseWatermarks(bench, endUs);
   return {
-    ...{ rows, startUs: shape.startUs, endUs, seconds: (performance.now() - startedAt) / 1_000 },
+    ...{ rows, scale: bench.scale, startUs: shape.startUs, endUs, seconds: (performance.now() - startedAt) / 1_000 },
     contracts: {
       big: addressOf(BIG),
       middle: addressOf(FIRST_MIDDLE),

@@ -14,6 +14,7 @@ import type { Feed } from './fill.ts';
 const READERS = 8;
 const WARM_UP_PAGES = 1_500;
 const PAGES = 2_000;
+const PAGES_MIN = 200;
 const WINDOWS = 3;
 const PAGE_SIZE = 100;
 
@@ -31,7 +32,8 @@ export async function measurePageCpu(
   feed: Feed,
   enginePort: number | null,
 ): Promise<PageCpu> {
-  const paths = Array.from({ length: PAGES }, (_, at) => pathAt(feed, at / PAGES));
+  const count = Math.max(PAGES_MIN, Math.round(PAGES * feed.scale));
+  const paths = Array.from({ length: count }, (_, at) => pathAt(feed, at / count));
   await answer(server.port, paths.slice(0, WARM_UP_PAGES));
   const windows: PageCpu[] = [];
   const enginePid = enginePort === null ? null : pidListeningOn(enginePort);
@@ -41,9 +43,9 @@ export async function measurePageCpu(
     await answer(server.port, paths);
     const [after, ms] = [spent(), performance.now() - startMs];
     windows.push({
-      pagesPerCpuSecond: PAGES / (after[0] - before[0]),
-      engineMs: ((after[1] - before[1]) * 1_000) / PAGES,
-      pagesPerSecond: (PAGES * 1_000) / ms,
+      pagesPerCpuSecond: count / (after[0] - before[0]),
+      engineMs: ((after[1] - before[1]) * 1_000) / count,
+      pagesPerSecond: (count * 1_000) / ms,
     });
   }
   const median = (name: keyof PageCpu) => medianOf(windows.map((each) => each[name]));

@@ -64,12 +64,13 @@ interface HistoryPage {
 /** Reads pages of a case in every size, direction and place, one at a time, each from where nobody was just before. */
 export async function readPages(server: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
   const reader = openReader(server);
+  const beginnings = Math.max(1, Math.round(BEGINNINGS * feed.scale));
   const pages: ReadPage[] = [];
   try {
     for (const size of SIZES)
       for (const direction of DIRECTIONS)
         for (const place of PLACES)
-          for (let beginning = 0; beginning < BEGINNINGS; beginning++) {
+          for (let beginning = 0; beginning < beginnings; beginning++) {
             const isStart = place[0] === 0 && beginning === 0 && direction === 'next';
             const path = toPath(readCase, size, isStart ? null : pick(feed, place, direction));
             pages.push(...(await readOn(reader, path, direction)));

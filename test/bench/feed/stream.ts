@@ -12,8 +12,8 @@ const SENDS_PER_SECOND = 10;
 
 const bytesOf = (text: string, length: number) => createHash('sha256').update(text).digest().subarray(0, length);
 
-/** Publishes new activities of the busy chain at a steady rate until it is stopped. */
-export async function openStream(bench: Bench): Promise<{ stop(): Promise<number> }> {
+/** Publishes new activities of the busy chain at a steady rate until it is closed, which says how many. */
+export async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
   const schemaId = await readSchemaId(bench, topic);
   const producer = new Producer<Buffer, Buffer, Buffer, Buffer>({
@@ -40,10 +40,10 @@ export async function openStream(bench: Bench): Promise<{ stop(): Promise<number
     }
   };
   const running = run();
-  // Told when it is stopped.
+  // Told when it is closed.
   running.catch(() => {});
   return {
-    async stop() {
+    async close() {
       ended.abort();
       await running.finally(() => producer.close());
       return sent;

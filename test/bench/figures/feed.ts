@@ -15,7 +15,7 @@ const PAGE_MS: Bar = { of: 'ours', bound: 'at most', must: 25, aim: 10 };
 const READ_ROWS: Bar = { of: 'ours', bound: 'at most', must: 50_000, aim: 20_000 };
 const CPU_RATE: Bar = { of: 'ours', bound: 'at least', must: 3_000, aim: 6_000 };
 /** Compiled code and marks in memory are part of a running service. */
-const WARM_UP_TURNS = 2;
+const WARM_UP_TURNS = 1;
 
 /** Pages of activity-history over a year of a busy chain: latency, rows read, and CPU, by filter. */
 export const feed: Figure = {
@@ -75,7 +75,7 @@ async function measureBusy(
     try {
       for (const each of casesOf(filled)) busy.set(each.name, await readPages(server, filled, each));
     } finally {
-      console.error(`${await stream.stop()} activities came in meanwhile`);
+      console.error(`${await stream.close()} activities came in meanwhile`);
     }
     return busy;
   } finally {

@@ -42,7 +42,7 @@ function toCopyRow(seconds: number, { activities, lines, differences }: Compared
     ...{ figure: 'replicate', case: `${activities} activities, killed ${KILLS} times`, unit: 'activities per second' },
     ...{
       ours: activities / seconds,
-      beside: 'a day of this chain, per second of the day',
+      beside: 'as they came, over the year',
       theirs: activities / (365 * 86_400),
     },
     also: `${(seconds / 60).toFixed(1)} minutes in ${Math.ceil(lines / 200)} pages; every member of every activity the same as in the table`,

@@ -9,7 +9,8 @@ type Ask = Questions['ask'];
 const HOUR_US = 60 * 60 * 1_000_000;
 /**
  * Without a window the engine opens every part behind the gap. Pages near the end of the feed, which are nearly all, fit
- * the first window; what is rare is looked for in larger ones: a feed of years is crossed in three or four steps.
+ * the first one; without a contract or a type each next one is so many times as long, so that years are crossed in four
+ * steps. What one has too rarely for its first window is looked for in all the rest at once.
  */
 const FIRST_WINDOW_US = { all: HOUR_US, filtered: 32 * HOUR_US };
 const WINDOW_GROWTH = 32;
@@ -28,7 +29,8 @@ export function createReadPositions({ ask }: Pick<Questions, 'ask'>): VersionSou
     const isForward = direction === 'next';
     const found: FoundVersion[] = [];
     let edge = isForward ? await startOf(ask, question) : Math.min(gap.updatedAt + 1, horizon);
-    for (let size = FIRST_WINDOW_US[isFiltered(filters) ? 'filtered' : 'all']; ; size *= WINDOW_GROWTH) {
+    const growth = isFiltered(filters) ? Number.POSITIVE_INFINITY : WINDOW_GROWTH;
+    for (let size = FIRST_WINDOW_US[isFiltered(filters) ? 'filtered' : 'all']; ; size *= growth) {
       const isLast = isForward ? edge >= horizon : edge <= 0;
       if (isLast || found.length === limit) return found;
       const window = isForward
@@ -49,7 +51,7 @@ async function startOf(ask: Ask, { chain, gap, horizon }: PageQuestion): Promise
     'SELECT toUnixTimestamp64Micro(updated_at) FROM activities WHERE chain = {chain: String} ' +
       'ORDER BY chain, updated_at LIMIT 1 FORMAT RowBinary',
     { chain },
-    { optimize_use_projections: 0, max_threads: 1, max_block_size: BLOCK_ROWS },
+    { ...SETTINGS, optimize_use_projections: 0 },
   );
   return answer.length === 0 ? horizon : new RowBinaryReader(answer).int64();
 }
@@ -57,6 +59,7 @@ async function startOf(ask: Ask, { chain, gap, horizon }: PageQuestion): Promise
 async function readWindow(ask: Ask, question: PageQuestion, window: Window): Promise<FoundVersion[]> {
   const { chain, filters, gap, direction, limit } = question;
   const order = direction === 'next' ? '' : ' DESC';
+  const { table, settings } = sourceOf(filters, window);
   const conditions = [
     'chain = {chain: String}',
     `updated_at >= ${toTimeLiteral(window.least)} AND updated_at < ${toTimeLiteral(window.end)}`,
@@ -65,10 +68,10 @@ async function readWindow(ask: Ask, question: PageQuestion, window: Window): Pro
   ];
   const answer = await ask(
     'SELECT toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS name, ' +
-      'toUnixTimestamp64Micro(indexed_at) AS indexed FROM activities ' +
+      `toUnixTimestamp64Micro(indexed_at) AS indexed FROM ${table} ` +
       `WHERE ${conditions.join(' AND ')} ORDER BY updated_at${order}, id${order} LIMIT ${limit} FORMAT RowBinary`,
     { chain, contract: filters.contractAddress?.slice(2) ?? '', type: filters.type ?? '' },
-    settingsFor(filters),
+    settings,
   );
   const reader = new RowBinaryReader(answer);
   const found: FoundVersion[] = [];
@@ -94,14 +97,31 @@ function toFilterConditions({ fromIndexedAt, toIndexedAt, contractAddress, type 
   ];
 }
 
-/** Small, so that a reading in order ends soon. */
-const BLOCK_ROWS = 256;
+const projectionOf = ({ contractAddress, type }: ActivityFilters) =>
+  `of_${[...(contractAddress === null ? [] : ['contract']), ...(type === null ? [] : ['type'])].join('_and_')}`;
 
-/** The engine would take a projection for its narrow rows also where its order is another, and then read all of it. */
-function settingsFor({ contractAddress, type }: ActivityFilters): QuestionSettings {
-  // Buffered, every part is read until it has rows enough for the whole page.
-  const common = { max_threads: 1, max_block_size: BLOCK_ROWS, read_in_order_use_buffering: 0 };
-  const by = [...(contractAddress === null ? [] : ['contract']), ...(type === null ? [] : ['type'])];
-  if (by.length === 0) return { ...common, optimize_use_projections: 0 };
-  return { ...common, preferred_optimize_projection_name: `of_${by.join('_and_')}` };
+/**
+ * Named as a setting, a projection is read of the parts alone that the window is in, but the engine looks up the condition
+ * in the index of every other order too: over years that is nearly all that a question takes. Named as a table it is
+ * opened in every part, and nothing else is.
+ */
+function sourceOf(filters: ActivityFilters, window: Window): Source {
+  if (!isFiltered(filters)) return { table: 'activities', settings: { ...SETTINGS, optimize_use_projections: 0 } };
+  const name = projectionOf(filters);
+  return window.end - window.least <= FIRST_WINDOW_US.filtered
+    ? { table: 'activities', settings: { ...SETTINGS, preferred_optimize_projection_name: name } }
+    : { table: `mergeTreeProjection(currentDatabase(), 'activities', '${name}')`, settings: SETTINGS };
 }
+
+interface Source {
+  readonly table: string;
+  readonly settings: QuestionSettings;
+}
+
+const SETTINGS: QuestionSettings = {
+  max_threads: 1,
+  // Small, so that a reading in order ends soon.
+  max_block_size: 256,
+  // Buffered, every part is read until it has rows enough for the whole page.
+  read_in_order_use_buffering: 0,
+};

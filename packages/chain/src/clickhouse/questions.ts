@@ -1,13 +1,14 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { parseError } from '@clickhouse/client';
+import { toStoreFault } from '@playline/errors';
 import type { ClickHouseTarget, ConnectionLimits } from './connection.ts';
 
 /** Texts that a statement names as `{name: String}`. */
 export type TextParams = Readonly<Record<string, string>>;
 export type QuestionSettings = Readonly<Record<string, string | number>>;
 
-/** Asks one question and gives the bytes of the answer, in the format that the statement names. */
+/** Asks one question and gives the bytes of the answer, in the format that the statement names. @throws StoreFault */
 export interface Questions {
   ask(statement: string, params: TextParams, settings: QuestionSettings): Promise<Buffer>;
   close(): void;
@@ -36,20 +37,25 @@ export function openQuestions(target: ClickHouseTarget, limits: ConnectionLimits
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
   const timeout = (limits.executionMaxS + 10) * 1_000;
   const askOnce = (path: string, statement: string) => {
-    const length = { 'content-length': Buffer.byteLength(statement) };
+    const length = { 'content-length': statement.length };
     const options = { agent, hostname, port, path, timeout, method: 'POST', headers: { ...headers, ...length } };
     const sent = send(options);
-    sent.end(statement);
+    sent.end(statement, 'latin1');
     return settle(sent);
   };
   return {
     async ask(statement, params, settings) {
       const path = `${pathname}?${common}${toQuery(params, settings)}`;
-      return askOnce(path, statement).catch((fault: unknown) => {
-        // The server had just ended the connection that was kept: it has not seen the question.
-        if (fault instanceof StaleConnection) return askOnce(path, statement);
-        throw fault;
-      });
+      try {
+        return await askOnce(path, statement).catch((fault: unknown) => {
+          // The server had just ended the connection that was kept: it has not seen the question.
+          if (fault instanceof StaleConnection) return askOnce(path, statement);
+          throw fault;
+        });
+      } catch (fault) {
+        target.onFault?.(fault);
+        throw toStoreFault(fault);
+      }
     },
     close: () => agent.destroy(),
   };
