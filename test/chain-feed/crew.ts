@@ -19,6 +19,8 @@ export interface Crew {
   join(): Promise<GatedProcess>;
   /** One more API, ready. */
   serve(): Promise<Api>;
+  /** One more API that answers. While nobody knows how far the feed is, none is ready. */
+  listen(): Promise<Api>;
   /** Takes a writer, or an API, out of the lists; whoever does so ends it. */
   dismiss(member: GatedProcess | Api): void;
 }
@@ -51,6 +53,12 @@ export async function openCrew(rig: FeedRig, random: Random): Promise<OpenCrew> 
     async serve() {
       const api = await rig.startApi();
       await whenReady('an API is ready', api.process);
+      apis = [...apis, api];
+      return api;
+    },
+    async listen() {
+      const api = await rig.startApi();
+      await until('an API answers', async () => (await fetch(api.url)).status === 404, WAIT_MAX_MS);
       apis = [...apis, api];
       return api;
     },

@@ -93,7 +93,7 @@ const killApi: Fault = async ({ crew, random }) => {
   return { 'API killed': 1 };
 };
 
-/** Nobody knows any more how far the feed is, and readers go on from their cursors. */
+/** Nobody knows any more how far the feed is: readers walk back from their cursors, and who follows waits. */
 const restartAll: Fault = async ({ rig, crew, served }) => {
   const [writers, apis] = [crew.writers, crew.apis];
   for (const writer of writers) crew.dismiss(writer);
@@ -101,10 +101,12 @@ const restartAll: Fault = async ({ rig, crew, served }) => {
   await rig.watermarks.lose();
   for (const api of apis) crew.dismiss(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
-  await Promise.all([crew.serve(), crew.serve()]);
+  const unknowing = await Promise.all([crew.listen(), crew.listen()]);
   const enough = served.walksBack + WALKS_WITHOUT_WATERMARKS;
   await until('readers have walked back', () => served.walksBack >= enough, WAIT_MAX_MS);
   await Promise.all([crew.join(), crew.join()]);
+  const areReady = async () => (await Promise.all(unknowing.map(({ process }) => process.isReady()))).every(Boolean);
+  await until('the APIs know again how far the feed is', areReady, WAIT_MAX_MS);
   await Promise.all([...writers.map(leave), ...apis.map(({ process }) => process.close())]);
   await rig.caughtUp();
   return { 'all restarted without watermarks': 1 };

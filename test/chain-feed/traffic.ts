@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ACTIVITY_TYPES, type ActivityRecord, type ActivityType } from '@playline/contracts';
+import type { ActivityRecord } from '@playline/contracts';
 import type { AtomicPublisher, OutgoingRecord } from '@playline/stream';
 import { openAtomicPublisher } from '@playline/stream/kafka';
-import { activityOf } from '../../services/activity-writer/src/test/records.ts';
+import { activityOf, detailsOf } from '../../services/activity-writer/src/test/records.ts';
 import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
 import type { FeedChain, FeedRig } from './feed-rig.ts';
 
 const SOURCES = 3;
-const TYPES: readonly ActivityType[] = ACTIVITY_TYPES.slice(0, 3);
+const TYPES = ['mint', 'burn', 'transfer'] as const;
 const CONTRACTS = 4;
 const INDEXED_AT_US = 1_700_000_000_000_000;
 const INDEXED_STEP_US = 1_000_003;
@@ -20,7 +20,7 @@ const LOOK_MS = 200;
 const OPEN_MAX_MS = 1_200;
 
 /** Constants of activities by their number, which readers filter by. */
-export const typeOf = (number: number): ActivityType => TYPES[number % TYPES.length]!;
+export const typeOf = (number: number): (typeof TYPES)[number] => TYPES[number % TYPES.length]!;
 export const contractOf = (number: number): number => 1 + (number % CONTRACTS);
 export const indexedAtOf = (number: number): number => INDEXED_AT_US + number * INDEXED_STEP_US;
 
@@ -104,18 +104,22 @@ class Desk {
     const number = isNew ? ++this.numbers : random.pick(known);
     if (isNew) known.push(number);
     const version = ++this.#versions;
-    const record = recordOf(number, { chain: chain.name, details: JSON.stringify({ version }) });
+    const standing = { chain: chain.name, version, type: typeOf(number), contract: contractOf(number) };
     const isWrong = !isNew && random.chance(0.06);
     if (isWrong) this.journal.wrong.add(version);
-    return { version, outgoing: isWrong ? this.#toWrong(random, number, record) : this.#rig.toOutgoing(record) };
+    return {
+      version,
+      outgoing: isWrong ? this.#toWrong(random, number, standing) : this.#rig.toOutgoing(recordOf(number, standing)),
+    };
   }
 
   /** Changes what never changes, or stands in the partition of another chain. */
-  #toWrong(random: Random, number: number, record: ActivityRecord): Outgoing {
+  #toWrong(random: Random, number: number, standing: Told): Outgoing {
     const kind = random.integer(0, 3);
-    if (kind === 0) return this.#rig.toOutgoing({ ...record, type: typeOf(number + 1) });
+    const record = recordOf(number, standing);
+    if (kind === 0) return this.#rig.toOutgoing(recordOf(number, { ...standing, type: typeOf(number + 1) }));
     if (kind === 1) return this.#rig.toOutgoing({ ...record, indexedAt: record.indexedAt + 1 });
-    if (kind === 2) return this.#rig.toOutgoing({ ...record, contractAddress: addressOf(contractOf(number + 1)) });
+    if (kind === 2) return this.#rig.toOutgoing(recordOf(number, { ...standing, contract: contractOf(number + 1) }));
     const own = this.#rig.chains.find(({ name }) => name === record.chain)!.partition;
     const others = [...new Set(this.#rig.chains.map(({ partition }) => partition))].filter((each) => each !== own);
     return { ...this.#rig.toOutgoing(record), partition: random.pick(others) };
@@ -124,13 +128,21 @@ class Desk {
 
 const addressOf = (contract: number): Buffer => activityOf(contract).contractAddress;
 
-function recordOf(number: number, changes: Pick<ActivityRecord, 'chain' | 'details'>): ActivityRecord {
-  const constants = {
-    type: typeOf(number),
-    contractAddress: addressOf(contractOf(number)),
-    indexedAt: indexedAtOf(number),
-  };
-  return activityOf(number, { ...constants, ...(number % 5 === 0 ? { blockchainMetadata: null } : {}), ...changes });
+/** What a record says of its activity besides the number. */
+interface Told {
+  readonly chain: string;
+  readonly version: number;
+  readonly type: (typeof TYPES)[number];
+  readonly contract: number;
+}
+
+/** Its amount is the version. */
+function recordOf(number: number, { chain, version, type, contract }: Told): ActivityRecord {
+  return activityOf(number, {
+    ...{ chain, type, contractAddress: addressOf(contract), indexedAt: indexedAtOf(number) },
+    ...(number % 5 === 0 ? { blockchainMetadata: null } : {}),
+    details: detailsOf(contract, String(version), type),
+  });
 }
 
 class Aborted extends Error {

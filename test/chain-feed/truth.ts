@@ -45,7 +45,7 @@ export async function readLog({ log, activities, chains }: FeedRig): Promise<Log
   for (const record of await log.read(activities)) {
     if (record.value === null) continue;
     const activity = decode(record.value.subarray(FRAME_BYTES));
-    numbers.add((JSON.parse(activity.details) as { version: number }).version);
+    numbers.add(Number((JSON.parse(activity.details) as { amount: string }).amount));
     const chain = byName.get(activity.chain)!;
     const version = toVersion(record, activity, chain);
     const before = first.get(version.id) ?? version;

@@ -7,10 +7,19 @@ const bytesOf = (length: number, number: number): Buffer => {
   return bytes;
 };
 
-/** Details of the mint of a number; updates of it differ by the amount. */
-export const detailsOf = (number: number, amount = '1'): string => {
+const HOLDER = `0x${'1'.repeat(40)}`;
+const HOLDERS = {
+  mint: { to: HOLDER },
+  deposit: { to: HOLDER },
+  burn: { from: HOLDER },
+  withdrawal: { from: HOLDER },
+  transfer: { from: HOLDER, to: HOLDER },
+};
+
+/** Details of an activity of the contract of a number; updates of it differ by the amount. */
+export const detailsOf = (number: number, amount = '1', type: keyof typeof HOLDERS = 'mint'): string => {
   const asset = { contract_type: 'ERC20', contract_address: `0x${bytesOf(20, number).toString('hex')}` };
-  return JSON.stringify({ to: `0x${'1'.repeat(40)}`, amount, asset });
+  return JSON.stringify({ ...HOLDERS[type], amount, asset });
 };
 
 /** A mint; its id, contract and transaction are told by the number. */
