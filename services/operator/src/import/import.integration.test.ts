@@ -61,12 +61,16 @@ const activities = async () =>
 async function write(group: string): Promise<void> {
   const redis = await openRedisDatabase();
   const [port] = await freePorts(1);
-  const settings = { REDIS_URL: redis.url, ADMIN_PORT: String(port), CONSUMER_GROUP: group, LOG_LEVEL: 'silent' };
+  const settings = { REDIS_URL: redis.url, ADMIN_PORT: String(port), CONSUMER_GROUP: group };
   const env = { ...bareEnvironment(), ...stores.environment, ...settings };
-  const child = spawn(process.execPath, [WRITER], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(process.execPath, [WRITER], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout.on('data', (chunk) => (said += chunk));
   const ended = once(child, 'exit');
   try {
-    await until('the writer has all', async () => (await log.lag(stores.prefix + ACTIVITIES, group)) === 0, 90_000);
+    await until('the writer has all', await log.createPassed(stores.prefix + ACTIVITIES, group), 90_000);
+  } catch (error) {
+    throw new Error(`the writer (exit code ${child.exitCode ?? 'none'}) said:\n${said}`, { cause: error });
   } finally {
     child.kill('SIGTERM');
     await ended;

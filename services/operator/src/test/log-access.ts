@@ -12,6 +12,11 @@ export interface LogAccess {
   read(topic: string): Promise<StreamRecord[]>;
   /** Records of a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
+  /**
+   * Whether a group has committed all that a topic held when this was made. Behind a service that writes ticks `lag` may be
+   * above 0 at every look.
+   */
+  createPassed(topic: string, group: string): Promise<() => Promise<boolean>>;
   close(): Promise<void>;
 }
 
@@ -36,6 +41,13 @@ export async function openLogAccess(brokers: readonly string[]): Promise<LogAcce
       const committed = await reader.committed(group, topic);
       const bounds = await reader.bounds(topic);
       return bounds.reduce((sum, { partition, end }) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
+    },
+    async createPassed(topic, group) {
+      const ends = await reader.bounds(topic);
+      return async () => {
+        const committed = await reader.committed(group, topic);
+        return ends.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
+      };
     },
     close: async () => void (await Promise.all([producer.close(), reader.close()])),
   };
