@@ -22,7 +22,7 @@ export async function audit({
     // A row that was written twice is one to every reader.
     const countIn = (table: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${table} WHERE ${where})`;
     const [activities = 0, versions = 0] = (
-      await query(`SELECT ${countIn('activities')}, ${countIn('activity_versions')} FORMAT TSV`)
+      await query(`SELECT ${countIn('activities')}, ${countIn('activity_ids')} FORMAT TSV`)
     )
       .split('\t')
       .map(Number);

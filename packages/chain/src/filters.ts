@@ -1,4 +1,4 @@
-import type { ActivityRow } from './rows.ts';
+import type { ActivityConstants } from './rows.ts';
 import type { ActivityFilters } from './store.ts';
 
 /** Everything. */
@@ -10,7 +10,7 @@ export const NO_FILTERS: ActivityFilters = {
 };
 
 /** Whether a reader with these filters wants to see an activity. */
-export function passesFilters(row: ActivityRow, filters: ActivityFilters): boolean {
+export function passesFilters(row: ActivityConstants, filters: ActivityFilters): boolean {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   return (
     (fromIndexedAt === null || row.indexedAt >= fromIndexedAt) &&

@@ -7,6 +7,7 @@ export * from './page.ts';
 export * from './position.ts';
 export * from './rows.ts';
 export * from './store.ts';
+export * from './supersessions.ts';
 export * from './texts.ts';
 export * from './watermarks.ts';
 export * from './wire.ts';

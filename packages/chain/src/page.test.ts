@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { NO_FILTERS } from './filters.ts';
-import { createReadPage, type VersionSource } from './page.ts';
+import { createReadPage, type FeedEntry, type FeedSource } from './page.ts';
 import { START_GAP } from './position.ts';
-import type { ActivityRow } from './rows.ts';
 import type { PageQuestion } from './store.ts';
 import { activityRow } from './test/rows.ts';
+import { toShownActivity } from './wire.ts';
 
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const question: PageQuestion = {
@@ -14,19 +14,34 @@ const question: PageQuestion = {
 /** A feed of one version a microsecond, in which the first so many have later versions. */
 function createSource(versions: number, outdated: number, workMaxMs?: number) {
   const asked: number[] = [];
-  const source: VersionSource<ActivityRow> = {
-    async positions({ gap, direction, limit }) {
+  const source: FeedSource = {
+    async entries({ gap, direction }, limit) {
       asked.push(limit);
       const first = gap.side === 'after' ? gap.updatedAt + 1 : gap.updatedAt;
       const [from, step] = direction === 'next' ? [Math.max(1, first), 1] : [first - 1, -1];
-      const found = Array.from({ length: limit }, (_, index) => from + index * step);
-      return found.flatMap((us) => (us >= 1 && us <= versions ? [{ updatedAt: us, id: idOf(us), indexedAt: us }] : []));
+      const places = Array.from({ length: limit }, (_, index) => from + index * step);
+      const found = places.filter((us) => us >= 1 && us <= versions);
+      const entries = found.map((us) => ({ ...textAt(us), isOutdated: us <= outdated }));
+      return { entries, isFull: entries.length === limit, behind: null };
     },
-    rows: async (_question, found) =>
-      found.map(({ updatedAt, id }) => ({ row: activityRow({ updatedAt, id }), isOutdated: updatedAt <= outdated })),
   };
   return { asked, readPage: createReadPage(source, workMaxMs) };
 }
+
+const textAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
+const noteAt = (us: number, isOutdated: boolean): FeedEntry => ({
+  ...{ updatedAt: us, id: idOf(us), partition: 0, isOutdated, members: Buffer.alloc(0) },
+});
+
+/** A feed of these entries, in this order, read forwards from its beginning. */
+const createPageOf = (entries: readonly FeedEntry[]) =>
+  createReadPage({
+    async entries({ gap }, limit) {
+      const beyond = entries.filter(({ updatedAt }) => updatedAt > (gap.side === 'after' ? gap.updatedAt : -1));
+      const read = beyond.slice(0, limit);
+      return { entries: read, isFull: read.length === limit, behind: null };
+    },
+  });
 
 describe('a page of a feed in which nearly everything was updated', () => {
   it('is found behind thousands of outdated versions in a few questions, each larger than the one before', async () => {
@@ -34,14 +49,14 @@ describe('a page of a feed in which nearly everything was updated', () => {
     const page = await readPage(question);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
     expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
-    expect(asked).toEqual([3, 12, 48, 192, 768, 2_000, 2_000]);
+    expect(asked).toEqual([10, 40, 160, 640, 2_000, 2_000, 2_000]);
   });
 
   it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
     const { readPage } = createSource(100_000, 60_000);
     const pages = [await readPage(question)];
     while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...question, gap: pages.at(-1)!.next }));
-    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 21_023 } });
+    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_836 } });
     expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
     expect(pages.length).toBeLessThan(5);
   });
@@ -49,40 +64,87 @@ describe('a page of a feed in which nearly everything was updated', () => {
   it('ends short when it has taken its time, and goes on behind what was looked at: a reader always gets further', async () => {
     const { asked, readPage } = createSource(1_000, 100, 0);
     const page = await readPage(question);
-    expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 3 } });
-    expect((await readPage({ ...question, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 6 });
-    expect(asked).toEqual([3, 3]);
+    expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
+    expect((await readPage({ ...question, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 18 });
+    expect(asked).toEqual([10, 10]);
   });
 
   it('does so backwards too', async () => {
     const { readPage } = createSource(30_000, 30_000);
     const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
     const page = await readPage({ ...question, gap, direction: 'previous' });
-    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 21_023 } });
+    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_836 } });
   });
 });
 
 describe('a page of a feed in which some were updated', () => {
   it('is found in one turn', async () => {
-    const { asked, readPage } = createSource(1_000, 20);
+    const { asked, readPage } = createSource(1_000, 38);
     expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
-    expect(asked).toEqual([180]);
+    expect(asked).toEqual([200]);
   });
 
   it('takes another turn of the same size where more of them were', async () => {
-    const { asked, readPage } = createSource(1_000, 21);
+    const { asked, readPage } = createSource(1_000, 42);
     expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
-    expect(asked).toEqual([180, 180]);
+    expect(asked).toEqual([200, 200]);
   });
 });
 
-describe('a version that is in the order and not in the table', () => {
-  it('is a fault, and never left out in silence', async () => {
-    const position = { updatedAt: 5, id: idOf(5), indexedAt: 5 };
-    const readPage = createReadPage({
-      positions: async () => [position],
-      rows: async () => [],
-    });
-    await expect(readPage(question)).rejects.toThrow('the version at 5 is in the order and not in the table');
+describe('a version that stands as several entries', () => {
+  it('is left out when one of them says that it has a later one, on whichever side that stands', async () => {
+    for (const first of [
+      [noteAt(1, true), { ...textAt(1), isOutdated: false }],
+      [{ ...textAt(1), isOutdated: false }, noteAt(1, true)],
+      [
+        { ...textAt(1), isOutdated: false },
+        { ...textAt(1), isOutdated: true },
+        { ...textAt(1), isOutdated: false },
+      ],
+    ]) {
+      const page = await createPageOf([...first, { ...textAt(2), isOutdated: false }])(question);
+      expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
+    }
+  });
+
+  it('is served once, with its text, when the later one is not served yet', async () => {
+    const page = await createPageOf([
+      noteAt(1, false),
+      { ...textAt(1), isOutdated: false },
+      { ...textAt(1), isOutdated: false },
+    ])(question);
+    expect(page.rows.map(({ members }) => members)).toEqual([textAt(1).members]);
+  });
+
+  it('is not judged by the last entry that was read: what follows may belong to it', async () => {
+    // Ten entries are read for a page of two: the tenth is a version whose other half is the eleventh.
+    const before = Array.from({ length: 9 }, (_, index) => noteAt(index + 1, true));
+    const page = await createPageOf([
+      ...before,
+      { ...textAt(10), isOutdated: false },
+      noteAt(10, true),
+      { ...textAt(11), isOutdated: false },
+    ])(question);
+    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([11]);
+  });
+
+  it('is passed however many copies it has', async () => {
+    const copies = Array.from({ length: 3_000 }, () => ({ ...textAt(1), isOutdated: false }));
+    const page = await createPageOf([...copies, { ...textAt(2), isOutdated: false }])(question);
+    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([1, 2]);
+  });
+
+  it('is nothing that is served when it is a note alone: its row was lost with its log', async () => {
+    const page = await createPageOf([noteAt(1, false), { ...textAt(2), isOutdated: false }])(question);
+    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
+  });
+});
+
+describe('a page whose reading has cost enough', () => {
+  it('ends where the reading did, and its cursor goes on from there', async () => {
+    const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
+    const entries = [{ ...textAt(1), isOutdated: false }];
+    const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, behind }) });
+    expect(await readPage(question)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
   });
 });

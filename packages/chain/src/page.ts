@@ -1,44 +1,51 @@
-import { comparePositions, type Gap, type Position, toGap } from './position.ts';
-import type { ActivityPage, PageQuestion } from './store.ts';
+import { comparePositions, type Direction, type Gap, type Position, toGap } from './position.ts';
+import type { ActivityPage, PageQuestion, ShownActivity } from './store.ts';
 
-/** A version that was found, and what else finds it: `indexedAt` is the same in every version. */
-export interface FoundVersion extends Position {
-  readonly indexedAt: number;
-}
-
-/** The row of a version. */
-export interface VersionRow<Row> {
-  readonly row: Row;
+/**
+ * What stands in a feed at a position: a version with its text, or that it is superseded, or both. Entries of one position
+ * are neighbours and belong together; copies of one may stand too, until they are folded.
+ */
+export interface FeedEntry extends ShownActivity {
   /** Whether its activity has a later version below the horizon. */
   readonly isOutdated: boolean;
 }
 
-/** What pages are made of. All of it as of the question's horizon: nothing at or behind it is seen. */
-export interface VersionSource<Row extends Position> {
-  /**
-   * Positions of versions beyond the gap that pass the filters, in the order of reading, at most `limit`; fewer only when
-   * there are no more. A version whose block was written twice may come twice, one after the other.
-   */
-  positions(question: PageQuestion): Promise<readonly FoundVersion[]>;
-  /** The rows of these versions, at least one, in any order; others of the same times may come with them. */
-  rows(question: PageQuestion, versions: readonly FoundVersion[]): Promise<readonly VersionRow<Row>[]>;
+/** Entries next to a gap. */
+export interface FeedPiece {
+  /** Beyond the gap, in the order of reading. */
+  readonly entries: readonly FeedEntry[];
+  /** As many were read as were asked for: what follows may belong to the last of them. */
+  readonly isFull: boolean;
+  /** Where the reading ended before the feed did, because it had cost enough: between entries. */
+  readonly behind: Gap | null;
 }
 
-/** Of a common feed some versions in a hundred have later ones: an eighth more is asked for, or it would take two turns. */
-const SPARE = 1 / 8;
+/** What pages are made of. All of it as of the question's horizon: nothing at or behind it is seen. */
+export interface FeedSource {
+  /** @param limit entries to read at most; some of them may stand in front of the gap, and are not in the answer */
+  entries(question: PageQuestion, limit: number): Promise<FeedPiece>;
+}
+
+/**
+ * Of a common feed some versions in a hundred have later ones, and stand in two halves until they are merged: a quarter
+ * more is asked for, or a page would take two turns.
+ */
+const SPARE = 1 / 4;
+/** Of a small page as well: a version has its other half and its copies behind it. */
+const SPARE_MIN = 8;
 /** After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short. */
 const GROWTH = 4;
 const LOOKED_AT_ONCE_MAX = 2_000;
 const LOOKED_AT_MAX = 20_000;
 /**
  * A page that has cost so much ends short, wherever it is: one that a reader gives up would be begun anew at the same
- * place, for ever. Forty times what a page costs in ten million activities.
+ * place, for ever. A hundred times what a page costs in ten million activities.
  */
 const WORK_MAX_MS = 1_000;
 
-interface Found<Row> {
+interface Found {
   /** In the order of reading. */
-  readonly rows: readonly Row[];
+  readonly rows: readonly ShownActivity[];
   /** Behind everything that was looked at. */
   readonly far: Gap;
 }
@@ -47,10 +54,10 @@ interface Found<Row> {
  * Creates the reader of pages. It serves a version unless the activity has a later one below the horizon: so of every
  * activity exactly one version, wherever it now stands, and never none.
  */
-export function createReadPage<Row extends Position>(
-  source: VersionSource<Row>,
+export function createReadPage(
+  source: FeedSource,
   workMaxMs: number = WORK_MAX_MS,
-): (question: PageQuestion) => Promise<ActivityPage<Row>> {
+): (question: PageQuestion) => Promise<ActivityPage> {
   return async (question) => {
     const { gap, direction } = question;
     const { rows, far } = await findRows(source, question, performance.now() + workMaxMs);
@@ -62,47 +69,58 @@ export function createReadPage<Row extends Position>(
   };
 }
 
-async function findRows<Row extends Position>(
-  source: VersionSource<Row>,
-  question: PageQuestion,
-  untilMs: number,
-): Promise<Found<Row>> {
+async function findRows(source: FeedSource, question: PageQuestion, untilMs: number): Promise<Found> {
   const { limit, direction } = question;
-  const firstSize = limit + Math.ceil(limit * SPARE);
-  const rows: Row[] = [];
+  const firstSize = limit + Math.max(SPARE_MIN, Math.ceil(limit * SPARE));
+  const rows: ShownActivity[] = [];
   let far = question.gap;
   let looked = 0;
   for (let size = firstSize; ; ) {
-    const found = await source.positions({ ...question, gap: far, limit: size });
-    const rowOf = await readRows(source, question, found);
-    for (const [index, position] of found.entries()) {
-      const isCopy = index > 0 && comparePositions(found[index - 1]!, position) === 0;
-      if (isCopy) continue;
+    const piece = await source.entries({ ...question, gap: far }, size);
+    const versions = foldEntries(piece.entries);
+    // The last one's other half may be what follows.
+    if (piece.isFull) versions.pop();
+    for (const version of versions) {
       if (rows.length === limit) return { rows, far };
-      far = toGap(position, direction === 'next' ? 'after' : 'before');
-      const { row, isOutdated } = rowOf(position);
-      if (!isOutdated) rows.push(row);
+      far = toGap(version, toSide(direction));
+      if (isServed(version)) rows.push(toShown(version));
     }
-    looked += found.length;
-    const isSpent = looked >= LOOKED_AT_MAX || performance.now() >= untilMs;
-    if (rows.length === limit || found.length < size || isSpent) return { rows, far };
-    size = 2 * rows.length > looked ? firstSize : Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
+    if (piece.behind !== null) return { rows, far: piece.behind };
+    looked += versions.length;
+    const isSpent = versions.length > 0 && (looked >= LOOKED_AT_MAX || performance.now() >= untilMs);
+    if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
+    // All that was read may stand at one position: then only more leads further.
+    if (versions.length === 0) size *= GROWTH;
+    else size = 2 * rows.length > looked ? firstSize : Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }
 
-const nameOf = ({ updatedAt, id }: Position) => `${updatedAt} ${id}`;
+const toSide = (direction: Direction): Gap['side'] => (direction === 'next' ? 'after' : 'before');
 
-async function readRows<Row extends Position>(
-  source: VersionSource<Row>,
-  question: PageQuestion,
-  found: readonly FoundVersion[],
-): Promise<(position: Position) => VersionRow<Row>> {
-  const read = found.length === 0 ? [] : await source.rows(question, found);
-  const rows = new Map(read.map((each) => [nameOf(each.row), each]));
-  return (position) => {
-    const row = rows.get(nameOf(position));
-    // Left out it would be missed for ever by whoever follows the feed.
-    if (row === undefined) throw new Error(`the version at ${position.updatedAt} is in the order and not in the table`);
-    return row;
-  };
+/** Nothing but the note that something was superseded has no text: a row of a log that was lost. */
+const isServed = ({ isOutdated, members }: FeedEntry): boolean => !isOutdated && members.length > 0;
+
+const toShown = ({ updatedAt, id, partition, members }: FeedEntry): ShownActivity => ({
+  updatedAt,
+  id,
+  partition,
+  members,
+});
+
+/** One entry a position, of all that stand there. */
+function foldEntries(entries: readonly FeedEntry[]): FeedEntry[] {
+  const folded: FeedEntry[] = [];
+  for (const entry of entries) {
+    const last = folded.at(-1);
+    if (last === undefined || !isSamePlace(last, entry)) folded.push(entry);
+    else folded[folded.length - 1] = foldTwo(last, entry);
+  }
+  return folded;
+}
+
+const isSamePlace = (a: Position, b: Position): boolean => a.updatedAt === b.updatedAt && comparePositions(a, b) === 0;
+
+function foldTwo(first: FeedEntry, second: FeedEntry): FeedEntry {
+  const whole = first.members.length > 0 ? first : second;
+  return { ...whole, isOutdated: first.isOutdated || second.isOutdated };
 }

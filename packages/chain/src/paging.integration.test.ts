@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_FILTERS } from './filters.ts';
+import { putActivities } from './memory/index.ts';
 import { type Direction, type Gap, START_GAP } from './position.ts';
 import type { ActivityRow } from './rows.ts';
-import type { ActivityFilters } from './store.ts';
+import type { ActivityFilters, ShownActivity } from './store.ts';
 import { naiveFeed, naivePage } from './test/naive-feed.ts';
-import { openClickHouseTestChain, openMemoryTestChain, putActivities, type TestChain } from './test/open-chains.ts';
+import { openClickHouseTestChain, openMemoryTestChain, type TestChain } from './test/open-chains.ts';
 import { activityRow, addressOf, NOON_US } from './test/rows.ts';
+import { toShownActivity } from './wire.ts';
 
 /** What happens to a feed, in any order. */
 type Action =
@@ -75,9 +77,10 @@ class Feed {
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  /** Behind everything, and so at or behind the horizon, as a writer does. One activity has a microsecond once. */
+  /** Behind everything, and so at or behind the horizon, as a writer does. One activity has a microsecond once in a block. */
   async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
+    if (this.versions.length > 0) this.#lastUs++;
     for (const { activity, stepUs: step } of given) {
       const isTaken = [...this.versions, ...rows].some(
         ({ id, updatedAt }) => id === this.#ids[activity] && updatedAt === this.#lastUs + step,
@@ -91,7 +94,7 @@ class Feed {
       } as const;
       rows.push(activityRow({ chain: this.chain, id: this.#ids[activity]!, updatedAt: this.#lastUs, ...constants }));
     }
-    await putActivities(this.#chains, rows);
+    await putActivities(this.#chains.activities, rows);
     this.versions.push(...rows);
   }
 
@@ -111,7 +114,7 @@ async function run(chains: TestChain, actions: readonly Action[]): Promise<void>
       const gap = gaps.at(-1 - (step.gap % gaps.length))!;
       const question = { ...step, chain: feed.chain, gap, horizon };
       const page = await chains.reader.readPage(question);
-      expect(page.rows).toEqual(naivePage(feed.versions, question));
+      expect(page.rows).toEqual(naivePage(feed.versions, question).map(toShownActivity));
       gaps.push(page.previous, page.next);
     }
   }
@@ -121,8 +124,8 @@ const follow = async (
   chains: TestChain,
   feed: Feed,
   from: { gap: Gap; direction: Direction; limit: number; filters: ActivityFilters },
-): Promise<{ rows: ActivityRow[]; gap: Gap }> => {
-  const rows: ActivityRow[] = [];
+): Promise<{ rows: ShownActivity[]; gap: Gap }> => {
+  const rows: ShownActivity[] = [];
   let { gap } = from;
   for (;;) {
     const page = await chains.reader.readPage({ ...from, chain: feed.chain, gap, horizon: feed.horizon });
@@ -159,7 +162,7 @@ describe.each([
     await fc.assert(
       fc.asyncProperty(rounds, readers, async (given, reader) => {
         const feed = new Feed(chains);
-        const replica = new Map<string, ActivityRow>();
+        const replica = new Map<string, ShownActivity>();
         let gap: Gap = START_GAP;
         for (const round of [...given, { updates: [], share: 1 }]) {
           if (round.updates.length > 0) await feed.put(round.updates);
@@ -168,7 +171,7 @@ describe.each([
           for (const row of read.rows) replica.set(row.id, row);
           gap = read.gap;
         }
-        const last = naiveFeed(feed.versions, feed.horizon, reader.filters);
+        const last = naiveFeed(feed.versions, feed.horizon, reader.filters).map(toShownActivity);
         expect([...replica.values()].toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
           last.toSorted((a, b) => a.id.localeCompare(b.id)),
         );

@@ -3,20 +3,21 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openActivityStore, openChainStore } from './clickhouse/index.ts';
 import { NO_FILTERS } from './filters.ts';
+import { putActivities } from './memory/index.ts';
 import { comparePositions, START_GAP } from './position.ts';
 import type { ActivityRow } from './rows.ts';
-import type { PageQuestion } from './store.ts';
+import type { PageQuestion, ShownActivity } from './store.ts';
 import {
   type ClickHouseTestChain,
   openClickHouseTestChain,
   openMemoryTestChain,
-  putActivities,
   type TestChain,
 } from './test/open-chains.ts';
 import { activityRow, addressOf, arbitraryActivity, arbitraryToken, NOON_US } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 
 const { signal } = new AbortController();
+const byId = (rows: readonly ActivityRow[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 const newChain = () => `test-${randomUUID()}`;
 const question = (chain: string, over: Partial<PageQuestion> = {}): PageQuestion => ({
   ...{ chain, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200, horizon: NOON_US + 1_000_000 },
@@ -39,10 +40,9 @@ describe.each([
       fc.asyncProperty(generated, async (members) => {
         const chain = newChain();
         const rows = members.map((each, index) => ({ ...each, chain, updatedAt: NOON_US + index }));
-        await putActivities(chains, rows);
-        expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows);
-        // And as text exactly what the rows are shown as, details and all.
-        expect((await chains.reader.readShownPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
+        await putActivities(chains.activities, rows);
+        expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
+        expect(byId(await chains.reader.readActivities(rows.map(({ id }) => id)))).toEqual(byId(rows));
       }),
       { numRuns: 20 },
     );
@@ -59,8 +59,8 @@ describe.each([
           const rows = made.map(({ id, chain, details }, index) =>
             activityRow({ id: ids[id]!, chain: names[chain]!, details, updatedAt: NOON_US + index }),
           );
-          await putActivities(chains, rows);
-          await putActivities(chains, rows.slice(0, 1));
+          await putActivities(chains.activities, rows);
+          await putActivities(chains.activities, rows.slice(0, 1));
           const last = new Map(rows.map((row) => [`${row.chain} ${row.id}`, row]));
           const expected = [...last.values()].filter(({ id }) => asked.some((index) => ids[index] === id));
           const found = await chains.reader.readActivities(asked.map((index) => ids[index]!));
@@ -92,12 +92,12 @@ describe.each([
   it('stores rows once, however often they are sent under their token', async () => {
     const chain = newChain();
     const rows = [activityRow({ chain }), activityRow({ chain, updatedAt: NOON_US + 1 })];
-    for (let time = 0; time < 3; time++)
-      await chains.activities.insert({ table: 'activities', rows, token: `${chain}|once`, signal });
-    expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows);
+    const insert = (given: typeof rows) =>
+      chains.activities.insert({ table: 'activity_feeds', rows: given, token: `${chain}|once`, signal });
+    for (let time = 0; time < 3; time++) await insert(rows);
+    expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
     // The control: it is the token that keeps others out, not what they say.
-    const others = [activityRow({ chain, updatedAt: NOON_US + 2 })];
-    await chains.activities.insert({ table: 'activities', rows: others, token: `${chain}|once`, signal });
+    await insert([activityRow({ chain, updatedAt: NOON_US + 2 })]);
     expect((await chains.reader.readPage(question(chain))).rows).toHaveLength(2);
   });
 
@@ -118,8 +118,8 @@ describe.each([
 
   it('tells what never changes of activities that stand', async () => {
     const row = activityRow({ chain: newChain(), type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 });
-    await putActivities(chains, [row]);
-    await putActivities(chains, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
+    await putActivities(chains.activities, [row]);
+    await putActivities(chains.activities, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
     const { chain, type, contractAddress, indexedAt } = row;
     const standing = await chains.activities.standing([row.id, randomUUID()]);
     expect(standing).toEqual(new Map([[row.id, { chain, type, contractAddress, indexedAt }]]));
@@ -129,24 +129,24 @@ describe.each([
   it('gives an id that two chains have used to the one that used it first, with all that this one says of it', async () => {
     const first = activityRow({ chain: newChain(), type: 'burn', indexedAt: 5 });
     const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
-    for (const row of [second, first]) await putActivities(chains, [row]);
+    for (const row of [second, first]) await putActivities(chains.activities, [row]);
     expect((await chains.activities.standing([first.id])).get(first.id)).toEqual({
       ...{ chain: first.chain, type: 'burn', contractAddress: first.contractAddress, indexedAt: 5 },
     });
     // Neither chain hides the version of the other.
-    expect((await chains.reader.readPage(question(first.chain))).rows).toEqual([first]);
-    expect((await chains.reader.readPage(question(second.chain))).rows).toEqual([second]);
+    expect((await chains.reader.readPage(question(first.chain))).rows).toEqual([toShownActivity(first)]);
+    expect((await chains.reader.readPage(question(second.chain))).rows).toEqual([toShownActivity(second)]);
   });
 
   it('orders versions of one microsecond as positions are compared', async () => {
     const chain = newChain();
     const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
-    await putActivities(chains, rows);
+    await putActivities(chains.activities, rows);
     const inOrder = rows.toSorted(comparePositions);
     const { rows: read } = await chains.reader.readPage(question(chain));
     expect(read.map(({ id }) => id)).toEqual(inOrder.map(({ id }) => id));
     const half = { ...question(chain), gap: { ...inOrder[24]!, side: 'after' as const } };
-    expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25));
+    expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25).map(toShownActivity));
   });
 
   it('hides a version behind a later one below the horizon, and behind none that is not served yet', async () => {
@@ -157,20 +157,20 @@ describe.each([
       updatedAt: NOON_US + later,
       offset: first.offset + later,
     }));
-    await putActivities(chains, [first, second!, third!]);
+    await putActivities(chains.activities, [first, second!, third!]);
     const servedBelow = async (horizon: number) => (await chains.reader.readPage(question(chain, { horizon }))).rows;
     expect(await servedBelow(NOON_US)).toEqual([]);
-    expect(await servedBelow(NOON_US + 1)).toEqual([first]);
-    expect(await servedBelow(NOON_US + 2)).toEqual([second]);
-    expect(await servedBelow(NOON_US + 3)).toEqual([third]);
+    expect(await servedBelow(NOON_US + 1)).toEqual([toShownActivity(first)]);
+    expect(await servedBelow(NOON_US + 2)).toEqual([toShownActivity(second!)]);
+    expect(await servedBelow(NOON_US + 3)).toEqual([toShownActivity(third!)]);
   });
 
   it('serves a version once that stands twice', async () => {
     const chain = newChain();
     const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));
-    for (let time = 0; time < 3; time++) await putActivities(chains, rows);
+    for (let time = 0; time < 3; time++) await putActivities(chains.activities, rows);
     for (const limit of [1, 2, 200]) {
-      const served: ActivityRow[] = [];
+      const served: ShownActivity[] = [];
       let gap: PageQuestion['gap'] = START_GAP;
       for (let length = 1; length > 0; ) {
         const page = await chains.reader.readPage(question(chain, { gap, limit }));
@@ -178,7 +178,7 @@ describe.each([
         served.push(...page.rows);
         gap = page.next;
       }
-      expect([limit, served]).toEqual([limit, rows]);
+      expect([limit, served]).toEqual([limit, rows.map(toShownActivity)]);
     }
   });
 });
@@ -227,8 +227,7 @@ describe('the store of chains in ClickHouse', () => {
   });
 
   it('lets no text into a statement that is no UUID', async () => {
-    const gap = { ...START_GAP, updatedAt: 1, id: "' OR 1 = 1 --" };
-    await expect(chains.reader.readPage(question('a', { gap }))).rejects.toThrow('an id is no UUID');
     await expect(chains.activities.standing(["'"])).rejects.toThrow('an id is no UUID');
+    await expect(chains.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
   });
 });

@@ -3,20 +3,27 @@ import type { Direction, Gap, Position } from './position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
 /** Tables that the writer fills. */
-export const CHAIN_TABLES = ['activities', 'activity_versions', 'tokens'] as const;
+export const CHAIN_TABLES = ['activities', 'activity_ids', 'activity_feeds', 'tokens'] as const;
 export type ChainTable = (typeof CHAIN_TABLES)[number];
 
+/** A version that a later one has replaced, as the feeds are told of it. */
+export interface Supersession extends Position, ActivityConstants {
+  /** `updatedAt` of the next version of the activity. */
+  readonly supersededAt: number;
+}
+
 /**
- * Rows of one block for one table. Every activity goes to `activities` and to `activity_versions`, before the watermark
- * says that it stands. `activities` tells by offsets what stands; of the other two a row and its copies are one at any
- * moment.
+ * Rows of one block for one table. Every activity goes to `activities`, to `activity_ids` and to `activity_feeds`, these
+ * with what `findSupersessions` makes of the block, before the watermark says that it stands. `activities` tells by
+ * offsets what stands; of the others a row and its copies are one at any moment.
  */
 export type ChainInsert = {
   /** Names exactly this set of rows: the same token again is stored once. Other rows under it would be lost. */
   readonly token: string;
   readonly signal: AbortSignal;
 } & (
-  | { readonly table: 'activities' | 'activity_versions'; readonly rows: readonly ActivityRow[] }
+  | { readonly table: 'activities' | 'activity_ids'; readonly rows: readonly ActivityRow[] }
+  | { readonly table: 'activity_feeds'; readonly rows: readonly (ActivityRow | Supersession)[] }
   | { readonly table: 'tokens'; readonly rows: readonly TokenRow[] }
 );
 
@@ -36,6 +43,12 @@ export interface ActivityStore {
    * @throws StoreFault
    */
   standing(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;
+  /**
+   * `updatedAt` of the last version before a time, epoch microseconds, of those of these activities of a chain that have
+   * one, by their ids in lower case.
+   * @throws StoreFault
+   */
+  lastBefore(us: number, chain: string, ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
@@ -67,13 +80,13 @@ export interface PageQuestion {
 export interface ShownActivity extends Position {
   /** Where its record stood in the log. */
   readonly partition: number;
-  /** JSON text of the members of `toActivityJson` behind `chain`, without the braces around them. */
-  readonly members: string;
+  /** Bytes of JSON of the members of `toActivityJson` behind `chain`, without the braces around them. */
+  readonly members: Buffer;
 }
 
 /** Rows in ascending order, and the gaps on both sides of them. */
-export interface ActivityPage<Row = ActivityRow> {
-  readonly rows: readonly Row[];
+export interface ActivityPage {
+  readonly rows: readonly ShownActivity[];
   /** To read on towards the past. The gap that was asked for when the page has no rows. */
   readonly previous: Gap;
   /**
@@ -86,13 +99,11 @@ export interface ActivityPage<Row = ActivityRow> {
 /** Where readers find activities and tokens. */
 export interface ChainStore {
   /**
-   * The activities next to a gap, each in its last version below the horizon. A page may be short though more follows:
-   * whoever follows `next` for ever misses nothing.
+   * The activities next to a gap, each in its last version below the horizon, as the text that they were given when they
+   * were written. A page may be short though more follows: whoever follows `next` for ever misses nothing.
    * @throws StoreFault
    */
   readPage(question: PageQuestion): Promise<ActivityPage>;
-  /** The same page as text, made where the rows are: a value that nobody looks at is not parsed and said again. */
-  readShownPage(question: PageQuestion): Promise<ActivityPage<ShownActivity>>;
   /** Null when no token of the chain has this contract, in lower case. @throws StoreFault */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
   /**

@@ -29,6 +29,8 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
+type Body = Buffer | { text: string; encoding: BufferEncoding };
+
 /** One request and its answer. The first answer counts; later ones are ignored, so a deadline and a result may race. */
 export class Exchange implements Trace {
   readonly request: IncomingMessage;
@@ -59,6 +61,11 @@ export class Exchange implements Trace {
   /** Sends JSON text. */
   answer(status: number, json: string, headers: HeaderList = []): void {
     this.#sendText(status, ['content-type', 'application/json', ...headers], json);
+  }
+
+  /** Sends JSON that is bytes already. */
+  answerBytes(status: number, json: Buffer, headers: HeaderList = []): void {
+    this.#send(status, ['content-type', 'application/json', 'content-length', json.length, ...headers], json);
   }
 
   /** Sends text of another type, such as a page; to HEAD its headers alone. */
@@ -107,12 +114,11 @@ export class Exchange implements Trace {
   #sendText(status: number, headers: HeaderList, text: string): void {
     const length = Buffer.byteLength(text);
     this.#send(status, ['content-length', length, ...headers], {
-      text,
-      encoding: length === text.length ? 'latin1' : 'utf8',
+      ...{ text, encoding: length === text.length ? 'latin1' : 'utf8' },
     });
   }
 
-  #send(status: number, headers: HeaderList, body?: { text: string; encoding: BufferEncoding }): void {
+  #send(status: number, headers: HeaderList, body?: Body): void {
     if (this.#answered) return;
     this.#answered = true;
     // Nobody is there to read it: it is no answer, and none is counted.
@@ -122,6 +128,7 @@ export class Exchange implements Trace {
     if (this.#frame.draining || this.#isLast) list.push('connection', 'close');
     this.#response.writeHead(status, list as string[]);
     if (body === undefined) this.#response.end();
+    else if (!('text' in body)) this.#response.end(body);
     else this.#response.end(body.text, body.encoding);
     boundReading(this.#response, this.#frame.answerMaxMs);
     if (!this.request.complete) readOn(this.request);

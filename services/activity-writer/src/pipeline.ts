@@ -42,7 +42,7 @@ export interface Pipeline {
 }
 
 /**
- * activities -> read -> assign times -> refuse updates -> write activities, activity_versions -> publish the watermark
+ * activities -> read -> assign times -> refuse updates -> write activities, activity_ids, activity_feeds -> publish the watermark
  * tokens     -> read -> assign times                   -> write tokens
  * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
  */

@@ -17,7 +17,7 @@ import { createTokenRead } from './routes/token/handler.ts';
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
-  store: Pick<ChainStore, 'readShownPage' | 'readToken'>;
+  store: Pick<ChainStore, 'readPage' | 'readToken'>;
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];

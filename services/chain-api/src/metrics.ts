@@ -35,7 +35,7 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
 }
 
 /** What a store is asked for. */
-type Reads = Pick<ChainStore, 'readShownPage' | 'readToken'>;
+type Reads = Pick<ChainStore, 'readPage' | 'readToken'>;
 
 /** A store whose answers are timed, faults too. */
 export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRead'>): Reads {
@@ -48,7 +48,7 @@ export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRea
     }
   };
   return {
-    readShownPage: (question) => timed('activity-history', () => store.readShownPage(question)),
+    readPage: (question) => timed('activity-history', () => store.readPage(question)),
     readToken: (chain, address) => timed('token', () => store.readToken(chain, address)),
   };
 }

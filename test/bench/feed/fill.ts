@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { TOPICS } from '@playline/contracts';
 import { toPartition } from '@playline/stream';
@@ -52,11 +53,12 @@ export interface Feed {
   readonly seconds: number;
 }
 
+const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
+
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
 /**
- * Fills `activities` and `activity_versions` past the log, as a writer would have over a year, and raises the watermarks
- * over it. Merges of what it inserted last are stopped until `mergeAgain`: a feed that is written always ends in small
+ * Fills the tables of activities past the log, as a writer would have over a year, and raises the watermarks over it. Merges of what it inserted last are stopped until `mergeAgain`: a feed that is written always ends in small
  * parts.
  */
 export async function fillFeed(bench: Bench): Promise<Feed> {
@@ -69,10 +71,10 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
   for (let first = 0; first < rows - small; first += CHUNK_ROWS)
     await fill(engine, shape, { first, count: Math.min(CHUNK_ROWS, rows - small - first) });
   await waitForMerges(engine, bench.database, MERGES_MAX_MS);
-  for (const table of ['activities', 'activity_versions']) await engine.ask(`SYSTEM STOP MERGES ${table}`);
+  for (const table of FILLED) await engine.ask(`SYSTEM STOP MERGES ${table}`);
   for (let first = rows - small; first < rows; first += SMALL_PART_ROWS)
     await fill(engine, shape, { first, count: SMALL_PART_ROWS });
-  for (const table of ['activities', 'activity_versions']) await waitForRows(engine, { table, rows });
+  for (const table of ['activities', 'activity_ids'] as const) await waitForRows(engine, { table, rows });
   await raiseWatermarks(bench, endUs);
   return {
     ...{ rows, scale: bench.scale, startUs: shape.startUs, endUs, seconds: (performance.now() - startedAt) / 1_000 },
@@ -88,7 +90,7 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
 /** Lets the engine merge what `fillFeed` left. */
 export async function mergeAgain(bench: Bench): Promise<void> {
   const engine = createEngine(bench);
-  for (const table of ['activities', 'activity_versions']) await engine.ask(`SYSTEM START MERGES ${table}`);
+  for (const table of FILLED) await engine.ask(`SYSTEM START MERGES ${table}`);
 }
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), TOPICS.activities.partitions);
@@ -119,8 +121,37 @@ async function fill(engine: Engine, shape: Shape, range: { first: number; count:
   await engine.ask(
     `INSERT INTO activities (${common}, ${logged}) SELECT ${common}, ${logged} FROM (${rows}) ${settings}`,
   );
-  await engine.ask(`INSERT INTO activity_versions (${common}) SELECT ${common} FROM (${rows}) ${settings}`);
+  await engine.ask(`INSERT INTO activity_ids (${common}) SELECT ${common} FROM (${rows}) ${settings}`);
+  await fillFeeds(engine, shape, range);
 }
+
+/** As deployment fills the feeds from what stands, of these rows alone. */
+async function fillFeeds(
+  engine: Engine,
+  { startUs, stepUs }: Shape,
+  { first, count }: { first: number; count: number },
+) {
+  const timeOf = (number: number) => `fromUnixTimestamp64Micro(${startUs + number * stepUs}, 'UTC')`;
+  const isIn = (time: string) => `${time} >= ${timeOf(first)} AND ${time} < ${timeOf(first + count)}`;
+  const changed = `SELECT id FROM activity_ids WHERE ${isIn('updated_at')}`;
+  const narrow = (statement: string, from: string, to: string) => {
+    if (!statement.includes(from)) throw new Error(`the statement of a deployment has no ${from}`);
+    return statement.replace(from, to);
+  };
+  await engine.ask(
+    narrow(OF_ROWS, 'FROM activities\n', `FROM (SELECT * FROM activities WHERE ${isIn('updated_at')})\n`),
+  );
+  await engine.ask(
+    narrow(OF_SUPERSEDED, 'WHERE next_at > updated_at', `WHERE next_at > updated_at AND ${isIn('next_at')}`).replace(
+      'FROM activity_ids\n',
+      `FROM activity_ids WHERE id IN (${changed})\n`,
+    ),
+  );
+}
+const readStatement = (name: string) =>
+  readFileSync(new URL(`../../../infra/clickhouse/tables/${name}.sql`, import.meta.url), 'utf8');
+const OF_ROWS = readStatement('0040-activity-feeds-of-standing-rows');
+const OF_SUPERSEDED = readStatement('0041-activity-feeds-of-superseded-rows');
 
 const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;

@@ -1,8 +1,8 @@
 import type { ActivityConstants, ActivityRow } from '../rows.ts';
-import type { ActivityStore } from '../store.ts';
+import type { ActivityStore, ChainInsert } from '../store.ts';
 import { SENT_TABLES } from './columns.ts';
 import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
-import { toTimesCondition, toUuidLiteral } from './literals.ts';
+import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
 
 /** As other writers: longer than any healthy insert of a block; a connection for each partition that writes at a time. */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
@@ -14,12 +14,7 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
   const connection = openConnection(target, LIMITS);
   return {
     async insert({ token, signal, ...block }) {
-      const { statement } = SENT_TABLES[block.table];
-      const lines =
-        block.table === 'tokens'
-          ? block.rows.map(SENT_TABLES.tokens.toLine)
-          : block.rows.map(SENT_TABLES[block.table].toLine);
-      await connection.insert(statement, lines, { token, signal });
+      await connection.insert(SENT_TABLES[block.table].statement, toLines(block), { token, signal });
     },
     async storedOffsets(rows) {
       const found = new Set<number>();
@@ -32,9 +27,22 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
         for (const { uuid, ...constants } of await readStanding(connection, asked)) found.set(uuid, constants);
       return found;
     },
+    async lastBefore(us, chain, ids) {
+      const found = new Map<string, number>();
+      for (const asked of inPieces(ids))
+        for (const { uuid, last } of await readLastBefore(connection, { us, chain, asked })) found.set(uuid, last);
+      return found;
+    },
     ready: connection.ready,
     close: connection.close,
   };
+}
+
+function toLines(block: Pick<ChainInsert, 'table' | 'rows'>): string[] {
+  const sent = block as ChainInsert;
+  if (sent.table === 'tokens') return sent.rows.map(SENT_TABLES.tokens.toLine);
+  if (sent.table === 'activity_feeds') return sent.rows.map(SENT_TABLES.activity_feeds.toLine);
+  return sent.rows.map(SENT_TABLES[sent.table].toLine);
 }
 
 function inPieces<T>(list: readonly T[]): T[][] {
@@ -59,7 +67,6 @@ async function readOffsets(connection: Connection, rows: readonly ActivityRow[])
   const found = await connection.read<StoredPlace>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
       `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
-        'updated_at',
         rows.map(({ updatedAt }) => updatedAt),
       )}`,
     { params: { chains }, settings: { optimize_use_projections: 0 } },
@@ -76,18 +83,30 @@ interface StandingActivity extends ActivityConstants {
   readonly uuid: string;
 }
 
+function readLastBefore(
+  connection: Connection,
+  { us, chain, asked }: { us: number; chain: string; asked: readonly string[] },
+): Promise<{ uuid: string; last: number }[]> {
+  return connection.read(
+    'SELECT toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS last FROM activity_ids ' +
+      `WHERE chain = {chain: String} AND id IN (${asked.map(toUuidLiteral).join(', ')}) ` +
+      `AND updated_at < ${toTimeLiteral(us)} GROUP BY id`,
+    { params: { chain }, settings: { preferred_optimize_projection_name: 'of_id' } },
+  );
+}
+
 /** All of them of one row: members of two would be an activity that nobody has written. */
 function readStanding(connection: Connection, ids: readonly string[]): Promise<StandingActivity[]> {
   const ofFirst = (expression: string, name: string) =>
-    `argMin(${expression}, (updated_at, activity_versions.chain)) AS ${name}`;
+    `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
   const members = [
-    ofFirst('activity_versions.chain', 'chain'),
-    ofFirst('activity_versions.type', 'type'),
+    ofFirst('activity_ids.chain', 'chain'),
+    ofFirst('activity_ids.type', 'type'),
     ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
     ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
   ];
   return connection.read<StandingActivity>(
-    `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_versions ` +
+    `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_ids ` +
       `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
     { settings: { preferred_optimize_projection_name: 'of_id' } },
   );

@@ -2,11 +2,10 @@ import { createReadPage } from '../page.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { ChainStore } from '../store.ts';
 import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
+import { createReadEntries } from './feed-entries.ts';
 import { toTimesCondition, toUuidLiteral } from './literals.ts';
-import { createReadPositions } from './positions.ts';
 import { openQuestions } from './questions.ts';
 import { ACTIVITY_COLUMNS, LOGGED_COLUMNS, type StoredActivity, toActivity, toAddress } from './read-columns.ts';
-import { createReadShown, createReadWhole } from './version-rows.ts';
 
 /** A page reads some thousand rows: what takes longer is a server that does not answer. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
@@ -15,10 +14,8 @@ const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openConnection(target, LIMITS);
   const questions = openQuestions(target, LIMITS);
-  const positions = createReadPositions(questions);
   return {
-    readPage: createReadPage({ positions, rows: createReadWhole(questions) }),
-    readShownPage: createReadPage({ positions, rows: createReadShown(questions) }),
+    readPage: createReadPage({ entries: createReadEntries(questions) }),
     readActivities: createReadActivities(connection),
     async readToken(chain, contractAddress) {
       const [row] = await connection.read<TokenRow>(
@@ -40,7 +37,7 @@ function createReadActivities(connection: Connection): ChainStore['readActivitie
   return async (ids) => {
     if (ids.length === 0) return [];
     const latest = await connection.read<{ chain: string; uuid: string; us: number }>(
-      'SELECT chain, toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS us FROM activity_versions ' +
+      'SELECT chain, toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS us FROM activity_ids ' +
         `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY chain, id`,
     );
     const found: ActivityRow[] = [];
@@ -48,7 +45,6 @@ function createReadActivities(connection: Connection): ChainStore['readActivitie
       const wanted = new Map(versions.map(({ uuid, us }) => [uuid, us]));
       const rows = await connection.read<StoredActivity>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(
-          'updated_at',
           versions.map(({ us }) => us),
         )}`,
         { params: { chain }, settings: { optimize_use_projections: 0, max_threads: 1 } },

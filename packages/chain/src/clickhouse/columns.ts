@@ -1,11 +1,15 @@
+import { MICROSECONDS_MAX } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
-import type { ChainTable } from '../store.ts';
+import type { ChainTable, Supersession } from '../store.ts';
+import { toShownActivity } from '../wire.ts';
 
 /** A column as it travels in a line of JSON, and the expression that makes the table's own value of it. */
 interface SentColumn<Row> {
   readonly name: string;
   readonly type: string;
   readonly as?: string;
+  /** In the table; as it travels where it is not named. */
+  readonly column?: string;
   readonly from: (row: Row) => unknown;
 }
 
@@ -48,6 +52,39 @@ const ACTIVITY: readonly SentColumn<ActivityRow>[] = [
   ...LOGGED,
 ];
 
+type Entry = ActivityRow | Supersession;
+const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
+
+/** `feed` names one of four feeds; what it is made of travels once. */
+const FEED_ENTRY: readonly SentColumn<Entry>[] = [
+  { name: 'chain', type: 'String', from: ({ chain }) => chain },
+  {
+    name: 'contract',
+    type: 'String',
+    as: 'feed.1',
+    column: 'of_contract',
+    from: ({ contractAddress }) => hexOf(contractAddress),
+  },
+  { name: 'type', type: 'String', as: 'feed.2', column: 'of_type', from: ({ type }) => type },
+  { ...micros('updated_at'), from: ({ updatedAt }) => updatedAt },
+  { name: 'id', type: 'UUID', from: ({ id }) => id },
+  { ...micros('indexed_at'), from: ({ indexedAt }) => indexedAt },
+  {
+    ...{ name: 'kafka_partition', type: 'UInt16' },
+    from: (entry) => (isSupersession(entry) ? 0 : entry.partition),
+  },
+  {
+    ...micros('superseded_at'),
+    from: (entry) => (isSupersession(entry) ? entry.supersededAt : MICROSECONDS_MAX),
+  },
+  {
+    ...{ name: 'members', type: 'String' },
+    from: (entry) => (isSupersession(entry) ? '' : toShownActivity(entry).members.toString()),
+  },
+];
+/** Of everything, of the contract, of the type, of both. */
+const IN_EACH_FEED = "ARRAY JOIN [('', ''), (unhex(contract), ''), ('', type), (unhex(contract), type)] AS feed";
+
 const text = (name: string) => ({ name, type: 'Nullable(String)' });
 
 const TOKEN: readonly SentColumn<TokenRow>[] = [
@@ -66,23 +103,27 @@ const TOKEN: readonly SentColumn<TokenRow>[] = [
   ...LOGGED,
 ];
 
-function toStatement<Row>(table: ChainTable, columns: readonly SentColumn<Row>[]): string {
-  const names = columns.map(({ name }) => name).join(', ');
-  const values = columns.map(({ name, as = name }) => `${as} AS ${name}`).join(', ');
+function toStatement<Row>(table: ChainTable, columns: readonly SentColumn<Row>[], times = ''): string {
+  const names = columns.map(({ name, column = name }) => column).join(', ');
+  const values = columns.map(({ name, as = name, column = name }) => `${as} AS ${column}`).join(', ');
   const structure = columns.map(({ name, type }) => `${name} ${type}`).join(', ');
-  return `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') FORMAT JSONEachRow`;
+  return `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') ${times} FORMAT JSONEachRow`;
 }
 
-/** Creates what says rows of one table as an insert does: a statement, and a line of JSON a row. */
-function createSentTable<Row>(table: ChainTable, columns: readonly SentColumn<Row>[]) {
+/**
+ * Creates what says rows of one table as an insert does: a statement, and a line of JSON a row.
+ * @param times makes several rows of one
+ */
+function createSentTable<Row>(table: ChainTable, columns: readonly SentColumn<Row>[], times?: string) {
   return {
-    statement: toStatement(table, columns),
+    statement: toStatement(table, columns, times),
     toLine: (row: Row) => JSON.stringify(Object.fromEntries(columns.map(({ name, from }) => [name, from(row)]))),
   };
 }
 
 export const SENT_TABLES = {
   activities: createSentTable('activities', ACTIVITY),
-  activity_versions: createSentTable('activity_versions', VERSION),
+  activity_ids: createSentTable('activity_ids', VERSION),
+  activity_feeds: createSentTable('activity_feeds', FEED_ENTRY, IN_EACH_FEED),
   tokens: createSentTable('tokens', TOKEN),
 };

@@ -8,9 +8,17 @@ import type { ClickHouseTarget, ConnectionLimits } from './connection.ts';
 export type TextParams = Readonly<Record<string, string>>;
 export type QuestionSettings = Readonly<Record<string, string | number>>;
 
-/** Asks one question and gives the bytes of the answer, in the format that the statement names. @throws StoreFault */
+/** What the engine says to a question. */
+export interface Answer {
+  /** In the format that the statement names. */
+  readonly bytes: Buffer;
+  /** Rows that it has read for it. */
+  readonly readRows: number;
+}
+
+/** Asks one question. @throws StoreFault */
 export interface Questions {
-  ask(statement: string, params: TextParams, settings: QuestionSettings): Promise<Buffer>;
+  ask(statement: string, params: TextParams, settings: QuestionSettings): Promise<Answer>;
   close(): void;
 }
 
@@ -81,7 +89,11 @@ function toQuery(params: TextParams, settings: QuestionSettings): string {
 const toEscaped = (text: string) =>
   text.replace(/[\\\t\n]/g, (found) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[found] ?? found);
 
-function settle(sent: ClientRequest): Promise<Buffer> {
+const SUMMARY = 'x-clickhouse-summary';
+const toReadRows = (summary: string | string[] | undefined): number =>
+  Number((JSON.parse(String(summary ?? '{}')) as { read_rows?: string }).read_rows ?? 0);
+
+function settle(sent: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const onAnswer = (answer: IncomingMessage) => {
       const chunks: Buffer[] = [];
@@ -89,7 +101,7 @@ function settle(sent: ClientRequest): Promise<Buffer> {
       answer.on('error', reject);
       answer.on('end', () => {
         const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-        if (answer.statusCode === 200) resolve(bytes);
+        if (answer.statusCode === 200) resolve({ bytes, readRows: toReadRows(answer.headers[SUMMARY]) });
         else reject(parseError(bytes.toString()));
       });
     };

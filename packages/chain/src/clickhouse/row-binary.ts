@@ -29,10 +29,15 @@ export class RowBinaryReader {
   }
 
   text(): string {
+    return this.bytes().toString();
+  }
+
+  /** A text as its bytes, which are not copied. */
+  bytes(): Buffer {
     const length = this.#length();
     this.#at += length;
     if (this.#at > this.#bytes.length) throw new RangeError('a text of RowBinary ends behind its bytes');
-    return this.#bytes.toString('utf8', this.#at - length, this.#at);
+    return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
   /** Seven bits a byte, the lowest first. */

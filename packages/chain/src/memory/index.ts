@@ -1,2 +1,3 @@
+export * from './put-activities.ts';
 export * from './store.ts';
 export * from './watermarks.ts';

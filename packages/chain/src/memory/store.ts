@@ -1,8 +1,8 @@
 import { passesFilters } from '../filters.ts';
-import { createReadPage, type VersionSource } from '../page.ts';
-import { comparePositions, isBeyond, type Position } from '../position.ts';
+import { createReadPage, type FeedEntry, type FeedSource } from '../page.ts';
+import { comparePositions, isBeyond } from '../position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from '../rows.ts';
-import type { ActivityStore, ChainInsert, ChainStore, ChainTable } from '../store.ts';
+import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../store.ts';
 import { toShownActivity } from '../wire.ts';
 
 /**
@@ -31,7 +31,9 @@ export function createMemoryChain(): MemoryChain {
     if (!tokens.has(name)) blocks.push(block);
     tokens.add(name);
   };
-  const activitiesIn = (table: Exclude<ChainTable, 'tokens'>): ActivityRow[] =>
+  const entries = (): (ActivityRow | Supersession)[] =>
+    blocks.flatMap((block) => (block.table === 'activity_feeds' ? block.rows : []));
+  const activitiesIn = (table: 'activities' | 'activity_ids'): ActivityRow[] =>
     blocks.flatMap((block) => (block.table === table ? block.rows : []));
   const tokenRows = (): TokenRow[] => blocks.flatMap((block) => (block.table === 'tokens' ? block.rows : []));
   const common = { ready: async () => true, close: async () => {} };
@@ -50,12 +52,16 @@ export function createMemoryChain(): MemoryChain {
         const standing = new Set(activitiesIn('activities').map(nameOf));
         return new Set(rows.filter((row) => standing.has(nameOf(row))).map(({ offset }) => offset));
       },
-      standing: async (ids) => findStanding(activitiesIn('activity_versions'), new Set(ids)),
+      lastBefore: async (us, chain, ids) => {
+        const before = activitiesIn('activity_ids').filter((row) => row.chain === chain && row.updatedAt < us);
+        const own = before.filter(({ id }) => ids.includes(id)).toSorted((a, b) => a.updatedAt - b.updatedAt);
+        return new Map(own.map(({ id, updatedAt }) => [id, updatedAt]));
+      },
+      standing: async (ids) => findStanding(activitiesIn('activity_ids'), new Set(ids)),
     },
     reader: {
       ...common,
-      readPage: createReadPage(createVersionSource(activitiesIn, (row) => row)),
-      readShownPage: createReadPage(createVersionSource(activitiesIn, toShownActivity)),
+      readPage: createReadPage(createFeedSource(entries)),
       readActivities: async (ids) => findLatest(activitiesIn('activities'), ids),
       async readToken(chain, contractAddress) {
         const own = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
@@ -88,28 +94,25 @@ function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): Activ
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>
   `${partition} ${offset} ${chain} ${updatedAt} ${id}`;
 
-function createVersionSource<Row extends Position>(
-  activitiesIn: (table: 'activities' | 'activity_versions') => ActivityRow[],
-  show: (row: ActivityRow) => Row,
-): VersionSource<Row> {
+/** What was inserted, each entry by itself: a version and the note that it is superseded stand as neighbours. */
+function createFeedSource(entries: () => readonly (ActivityRow | Supersession)[]): FeedSource {
   return {
-    async positions({ chain, filters, gap, direction, limit, horizon }) {
-      const found = activitiesIn('activities').filter(
+    async entries({ chain, filters, gap, direction, horizon }, limit) {
+      const sign = direction === 'next' ? 1 : -1;
+      const found = entries().filter(
         (row) => row.chain === chain && row.updatedAt < horizon && passesFilters(row, filters),
       );
-      const sign = direction === 'next' ? 1 : -1;
-      return found
+      const inOrder = found
         .filter((row) => isBeyond(row, gap, direction))
-        .toSorted((a, b) => sign * comparePositions(a, b))
-        .slice(0, limit);
-    },
-    async rows({ chain, horizon }, versions) {
-      const below = activitiesIn('activity_versions').filter((row) => row.chain === chain && row.updatedAt < horizon);
-      const isLater = (row: ActivityRow) =>
-        below.some(({ id, updatedAt }) => id === row.id && updatedAt > row.updatedAt);
-      const isWanted = (row: Position) => versions.some((position) => comparePositions(position, row) === 0);
-      const rows = activitiesIn('activities').filter((row) => row.chain === chain && isWanted(row));
-      return rows.map((row) => ({ row: show(row), isOutdated: isLater(row) }));
+        .toSorted((a, b) => sign * comparePositions(a, b));
+      const read = inOrder.slice(0, limit);
+      return { entries: read.map((row) => toEntry(row, horizon)), isFull: read.length === limit, behind: null };
     },
   };
+}
+
+function toEntry(row: ActivityRow | Supersession, horizon: number): FeedEntry {
+  if (!('supersededAt' in row)) return { ...toShownActivity(row), isOutdated: false };
+  const { updatedAt, id, supersededAt } = row;
+  return { updatedAt, id, partition: 0, isOutdated: supersededAt < horizon, members: Buffer.alloc(0) };
 }

@@ -1,10 +1,9 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { applySql } from '@playline/infra/clickhouse';
 import { testStores } from '@playline/testkit';
 import { type ClickHouseTarget, openActivityStore, openChainStore } from '../clickhouse/index.ts';
 import { createMemoryChain } from '../memory/index.ts';
-import type { ActivityRow } from '../rows.ts';
-import type { ActivityStore, ChainStore } from '../store.ts';
+import { type ActivityStore, CHAIN_TABLES, type ChainStore } from '../store.ts';
 
 /** Both sides of a store under test. */
 export interface TestChain {
@@ -36,7 +35,7 @@ export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
     if (!answer.ok) throw new Error(words);
     return words.trim();
   };
-  for (const table of ['activities', 'activity_versions', 'tokens']) await query(`SYSTEM STOP MERGES ${table}`);
+  for (const table of CHAIN_TABLES) await query(`SYSTEM STOP MERGES ${table}`);
   const activities = openActivityStore(target);
   const reader = openChainStore(target);
   return {
@@ -47,11 +46,4 @@ export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
       await query(`DROP DATABASE ${database} SYNC`);
     },
   };
-}
-
-/** Puts versions where the writer puts them, under a token that nobody has used. */
-export async function putActivities({ activities }: TestChain, rows: readonly ActivityRow[]): Promise<void> {
-  const { signal } = new AbortController();
-  for (const table of ['activities', 'activity_versions'] as const)
-    await activities.insert({ table, rows, token: randomUUID(), signal });
 }

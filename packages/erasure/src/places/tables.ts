@@ -194,7 +194,22 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     },
   },
   {
-    name: 'activity_versions',
+    name: 'activity_feeds',
+    clearing: { by: 'no personal data', reason: 'activities as readers get them, which anybody may ask for' },
+    columns: {
+      chain: OF_A_CHAIN,
+      of_contract: ADDRESS,
+      of_type: 'a word of the contract',
+      updated_at: TIME,
+      id: 'random; names an activity',
+      indexed_at: TIME,
+      kafka_partition: OF_THE_LOG,
+      superseded_at: TIME,
+      members: 'what `activities` has of it, as JSON',
+    },
+  },
+  {
+    name: 'activity_ids',
     clearing: { by: 'no personal data', reason: 'times of activities, whose members are public on the chain' },
     columns: {
       id: 'random; names an activity',

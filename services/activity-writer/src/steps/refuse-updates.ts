@@ -31,7 +31,7 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
     const found = new Map<string, ActivityConstants>();
     for (let from = 0; from < ids.length; from += IDS_MAX) {
       const asked = ids.slice(from, from + IDS_MAX);
-      const answer = await calls.ask('activity_versions', () => store.standing(asked));
+      const answer = await calls.ask('activity_ids', () => store.standing(asked));
       for (const [id, constants] of answer) found.set(id, constants);
     }
     return found;

@@ -1,20 +1,31 @@
-import { type ActivityRow, type ActivityStore, partOfActivity } from '@playline/chain';
+import {
+  type ActivityRow,
+  type ActivityStore,
+  type ChainInsert,
+  type ChainTable,
+  findSupersessions,
+  partOfActivity,
+  type Supersession,
+} from '@playline/chain';
 import { type StoreCalls, storeFolding, storeOnce, toBlockToken } from '@playline/stream';
 import type { TimedRows } from '../blocks/timed-block.ts';
 
 /**
- * Creates the step that stores a block's activities once: first the versions, then what says which versions there are.
- * Both stand before the watermark says so.
+ * Creates the step that stores a block's activities once: first the versions, then what says which versions an activity
+ * has, then what readers get, with what the block has superseded. All of it stands before the watermark says so, and all
+ * of the blocks before stood when this one was begun.
  */
 export function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   return async (given: TimedRows<ActivityRow>): Promise<void> => {
     const { rows, block, transformVersion, notes, signal } = given;
     if (rows.length === 0) return;
     const { start, end, triedBefore = false } = block;
-    const pick = (asked: readonly number[]) => asked.map((row) => rows[row]!);
-    const insertInto = (table: 'activities' | 'activity_versions') => (asked: readonly number[], token: string) =>
-      calls.insert(table, asked.length, () => store.insert({ table, rows: pick(asked), token, signal }));
     const name = { block, transformVersion };
+    const createInsert =
+      (table: ChainTable, of: readonly (ActivityRow | Supersession)[]) => (asked: readonly number[], token: string) => {
+        const sent = { table, rows: asked.map((row) => of[row]!), token, signal } as ChainInsert;
+        return calls.insert(table, asked.length, () => store.insert(sent));
+      };
     await storeOnce({
       ...{ start, end, triedBefore, notes },
       tokenOf: (from, to) => toBlockToken({ ...name, table: 'activities' }, from, to),
@@ -22,11 +33,19 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
         count: rows.length,
         offsetOf: (row) => rows[row]!.offset,
         partOf: (row) => partOfActivity(rows[row]!),
-        insert: insertInto('activities'),
-        storedOffsets: (asked) => calls.ask('activities', () => store.storedOffsets(pick(asked))),
+        insert: createInsert('activities', rows),
+        storedOffsets: (asked) => calls.ask('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
       },
     });
-    const token = toBlockToken({ ...name, table: 'activity_versions' }, start, end);
-    await storeFolding({ count: rows.length, token, triedBefore, notes, insert: insertInto('activity_versions') });
+    const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
+      storeFolding({
+        ...{ count: of.length, token: toBlockToken({ ...name, table }, start, end), triedBefore, notes },
+        insert: createInsert(table, of),
+      });
+    await storeFolded('activity_ids', rows);
+    const supersessions = await findSupersessions(rows, (...asked) =>
+      calls.ask('activity_ids', () => store.lastBefore(...asked)),
+    );
+    await storeFolded('activity_feeds', [...rows, ...supersessions]);
   };
 }

@@ -1,4 +1,4 @@
-import { type ActivityRow, START_GAP, toHorizon } from '@playline/chain';
+import { type ShownActivity, START_GAP, toHorizon } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { TOPICS } from '@playline/contracts';
@@ -73,7 +73,7 @@ type Feed = Pick<
 
 /** A replica of a chain's feed. */
 function createFollower({ reader, watermarks }: Feed, chain: string) {
-  const seen: ActivityRow[] = [];
+  const seen: ShownActivity[] = [];
   let gap = START_GAP;
   return {
     seen,

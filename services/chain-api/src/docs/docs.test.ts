@@ -28,7 +28,7 @@ function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unkn
 
 /** A chain API that knows what examples show, and fares as one of them says. */
 async function openIn(situation: string | undefined): Promise<TestChainApi> {
-  const broken = { store: { readShownPage: () => Promise.reject(new Error('away')) } };
+  const broken = { store: { readPage: () => Promise.reject(new Error('away')) } };
   const api = await openChainApi({
     ...(situation === 'broken' ? broken : {}),
     ...(situation === 'limited' ? { RATE_LIMIT_CALLS: 1 } : {}),

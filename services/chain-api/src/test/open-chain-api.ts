@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type ActivityRow, type ChainStore, createCursors, type TokenRow, type Watermarks } from '@playline/chain';
-import { createMemoryChain, openMemoryWatermarks } from '@playline/chain/memory';
+import { createMemoryChain, openMemoryWatermarks, putActivities } from '@playline/chain/memory';
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
 import { createLogger, createMetrics } from '@playline/runtime';
 import { afterEach, expect } from 'vitest';
@@ -112,8 +112,7 @@ function createPut(
   const under = () => ({ token: `block ${block++}`, signal: AbortSignal.timeout(10_000) });
   return {
     put: async (...rows) => {
-      for (const table of ['activities', 'activity_versions'] as const)
-        await activities.insert({ table, rows, ...under() });
+      await putActivities(activities, rows);
       for (const { partition, updatedAt } of rows) await watermarks.publish(partition, updatedAt);
     },
     putTokens: (...rows) => activities.insert({ table: 'tokens', rows, ...under() }),

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { ActivityRow, TokenRow } from '@playline/chain';
 import { openActivityStore } from '@playline/chain/clickhouse';
+import { putActivities } from '@playline/chain/memory';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { applySql } from '@playline/infra/clickhouse';
 import { openRedisDatabase, testStores } from '@playline/testkit';
@@ -33,7 +34,7 @@ export async function openChainStores(): Promise<ChainStores> {
   const writer = openActivityStore(target);
   const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
   const putSilently: ChainStores['putSilently'] = async (...rows) => {
-    for (const table of ['activities', 'activity_versions'] as const) await writer.insert({ table, rows, ...under() });
+    await putActivities(writer, rows);
   };
   return {
     redisUrl: redis.url,

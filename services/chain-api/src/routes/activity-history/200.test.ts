@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ActivityRow } from '@playline/chain';
-import { createMemoryChain } from '@playline/chain/memory';
+import { createMemoryChain, putActivities } from '@playline/chain/memory';
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import {
@@ -129,8 +129,7 @@ describe('200', () => {
   it('goes back from a cursor that another process gave, also where no watermark is known any more', async () => {
     const { reader, activities } = createMemoryChain();
     const rows = rowsAt(0, 1, 2, 3);
-    for (const table of ['activities', 'activity_versions'] as const)
-      await activities.insert({ table, rows, token: table, signal: new AbortController().signal });
+    await putActivities(activities, rows);
     const shared = { store: reader, cursorSecret: randomBytes(32) };
     const api = await openChainApi({ ...shared, watermarks: { read: async () => NOON_US + 2 } });
     const { page, result } = await api.history({ page_size: '3' });

@@ -68,8 +68,8 @@ describe('400', () => {
   });
 
   it('asks no store', async () => {
-    const readShownPage = () => Promise.reject(new Error('asked'));
-    const api = await openChainApi({ store: { readShownPage } });
+    const readPage = () => Promise.reject(new Error('asked'));
+    const api = await openChainApi({ store: { readPage } });
     expect((await api.get(`${HISTORY}?page_size=0`)).status).toBe(400);
     expect((await api.get(HISTORY)).status).toBe(500);
   });

@@ -8,8 +8,8 @@ describe('500', () => {
   it.each([
     ['fails', () => Promise.reject(new Error('clickhouse-7.internal refused'))],
     ['takes longer than the deadline', () => new Promise<never>(() => {})],
-  ])('answers while the store %s, and tells callers nothing', async (_case, readShownPage) => {
-    const api = await openChainApi({ store: { readShownPage }, READ_DEADLINE_MS: 100 });
+  ])('answers while the store %s, and tells callers nothing', async (_case, readPage) => {
+    const api = await openChainApi({ store: { readPage }, READ_DEADLINE_MS: 100 });
     const answer = await api.get(HISTORY);
     expect(answer.status).toBe(500);
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');

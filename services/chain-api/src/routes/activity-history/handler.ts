@@ -4,8 +4,7 @@ import {
   type ChainStore,
   type Cursors,
   type PageQuestion,
-  type ShownActivity,
-  toActivityText,
+  toActivitiesText,
   toHorizon,
 } from '@playline/chain';
 import { settleWithin } from '@playline/http';
@@ -15,7 +14,7 @@ import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
 import { parseHistoryQuery } from './history-query.ts';
 
 export interface HistoryParts {
-  store: Pick<ChainStore, 'readShownPage'>;
+  store: Pick<ChainStore, 'readPage'>;
   cursors: Cursors;
   horizonOf: HorizonOf;
   deadlineMs: number;
@@ -23,10 +22,7 @@ export interface HistoryParts {
 
 /** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
-  const readPage = async (
-    question: Omit<PageQuestion, 'horizon'>,
-    chain: Chain,
-  ): Promise<ActivityPage<ShownActivity>> => {
+  const readPage = async (question: Omit<PageQuestion, 'horizon'>, chain: Chain): Promise<ActivityPage> => {
     // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
     // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
     const known = await horizonOf(chain.partition);
@@ -34,7 +30,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       // A page that ends here would look like the end of the history.
       throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
     const horizon = Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
-    const page = await store.readShownPage({ ...question, horizon });
+    const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
     return page;
   };
@@ -49,21 +45,23 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       const page = await settleWithin(deadlineMs, readPage({ ...query, chain: chain.name }, chain));
       const scope = scopeOf(query.filters);
       const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
-      const result = page.rows.map((row) => toActivityText(row, shownChain)).join(',');
       const cursorsOf = JSON.stringify({
         previous_cursor: cursors.encode({ direction: 'previous', gap: page.previous }, scope),
         next_cursor: cursors.encode({ direction: 'next', gap: page.next }, scope),
       });
-      exchange.answer(200, `{"result":[${result}],"page":${cursorsOf}}`, CACHE_HEADERS);
+      const body = [RESULT, toActivitiesText(page.rows, shownChain), Buffer.from(`,"page":${cursorsOf}}`)];
+      exchange.answerBytes(200, Buffer.concat(body), CACHE_HEADERS);
     },
   };
 }
+
+const RESULT = Buffer.from('{"result":');
 
 /**
  * The horizon was that of one partition: of rows in another it says nothing, and some would be missed.
  * @throws Error when the setting of the number of partitions is not what the topic has
  */
-function assertOfPartition({ rows }: ActivityPage<ShownActivity>, { name, partition }: Chain): void {
+function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
   const other = rows.find((row) => row.partition !== partition);
   if (other !== undefined)
     throw new Error(

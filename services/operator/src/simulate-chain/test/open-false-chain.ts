@@ -2,23 +2,24 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import {
+  type ActivityJson,
   type ActivityRow,
   type ChainInsert,
   type ChainStore,
   type CursorPlace,
   START_GAP,
   type TokenRow,
-  toActivityJson,
+  toActivitiesText,
   toTokenJson,
 } from '@playline/chain';
-import { createMemoryChain, type MemoryChain } from '@playline/chain/memory';
+import { createMemoryChain, type MemoryChain, putActivities } from '@playline/chain/memory';
 import { type ActivityType, parseTimestampMicros } from '@playline/contracts';
 import { importLines } from '../../import/import-lines.ts';
 import type { ImportWay } from '../../import/import-way.ts';
 import { ACTIVITIES, type ImportedRow, type ImportSubject, TOKENS } from '../../import/subjects.ts';
 import { CHAIN } from './made-history.ts';
 
-type Shown = ReturnType<typeof toActivityJson>;
+type Shown = ActivityJson;
 
 /** What is asked for. */
 export interface Asked {
@@ -55,8 +56,7 @@ function createFalseWays(falsehoods: Falsehoods, { activities: store, reader }: 
     store.insert({ ...block, token: `${blocks++}`, signal: new AbortController().signal } as ChainInsert);
   const writeActivities = async (rows: readonly ActivityRow[]) => {
     const written = rows.flatMap((row) => falsehoods.write?.(row) ?? [row]).map(place);
-    await insert({ table: 'activities', rows: written });
-    await insert({ table: 'activity_versions', rows: written });
+    await putActivities(store, written);
   };
   const writeTokens = (rows: readonly TokenRow[]) => insert({ table: 'tokens', rows: rows.map(place) });
   const wayOf = <R, Row extends ImportedRow>(
@@ -82,7 +82,7 @@ async function answerHistory({ page: spoil }: Falsehoods, reader: ChainStore, { 
     ...{ chain: CHAIN.name, gap, direction, limit: Number(filters.get('page_size')), horizon: TIME_MAX },
     filters: toFilters(filters),
   });
-  const shown = page.rows.map((row) => toActivityJson(row, CHAIN));
+  const shown = JSON.parse(String(toActivitiesText(page.rows, JSON.stringify(CHAIN)))) as ActivityJson[];
   const previous_cursor = writeCursor({ gap: page.previous, direction: 'previous' });
   const next_cursor = writeCursor({ gap: page.next, direction: 'next' });
   const result = spoil?.(shown, { filters, isBackwards: direction === 'previous' }) ?? shown;
