@@ -57,6 +57,7 @@ const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' i
 
 /** `feed` names one of four feeds; what it is made of travels once. */
 const FEED_ENTRY: readonly SentColumn<Entry>[] = [
+  { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
   { name: 'chain', type: 'String', from: ({ chain }) => chain },
   {
     name: 'contract',

@@ -197,6 +197,7 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     name: 'activity_feeds',
     clearing: { by: 'no personal data', reason: 'activities as readers get them, which anybody may ask for' },
     columns: {
+      entry: 'a word of ours',
       chain: OF_A_CHAIN,
       of_contract: ADDRESS,
       of_type: 'a word of the contract',
