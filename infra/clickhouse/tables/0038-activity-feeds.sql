@@ -5,9 +5,9 @@
 -- When a later version comes, a second entry at the place of the former says when that was. The two are neighbours in the
 -- order of the feed, and readers put them together: whether a version is served depends on the horizon alone.
 --
--- A year a partition: years are in few parts. And a kind of entry a partition: versions are written in the order of time,
--- so a page opens the one or two parts that have its times; what a block supersedes may be years old, and parts of that
--- have all times, but are small.
+-- Versions are written in the order of time, so a page opens the one or two parts that have its times; a year of them is
+-- a partition. What a block supersedes may be of any time, so a page opens all parts of that: they are one partition,
+-- small and few.
 CREATE TABLE IF NOT EXISTS activity_feeds
 (
     entry Enum8('version' = 1, 'superseded' = 2) COMMENT 'A version, or that it has a later one',
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS activity_feeds
     INDEX indexed_at_span indexed_at TYPE minmax GRANULARITY 1
 )
 ENGINE = ReplacingMergeTree
-PARTITION BY (entry, toYear(updated_at))
+PARTITION BY (entry, if(entry = 'version', toYear(updated_at), 0))
 PRIMARY KEY (chain, of_contract, of_type, updated_at)
 ORDER BY (chain, of_contract, of_type, updated_at, id)
 SETTINGS index_granularity = 128, min_compress_block_size = 16384, max_compress_block_size = 65536, non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { type Direction, type Gap, MICROSECONDS_MAX } from './position.ts';
 import type { ActivityFilters } from './store.ts';
 import { fromUuidText, toUuidText } from './texts.ts';
@@ -62,6 +62,9 @@ export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors
     if (secret.length < SECRET_BYTES_MIN)
       throw new RangeError(`the secret of a cursor key has at least ${SECRET_BYTES_MIN} bytes`);
   }
+  // Made once: to make one of a secret takes longer than to sign with it.
+  const keyOf = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
+  const signingKey = keyOf.get(signing.id)!;
   return {
     encode: ({ gap, direction }, scope) => {
       const bytes = Buffer.alloc(CURSOR_BYTES);
@@ -71,14 +74,14 @@ export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors
       bytes.writeBigUInt64BE(BigInt(gap.updatedAt), AT.updatedAt);
       fromUuidText(gap.id).copy(bytes, AT.id);
       hashScope(scope).copy(bytes, AT.scope);
-      sign(bytes, signing.secret).copy(bytes, AT.mac);
+      sign(bytes, signingKey).copy(bytes, AT.mac);
       return bytes.toString('base64url');
     },
     decode: (text, scope) => {
       const bytes = toBytes(text);
       if (bytes === null) return { ok: false, reason: 'malformed' };
-      const key = keys.find(({ id }) => id === bytes[AT.keyId]);
-      const isOurs = key !== undefined && timingSafeEqual(sign(bytes, key.secret), bytes.subarray(AT.mac));
+      const key = keyOf.get(bytes[AT.keyId]!);
+      const isOurs = key !== undefined && timingSafeEqual(sign(bytes, key), bytes.subarray(AT.mac));
       if (!isOurs) return { ok: false, reason: 'foreign' };
       if (!hashScope(scope).equals(bytes.subarray(AT.scope, AT.mac))) return { ok: false, reason: 'mismatched' };
       return { ok: true, place: toPlace(bytes) };
@@ -105,13 +108,13 @@ function toBytes(text: string): Buffer | null {
   return isCursor && bytes.readBigUInt64BE(AT.updatedAt) <= BigInt(MICROSECONDS_MAX) ? bytes : null;
 }
 
-function sign(bytes: Buffer, secret: Buffer): Buffer {
-  return createHmac('sha256', secret).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
+function sign(bytes: Buffer, key: KeyObject): Buffer {
+  return createHmac('sha256', key).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
 }
 
 /** JSON of a list keeps its members apart, and tells null from any text. */
 function hashScope({ chain, filters }: CursorScope): Buffer {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const text = JSON.stringify([chain, fromIndexedAt, toIndexedAt, contractAddress, type]);
-  return createHash('sha256').update(text).digest().subarray(0, SCOPE_BYTES);
+  return hash('sha256', text, 'buffer').subarray(0, SCOPE_BYTES);
 }

@@ -30,23 +30,28 @@ export function toActivityJson(row: ActivityRow, chain: ShownChain) {
 export type ActivityJson = ReturnType<typeof toActivityJson>;
 
 /**
- * Bytes of a list of activities as `toActivityJson` has them, except that `details` are as they were stored. Written into
- * one buffer: to make text of bytes, and bytes of the text, would be most of what a page costs the process.
+ * Bytes of a page: the activities as `toActivityJson` has them, except that `details` are as they were stored, and what
+ * leads on. Written into one buffer: to make text of bytes, and bytes of the text, would be most of what a page costs the
+ * process.
  * @param shownChain JSON text of a `ShownChain`
+ * @param leads JSON text of the member `page`
  */
-export function toActivitiesText(rows: readonly ShownActivity[], shownChain: string): Buffer {
+export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
   const behindId = `","chain":${shownChain},`;
-  const around = '{"id":"'.length + ID_CHARACTERS + Buffer.byteLength(behindId) + '},'.length;
-  const text = Buffer.allocUnsafe(rows.reduce((sum, { members }) => sum + around + members.length, '[]'.length));
-  let at = text.write('[', 'latin1');
+  const tail = `],"page":${leads}}`;
+  const around = ',{"id":"'.length + ID_CHARACTERS + Buffer.byteLength(behindId) + '}'.length;
+  const size = rows.reduce((sum, { members }) => sum + around + members.length, HEAD.length + Buffer.byteLength(tail));
+  const body = Buffer.allocUnsafe(size);
+  let at = body.write(HEAD, 'latin1');
   for (const { id, members } of rows) {
-    at += text.write(`${at === 1 ? '' : ','}{"id":"${id}${behindId}`, at);
-    at += members.copy(text, at);
-    at += text.write('}', at, 'latin1');
+    at += body.write(`${at === HEAD.length ? '' : ','}{"id":"${id}${behindId}`, at);
+    at += members.copy(body, at);
+    at += body.write('}', at, 'latin1');
   }
-  at += text.write(']', at, 'latin1');
-  return text.subarray(0, at);
+  at += body.write(tail, at);
+  return body.subarray(0, at);
 }
+const HEAD = '{"result":[';
 const ID_CHARACTERS = 36;
 
 /** A row as readers get it: what is written to the feeds. */

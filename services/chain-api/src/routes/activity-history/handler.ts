@@ -4,8 +4,8 @@ import {
   type ChainStore,
   type Cursors,
   type PageQuestion,
-  toActivitiesText,
   toHorizon,
+  toPageBody,
 } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 import type { Chain } from '../../chains.ts';
@@ -49,13 +49,10 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
         previous_cursor: cursors.encode({ direction: 'previous', gap: page.previous }, scope),
         next_cursor: cursors.encode({ direction: 'next', gap: page.next }, scope),
       });
-      const body = [RESULT, toActivitiesText(page.rows, shownChain), Buffer.from(`,"page":${cursorsOf}}`)];
-      exchange.answerBytes(200, Buffer.concat(body), CACHE_HEADERS);
+      exchange.answerBytes(200, toPageBody(page.rows, shownChain, cursorsOf), CACHE_HEADERS);
     },
   };
 }
-
-const RESULT = Buffer.from('{"result":');
 
 /**
  * The horizon was that of one partition: of rows in another it says nothing, and some would be missed.

@@ -7,9 +7,10 @@ import {
   type ChainInsert,
   type ChainStore,
   type CursorPlace,
+  type ShownActivity,
   START_GAP,
   type TokenRow,
-  toActivitiesText,
+  toPageBody,
   toTokenJson,
 } from '@playline/chain';
 import { createMemoryChain, type MemoryChain, putActivities } from '@playline/chain/memory';
@@ -76,13 +77,16 @@ function createFalseWays(falsehoods: Falsehoods, { activities: store, reader }: 
   return { activities: wayOf(ACTIVITIES, writeActivities), tokens: wayOf(TOKENS, writeTokens) };
 }
 
+const toShown = (rows: readonly ShownActivity[]): Shown[] =>
+  JSON.parse(String(toPageBody(rows, JSON.stringify(CHAIN), 'null'))).result;
+
 async function answerHistory({ page: spoil }: Falsehoods, reader: ChainStore, { searchParams: filters }: URL) {
   const { gap, direction } = readCursor(filters.get('page_cursor'));
   const page = await reader.readPage({
     ...{ chain: CHAIN.name, gap, direction, limit: Number(filters.get('page_size')), horizon: TIME_MAX },
     filters: toFilters(filters),
   });
-  const shown = JSON.parse(String(toActivitiesText(page.rows, JSON.stringify(CHAIN)))) as ActivityJson[];
+  const shown = toShown(page.rows);
   const previous_cursor = writeCursor({ gap: page.previous, direction: 'previous' });
   const next_cursor = writeCursor({ gap: page.next, direction: 'next' });
   const result = spoil?.(shown, { filters, isBackwards: direction === 'previous' }) ?? shown;
