@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,6 +7,8 @@ import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { testStores } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { applySql, EditedFileError } from './apply.ts';
+
+const OWN_FOLDER = new URL('./tables/', import.meta.url);
 
 describe('applySql', () => {
   const { url, user, password } = testStores().clickhouse;
@@ -37,10 +39,19 @@ describe('applySql', () => {
     expect(await applySql({ url, user, password, database })).toEqual([]);
   });
 
-  it('goes on where it stopped, when it died between a file and writing it down', async () => {
-    const applied = await applySql({ url, user, password, database });
-    await client.command({ query: `TRUNCATE TABLE ${database}.applied_sql_files` });
-    expect(await applySql({ url, user, password, database })).toEqual(applied);
+  it('goes on where it stopped, when it died between any file and writing it down', async () => {
+    const path = await mkdtemp(join(tmpdir(), 'sql-'));
+    const folder = pathToFileURL(`${path}/`);
+    try {
+      for (const name of (await readdir(OWN_FOLDER)).filter((each) => each.endsWith('.sql')).sort()) {
+        await copyFile(new URL(name, OWN_FOLDER), join(path, name));
+        expect(await applySql({ url, user, password, database, folder })).toEqual([name]);
+        await client.command({ query: `DELETE FROM ${database}.applied_sql_files WHERE name = '${name}'` });
+        expect(await applySql({ url, user, password, database, folder })).toEqual([name]);
+      }
+    } finally {
+      await rm(path, { recursive: true });
+    }
   });
 
   it('says what every column of every table is', async () => {

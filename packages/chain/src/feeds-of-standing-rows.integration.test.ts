@@ -49,61 +49,73 @@ function makeVersions(): ActivityRow[] {
   }));
 }
 
-it('what stood before there were feeds is served from them exactly as before, and what comes then supersedes it', async () => {
+type Stores = ReturnType<typeof openStores>;
+
+/** A database with the tables of the former release, and what the present one does with it. */
+function openStores() {
   const { url, user, password } = testStores().clickhouse;
   const target = { url, user, password, database: `playline_test_${randomBytes(6).toString('hex')}` };
-  const folder = copyFormerTables();
-  const writer = openActivityStore(target);
-  const reader = openChainStore(target);
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': target.database };
+  const [writer, reader, folder] = [openActivityStore(target), openChainStore(target), copyFormerTables()];
   const query = async (body: string) => {
-    const headers = {
-      'x-clickhouse-user': user,
-      'x-clickhouse-key': password,
-      'x-clickhouse-database': target.database,
-    };
     const answer = await fetch(url, { method: 'POST', headers, body });
     if (!answer.ok) throw new Error(await answer.text());
   };
-  try {
-    await applySql({ ...target, folder: pathToFileURL(`${folder}/`) });
-    const versions = makeVersions();
-    // Written twice, as after a crash: copies stand in both tables until a merge.
-    for (const rows of [versions, versions.slice(30, 60)]) {
-      const block = { rows, token: randomUUID(), signal: new AbortController().signal };
-      await writer.insert({ ...block, table: 'activities' });
-      const columns = 'chain, indexed_at, id, updated_at, contract, type';
-      await query(`INSERT INTO activity_versions (${columns}) SELECT ${columns} FROM activities`);
-    }
+  return {
+    ...{ writer, reader, query },
+    applyFormer: () => applySql({ ...target, folder: pathToFileURL(`${folder}/`) }),
+    applyAll: () => applySql(target),
+    close: async () => {
+      await Promise.all([writer.close(), reader.close()]);
+      await query(`DROP DATABASE ${target.database} SYNC`);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
 
-    await applySql(target);
-    const expectSame = async (all: readonly ActivityRow[]) => {
-      for (const filters of [
-        NO_FILTERS,
-        { ...NO_FILTERS, contractAddress: addressOf(1) },
-        { ...NO_FILTERS, type: versions[0]!.type },
-        { ...NO_FILTERS, type: versions[0]!.type, contractAddress: versions[0]!.contractAddress },
-      ])
-        for (const horizon of [60, 110, 119, 500].map((days) => NOON_US - (400 - days) * DAY_US)) {
-          const question: PageQuestion = {
-            chain: CHAIN,
-            filters,
-            gap: START_GAP,
-            direction: 'next',
-            limit: 200,
-            horizon,
-          };
-          expect((await reader.readPage(question)).rows).toEqual(naivePage(all, question).map(toShownActivity));
-        }
-    };
-    await expectSame(versions);
+/** As the writer of the former release stores a block. */
+async function putAsBefore({ writer, query }: Stores, rows: readonly ActivityRow[]): Promise<void> {
+  await writer.insert({ table: 'activities', rows, token: randomUUID(), signal: new AbortController().signal });
+  const columns = 'chain, indexed_at, id, updated_at, contract, type';
+  await query(`INSERT INTO activity_versions (${columns}) SELECT ${columns} FROM activities`);
+}
+
+async function expectServed({ reader }: Stores, versions: readonly ActivityRow[]): Promise<void> {
+  const { type, contractAddress } = versions[0]!;
+  const filters = [{}, { contractAddress: addressOf(1) }, { type }, { type, contractAddress }];
+  const horizons = [60, 110, 119, 500].map((days) => NOON_US - (400 - days) * DAY_US);
+  for (const horizon of horizons)
+    for (const each of filters) {
+      const question: PageQuestion = {
+        ...{
+          chain: CHAIN,
+          filters: { ...NO_FILTERS, ...each },
+          gap: START_GAP,
+          direction: 'next',
+          limit: 200,
+          horizon,
+        },
+      };
+      expect((await reader.readPage(question)).rows).toEqual(naivePage(versions, question).map(toShownActivity));
+    }
+}
+
+it('what stood before there were feeds is served from them exactly as before, and what comes then supersedes it', async () => {
+  const stores = openStores();
+  try {
+    await stores.applyFormer();
+    const versions = makeVersions();
+    await putAsBefore(stores, versions);
+    // Written twice, as after a crash: copies stand in both tables until a merge.
+    await putAsBefore(stores, versions.slice(30, 60));
+    await stores.applyAll();
+    await expectServed(stores, versions);
     const later = versions
       .slice(0, 10)
       .map((row, index) => ({ ...row, offset: 200 + index, updatedAt: NOON_US + index }));
-    await putActivities(writer, later);
-    await expectSame([...versions, ...later]);
+    await putActivities(stores.writer, later);
+    await expectServed(stores, [...versions, ...later]);
   } finally {
-    await Promise.all([writer.close(), reader.close()]);
-    await query(`DROP DATABASE ${target.database} SYNC`);
-    rmSync(folder, { recursive: true });
+    await stores.close();
   }
 });

@@ -44,6 +44,11 @@ export interface ActivityStore {
    */
   standing(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;
   /**
+   * The rows of `activities` of a partition whose `updatedAt` is greater than `after`, and at most `end`; copies too.
+   * @throws StoreFault
+   */
+  standingBetween(partition: number, after: number, end: number): Promise<readonly ActivityRow[]>;
+  /**
    * `updatedAt` of the last version before a time, epoch microseconds, of those of these activities of a chain that have
    * one, by their ids in lower case.
    * @throws StoreFault

@@ -3,6 +3,7 @@ import type { ActivityStore, ChainInsert } from '../store.ts';
 import { SENT_TABLES } from './columns.ts';
 import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
 import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
+import { ACTIVITY_COLUMNS, type StoredActivity, toActivity } from './read-columns.ts';
 
 /** As other writers: longer than any healthy insert of a block; a connection for each partition that writes at a time. */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
@@ -26,6 +27,14 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
       for (const asked of inPieces(ids))
         for (const { uuid, ...constants } of await readStanding(connection, asked)) found.set(uuid, constants);
       return found;
+    },
+    async standingBetween(partition, after, end) {
+      const rows = await connection.read<StoredActivity>(
+        `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE kafka_partition = {partition: UInt16} ` +
+          `AND activities.updated_at > ${toTimeLiteral(after)} AND activities.updated_at <= ${toTimeLiteral(end)}`,
+        { params: { partition } },
+      );
+      return rows.map(toActivity);
     },
     async lastBefore(us, chain, ids) {
       const found = new Map<string, number>();

@@ -1,8 +1,9 @@
+import { StoreFault } from '@playline/errors';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import { type Gap, isBeyond } from '../position.ts';
 import type { PageQuestion } from '../store.ts';
 import { toTimeLiteral } from './literals.ts';
-import type { QuestionSettings, Questions } from './questions.ts';
+import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './questions.ts';
 import { RowBinaryReader } from './row-binary.ts';
 
 /** How wide the first look is, in what the page is expected to take: a feed is not even. */
@@ -20,7 +21,7 @@ const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
 /** Sources tell times of indexing that are a little off. */
 const DAY_US = 86_400 * SECOND_US;
 
-/** From `least` (which is in it) to before `end`. */
+/** From `least` (which is in it) to before `end`; epoch microseconds. */
 interface Window {
   readonly least: number;
   readonly end: number;
@@ -31,62 +32,110 @@ interface Window {
  * window is as wide as the feed's pages of late, and the second is all the rest, of which a few rows of each part are read.
  */
 export function createReadEntries({ ask }: Pick<Questions, 'ask'>): FeedSource['entries'] {
-  const paces = createPaces();
-  return async (question, limit) => {
-    const { gap, direction, horizon } = question;
-    const isForward = direction === 'next';
-    const isRange = hasRange(question);
-    const entries: FeedEntry[] = [];
-    let edge = isForward ? gap.updatedAt : Math.min(gap.updatedAt + 1, horizon);
-    const pace = paces.of(question);
-    // In front of everything there are decades without a row.
-    const firstSize = edge === 0 ? Number.POSITIVE_INFINITY : toSize(pace, limit);
-    let size = isRange ? toRangeSize(question, edge, pace) : firstSize;
-    for (let read = 0; ; ) {
-      const window = isForward
-        ? { least: edge, end: Math.min(edge + size, horizon) }
-        : { least: Math.max(edge - size, 0), end: edge };
-      if (window.least >= window.end) return { entries, isFull: false, behind: null };
-      const piece = await readWindow(ask, { ...question, limit: limit - entries.length }, window);
-      entries.push(...piece.entries);
-      if (!isRange) paces.learn(question, toPace(piece));
-      else if (!piece.isFull && !isInFront(question, edge))
-        paces.learn(question, (window.end - window.least) / Math.max(1, piece.readRows));
-      if (piece.isFull) return { entries, isFull: true, behind: null };
-      read += piece.readRows;
-      const wasInFront = isInFront(question, edge);
-      edge = isForward ? window.end : window.least;
-      const isAtEnd = isForward ? edge >= horizon : edge <= 0;
-      if (!isAtEnd && read >= READ_ROWS_MAX && isRange)
-        return { entries, isFull: false, behind: toGapAt(edge, isForward) };
-      if (!isRange) size = Number.POSITIVE_INFINITY;
-      else if (wasInFront) size = toRangeSize(question, edge, pace);
-      else size = Math.ceil(size * toGrowth(read, piece.readRows));
-    }
-  };
+  const tools = { ask, paces: createPaces() };
+  return (question, limit) =>
+    hasRange(question) ? readRange(tools, question, limit) : readInOrder(tools, question, limit);
+}
+
+interface Tools {
+  readonly ask: Questions['ask'];
+  readonly paces: ReturnType<typeof createPaces>;
 }
 
 const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
 
-/** Everything at once where the feed is not known: what is rare takes one question. */
-const toSize = (paceUs: number | null, limit: number): number =>
-  paceUs === null ? Number.POSITIVE_INFINITY : Math.max(SECOND_US, Math.ceil(paceUs * limit * WIDE));
-
-const isInFront = ({ filters }: PageQuestion, edge: number): boolean => edge < (filters.fromIndexedAt ?? 0) - DAY_US;
-
-/**
- * In front of the range the index of times leaves out nearly all there is, and in it nearly all passes, so it can be
- * looked at at once; behind it only updates are in it.
- */
-function toRangeSize(question: PageQuestion, edge: number, paceUs: number | null): number {
-  const { filters, horizon, direction } = question;
-  if (isInFront(question, edge)) return direction === 'next' ? (filters.toIndexedAt ?? horizon) + DAY_US - edge : edge;
-  return paceUs === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(paceUs * FIRST_ROWS));
+async function readInOrder({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+  const entries: FeedEntry[] = [];
+  const pace = paces.of(question);
+  let edge = startOf(question);
+  // Everything at once where the feed is not known, and in front of everything, where there are decades without a row.
+  const isKnown = pace !== null && edge > 0;
+  let size = isKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WIDE)) : Number.POSITIVE_INFINITY;
+  for (;;) {
+    const window = windowAt(question, edge, size);
+    if (window.least >= window.end) return { entries, isFull: false, behind: null };
+    const piece = await readWindow(ask, { ...question, limit: limit - entries.length }, window);
+    entries.push(...piece.entries);
+    paces.learn(question, toPace(piece));
+    if (piece.isFull) return { entries, isFull: true, behind: null };
+    edge = farEdgeOf(question, window);
+    size = Number.POSITIVE_INFINITY;
+  }
 }
 
-/** So that the next window reads what is left to be read, if its rows are as dense. */
-const toGrowth = (read: number, last: number): number =>
-  Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / Math.max(1, last));
+/**
+ * Reads what was indexed in a range. In front of the range the index of times leaves out nearly all there is, and in it
+ * nearly all passes, so that is looked at at once; behind it only updates are in it, and each row of a window is read.
+ */
+async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+  const entries: FeedEntry[] = [];
+  const pace = paces.of(question);
+  const sizeBehind = pace === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(pace * FIRST_ROWS));
+  let edge = startOf(question);
+  let isInFront = edge < (question.filters.fromIndexedAt ?? 0) - DAY_US;
+  if (edge === 0 && !isInFront) edge = await findFirst(ask, question, edge);
+  let size = isInFront ? sizeInFront(question, edge) : sizeBehind;
+  for (let read = 0; ; ) {
+    const window = windowAt(question, edge, size);
+    if (window.least >= window.end) return { entries, isFull: false, behind: null };
+    const piece = await readWindow(ask, { ...question, limit: limit - entries.length }, window).catch(
+      toNullWhenTooMany,
+    );
+    if (piece === null) {
+      isInFront = false;
+      size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
+      continue;
+    }
+    entries.push(...piece.entries);
+    if (piece.isFull) return { entries, isFull: true, behind: null };
+    read += piece.readRows;
+    edge = farEdgeOf(question, window);
+    const isAtEnd = window.least === 0 || window.end === question.horizon;
+    if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, behind: toGapAt(question, edge) };
+    if (!isInFront) paces.learn(question, (window.end - window.least) / Math.max(1, piece.readRows));
+    size = isInFront ? sizeBehind : Math.ceil((window.end - window.least) * toGrowth(read, piece.readRows));
+    // What was indexed long ago may have come lately: there may be years without a row.
+    if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
+    isInFront = false;
+  }
+}
+
+const startOf = ({ gap, direction, horizon }: PageQuestion): number =>
+  direction === 'next' ? gap.updatedAt : Math.min(gap.updatedAt + 1, horizon);
+
+const windowAt = ({ direction, horizon }: PageQuestion, edge: number, size: number): Window =>
+  direction === 'next'
+    ? { least: edge, end: Math.min(edge + size, horizon) }
+    : { least: Math.max(edge - size, 0), end: edge };
+
+const farEdgeOf = ({ direction }: PageQuestion, { least, end }: Window): number => (direction === 'next' ? end : least);
+
+const sizeInFront = ({ filters, horizon, direction }: PageQuestion, edge: number): number =>
+  direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
+
+/** A window may have far more than it was thought to have. */
+function toNullWhenTooMany(fault: unknown): null {
+  if (fault instanceof StoreFault && fault.code === TOO_MANY_ROWS) return null;
+  throw fault;
+}
+
+/** Where the feed goes on from an edge, at the horizon when nowhere. */
+async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
+  const { chain, filters, horizon } = question;
+  const { bytes } = await ask(
+    `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${OF_FEED} ` +
+      `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
+    toParams(chain, filters),
+    SETTINGS,
+  );
+  return bytes.length === 0 ? horizon : Math.min(horizon, new RowBinaryReader(bytes).int64());
+}
+
+/** So that the next window reads what is left to be read, if its rows are as dense; of nothing it would grow by nothing. */
+function toGrowth(read: number, last: number): number {
+  if (last === 0) return WINDOW_GROWTH_MAX;
+  return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
+}
 
 /** Feeds that are remembered; more are asked for with everything at once. */
 const FEEDS_MAX = 10_000;
@@ -120,8 +169,10 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
 }
 
 /** The gap at the edge of a window, with everything in the window on one side. */
-const toGapAt = (edge: number, isForward: boolean): Gap =>
-  isForward ? { side: 'after', updatedAt: edge - 1, id: LAST_ID } : { side: 'before', updatedAt: edge, id: FIRST_ID };
+const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
+  direction === 'next'
+    ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
+    : { side: 'before', updatedAt: edge, id: FIRST_ID };
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
@@ -135,8 +186,8 @@ async function readWindow(
   const { bytes, readRows } = await ask(
     `${SELECT_ENTRIES(toTimeLiteral(horizon))} WHERE ${toConditions(question, window)} ` +
       `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${limit} FORMAT RowBinary`,
-    { chain, contract: filters.contractAddress?.slice(2) ?? '', type: filters.type ?? '' },
-    SETTINGS,
+    toParams(chain, filters),
+    hasRange(question) ? RANGE_SETTINGS : SETTINGS,
   );
   const reader = new RowBinaryReader(bytes);
   const found: FeedEntry[] = [];
@@ -159,13 +210,19 @@ const SELECT_ENTRIES = (horizon: string) =>
   `SELECT toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, superseded_at < ${horizon} AS is_outdated, ` +
   "if(is_outdated, '', members) FROM activity_feeds";
 
+const OF_FEED = 'chain = {chain: String} AND of_contract = unhex({contract: String}) AND of_type = {type: String}';
+const toParams = (chain: string, { contractAddress, type }: PageQuestion['filters']) => {
+  return { chain, contract: contractAddress?.slice(2) ?? '', type: type ?? '' };
+};
+
 function toConditions({ filters }: PageQuestion, { least, end }: Window): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
-    'chain = {chain: String} AND of_contract = unhex({contract: String}) AND of_type = {type: String}',
+    OF_FEED,
     `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
-    ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(fromIndexedAt)}`]),
-    ...(toIndexedAt === null ? [] : [`indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
+    // A caller may name times before 1970, of which there are no activities.
+    ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
+    ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
   ].join(' AND ');
 }
 
@@ -182,3 +239,5 @@ const SETTINGS: QuestionSettings = {
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
+/** Whatever a range is, and in whatever order rows came. */
+const RANGE_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: 60_000 };

@@ -22,6 +22,9 @@ export interface Questions {
   close(): void;
 }
 
+/** The code of a question that reads more than it has said that it may: nothing is wrong with the store. */
+export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
+
 /** Names of some thousand rows, twice. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -61,8 +64,9 @@ export function openQuestions(target: ClickHouseTarget, limits: ConnectionLimits
           throw fault;
         });
       } catch (fault) {
-        target.onFault?.(fault);
-        throw toStoreFault(fault);
+        const stored = toStoreFault(fault);
+        if (stored.code !== TOO_MANY_ROWS) target.onFault?.(fault);
+        throw stored;
       }
     },
     close: () => agent.destroy(),

@@ -52,10 +52,11 @@ export function createMemoryChain(): MemoryChain {
         const standing = new Set(activitiesIn('activities').map(nameOf));
         return new Set(rows.filter((row) => standing.has(nameOf(row))).map(({ offset }) => offset));
       },
+      standingBetween: async (partition, after, end) =>
+        activitiesIn('activities').filter((row) => isBetween(row, { partition, after, end })),
       lastBefore: async (us, chain, ids) => {
         const before = activitiesIn('activity_ids').filter((row) => row.chain === chain && row.updatedAt < us);
-        const own = before.filter(({ id }) => ids.includes(id)).toSorted((a, b) => a.updatedAt - b.updatedAt);
-        return new Map(own.map(({ id, updatedAt }) => [id, updatedAt]));
+        return new Map(findLatest(before, ids).map(({ id, updatedAt }) => [id, updatedAt]));
       },
       standing: async (ids) => findStanding(activitiesIn('activity_ids'), new Set(ids)),
     },
@@ -89,6 +90,9 @@ function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): Activ
   }
   return [...latest.values()];
 }
+
+const isBetween = (row: ActivityRow, { partition, after, end }: { partition: number; after: number; end: number }) =>
+  row.partition === partition && row.updatedAt > after && row.updatedAt <= end;
 
 /** What tells a stored row from any other that had the same place in a log. */
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>

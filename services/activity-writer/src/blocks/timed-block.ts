@@ -22,8 +22,11 @@ export interface TimedRow<R> {
 /** What a block has to write. */
 export interface TimedRows<R> {
   readonly rows: readonly R[];
-  /** Epoch microseconds that no record of the block, and none before it, has passed. */
+  /** Epoch microseconds: times of the block, and of attempts at it before, are greater than the first, up to the second. */
+  readonly after: number;
   readonly end: number;
+  /** An owner before named the block, and may have written of it what is not among its rows now. */
+  readonly isRecovered: boolean;
   readonly block: BlockName;
   readonly transformVersion: number;
   /** One for a block, kept from attempt to attempt. */
@@ -88,9 +91,12 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     this.#transformVersion = transformVersion;
   }
 
-  /** A tick is no row, but a block of ticks alone is written all the same: it says what time it is. */
+  /**
+   * A tick is no row, but a block of ticks alone is written all the same: it says what time it is. So is one that was named
+   * before and has lost all of its records: what an attempt before has left is finished.
+   */
   get rows(): number {
-    return this.#held.length + this.#ticks;
+    return this.#held.length + this.#ticks + (this.#isRecovered ? 1 : 0);
   }
 
   get bytes(): number {
@@ -127,7 +133,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     if (times === null) throw new Error('a block is settled before it is written');
     this.#kept ??= await this.#sift(times);
     const [transformVersion, notes] = [this.#transformVersion, this.#notes];
-    await this.#options.write({ rows: this.#kept, end: times.end, block, transformVersion, notes, signal });
+    const { after, end } = times;
+    const of = { rows: this.#kept, after, end, isRecovered: this.#isRecovered };
+    await this.#options.write({ ...of, block, transformVersion, notes, signal });
   }
 
   /** Reads what could not be read when it came, and sends to the dead letters what must not be written. */

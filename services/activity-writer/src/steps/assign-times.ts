@@ -11,6 +11,8 @@ export interface LoggedRecord {
 export interface BlockTimes {
   /** One a record, in the order of the log. */
   readonly times: readonly number[];
+  /** All of this block, and of earlier attempts at it, are greater; all of blocks before are not. */
+  readonly after: number;
   /** The greatest that this block, or an earlier attempt at it, has given away. */
   readonly end: number;
   /** What its commits keep. */
@@ -44,13 +46,15 @@ const US_PER_MS = 1_000;
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {
   const named = origin.basis === null ? null : parseBasis(origin.basis);
   const from = named ?? { last: parseCarried(origin.carried), watermark };
-  const times = follow(records, Math.max(from.last, from.watermark));
-  const end = times.at(-1) ?? Math.max(from.last, from.watermark);
+  const after = Math.max(from.last, from.watermark);
+  const times = follow(records, after);
+  const end = times.at(-1) ?? after;
   const firstOffset = records[0]?.offset ?? 0;
   const basis: Basis = { last: from.last, watermark: from.watermark, end, count: records.length, firstOffset };
-  if (named === null || (named.count === basis.count && named.end === end)) return toBlockTimes(times, end, basis);
+  if (named === null || (named.count === basis.count && named.end === end))
+    return toBlockTimes({ times, after, end }, basis);
   const later = records.map(({ offset }) => named.end + 1 + offset - named.firstOffset);
-  return toBlockTimes(later, later.at(-1) ?? named.end, named);
+  return toBlockTimes({ times: later, after, end: later.at(-1) ?? named.end }, named);
 }
 
 function follow(records: readonly LoggedRecord[], before: number): number[] {
@@ -61,10 +65,10 @@ function follow(records: readonly LoggedRecord[], before: number): number[] {
   });
 }
 
-function toBlockTimes(times: readonly number[], end: number, basis: Basis): BlockTimes {
+function toBlockTimes(given: Omit<BlockTimes, 'trace'>, basis: Basis): BlockTimes {
   const { last, watermark, count, firstOffset } = basis;
   const text = JSON.stringify([last, watermark, basis.end, count, firstOffset]);
-  return { times, end, trace: { basis: text, carries: String(end) } };
+  return { ...given, trace: { basis: text, carries: String(given.end) } };
 }
 
 function parseBasis(text: string): Basis {

@@ -16,9 +16,17 @@ import type { TimedRows } from '../blocks/timed-block.ts';
  * of the blocks before stood when this one was begun.
  */
 export function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
+  /**
+   * With what an attempt before has written, and this one would not: its records are gone since, or cannot be read, or have
+   * other times. It stands in `activities`, so it is a version; in the other tables it may be missing.
+   */
+  const withStanding = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
+    const standing = await calls.ask('activities', () => store.standingBetween(block.partition, after, end));
+    const all = new Map([...standing, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
+    return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
+  };
   return async (given: TimedRows<ActivityRow>): Promise<void> => {
     const { rows, block, transformVersion, notes, signal } = given;
-    if (rows.length === 0) return;
     const { start, end, triedBefore = false } = block;
     const name = { block, transformVersion };
     const createInsert =
@@ -26,26 +34,28 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
         const sent = { table, rows: asked.map((row) => of[row]!), token, signal } as ChainInsert;
         return calls.insert(table, asked.length, () => store.insert(sent));
       };
-    await storeOnce({
-      ...{ start, end, triedBefore, notes },
-      tokenOf: (from, to) => toBlockToken({ ...name, table: 'activities' }, from, to),
-      rows: {
-        count: rows.length,
-        offsetOf: (row) => rows[row]!.offset,
-        partOf: (row) => partOfActivity(rows[row]!),
-        insert: createInsert('activities', rows),
-        storedOffsets: (asked) => calls.ask('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
-      },
-    });
+    if (rows.length > 0)
+      await storeOnce({
+        ...{ start, end, triedBefore, notes },
+        tokenOf: (from, to) => toBlockToken({ ...name, table: 'activities' }, from, to),
+        rows: {
+          count: rows.length,
+          offsetOf: (row) => rows[row]!.offset,
+          partOf: (row) => partOfActivity(rows[row]!),
+          insert: createInsert('activities', rows),
+          storedOffsets: (asked) => calls.ask('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
+        },
+      });
     const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
       storeFolding({
         ...{ count: of.length, token: toBlockToken({ ...name, table }, start, end), triedBefore, notes },
         insert: createInsert(table, of),
       });
-    await storeFolded('activity_ids', rows);
-    const supersessions = await findSupersessions(rows, (...asked) =>
+    const all = given.isRecovered ? await withStanding(given) : rows;
+    await storeFolded('activity_ids', all);
+    const supersessions = await findSupersessions(all, (...asked) =>
       calls.ask('activity_ids', () => store.lastBefore(...asked)),
     );
-    await storeFolded('activity_feeds', [...rows, ...supersessions]);
+    await storeFolded('activity_feeds', [...all, ...supersessions]);
   };
 }

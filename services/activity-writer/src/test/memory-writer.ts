@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { ActivityRow, ActivityStore, TokenRow, Watermarks } from '@playline/chain';
+import type { ActivityRow, ActivityStore, ChainTable, TokenRow, Watermarks } from '@playline/chain';
 import { createMemoryChain, openMemoryWatermarks } from '@playline/chain/memory';
 import { activityCodec, TICK_HEADER, TOPICS, tokenCodec } from '@playline/contracts';
+import { StoreFault } from '@playline/errors';
 import { createMetrics } from '@playline/runtime';
 import { toPartition } from '@playline/stream';
 import { createMemoryLog, type MemoryConsumer } from '@playline/stream/memory';
@@ -41,6 +42,17 @@ function slowly(activities: ActivityStore, watermarks: Watermarks): { store: Act
   };
 }
 
+/** Inserts of which those into one table are refused: how often it was tried is counted. */
+function createRefusing(activities: ActivityStore) {
+  const refused = { table: null as ChainTable | null, times: 0 };
+  const insert: ActivityStore['insert'] = async (block) => {
+    if (block.table !== refused.table) return activities.insert(block);
+    refused.times++;
+    throw new StoreFault('busy', { kind: 'passing', code: 'BUSY' });
+  };
+  return { refused, insert };
+}
+
 /** A log, a registry, a store and watermarks in memory, and writers that run on them one after the other. */
 export function createMemoryWorld() {
   const store = createMemoryChain();
@@ -62,9 +74,10 @@ export function createMemoryWorld() {
     if (registry.isAway) throw new Error('away');
     return registry.forgotten.has(id) ? null : (SCHEMAS.get(id) ?? null);
   };
+  const { refused, insert } = createRefusing(store.activities);
   const open = (rowsMax = 100): MemoryConsumer => {
     const { topics, sink } = createPipeline({
-      ...slowly(store.activities, published),
+      ...slowly({ ...store.activities, insert }, published),
       ...{ schemaOf, deadLetters: producer, onTaken: () => {}, topicPrefix: '' },
       ...{ partitionOf: async (chain: string) => partitionOf(chain), metrics: createMetrics('test') },
     });
@@ -73,7 +86,7 @@ export function createMemoryWorld() {
   const rowsOf = <R>(table: string) =>
     store.blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
   return {
-    ...{ log, producer, watermarks, registry, store, open, told },
+    ...{ log, producer, watermarks, registry, store, refused, open, told },
     send: (topic: string, chain: string, value: Buffer) =>
       producer.sendPlaced({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
