@@ -162,7 +162,7 @@ test('the account of chain-api reads what is public on chains, and nothing of pe
   const own = 'playline';
   try {
     await operator.command({ query: `CREATE DATABASE IF NOT EXISTS ${own}` });
-    for (const table of ['activities', 'activity_ids', 'tokens']) {
+    for (const table of ['activity_feeds', 'tokens']) {
       await operator.command({ query: `CREATE TABLE ${own}.${table} (word String) ENGINE = Memory` });
       await run(`SELECT word FROM ${own}.${table}`);
       await expect(run(`INSERT INTO ${own}.${table} VALUES ('no')`)).rejects.toThrow(/readonly|privileges/i);

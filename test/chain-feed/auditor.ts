@@ -8,6 +8,9 @@ export interface Audit {
   readonly versions: number;
 }
 
+/** What readers of everything are served from. */
+const SERVED = "activity_feeds WHERE entry = 'version' AND of_contract = '' AND of_type = ''";
+
 /** Reads the watermark of each partition, and only then what the tables have up to it. */
 export async function audit({
   chains,
@@ -20,9 +23,9 @@ export async function audit({
     if (watermark === null) continue;
     const where = `chain IN (${own.map(({ name }) => `'${name}'`).join()}) AND updated_at <= fromUnixTimestamp64Micro(${watermark}, 'UTC')`;
     // A row that was written twice is one to every reader.
-    const countIn = (table: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${table} WHERE ${where})`;
+    const countIn = (from: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${from} AND ${where})`;
     const [activities = 0, versions = 0] = (
-      await query(`SELECT ${countIn('activities')}, ${countIn('activity_ids')} FORMAT TSV`)
+      await query(`SELECT ${countIn('activities WHERE true')}, ${countIn(SERVED)} FORMAT TSV`)
     )
       .split('\t')
       .map(Number);

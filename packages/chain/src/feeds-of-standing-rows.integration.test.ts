@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { testStores, until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { openActivityStore, openChainStore } from './clickhouse/index.ts';
@@ -19,6 +19,18 @@ import { toShownActivity } from './wire.ts';
 
 const TABLES = new URL('../../../infra/clickhouse/tables/', import.meta.url);
 const CHAIN = 'old';
+/** With so many bytes of a body that goes on the engine has begun to insert; it tells no more of it than since when. */
+const LONG_BYTES = 1_200_000;
+const BEGUN =
+  "SELECT count() FROM system.processes WHERE current_database = currentDatabase() AND query LIKE 'INSERT%' AND elapsed > 1";
+const WAITING =
+  "SELECT count() FROM system.processes WHERE current_database = currentDatabase() AND query LIKE '%DETACH TABLE%SYNC%' AND elapsed > 1 AND query NOT LIKE '%system.processes%'";
+const FORMER_INSERT =
+  "INSERT INTO activity_versions (id, updated_at, chain, contract, type, indexed_at) SELECT id, fromUnixTimestamp64Micro(updated_at, 'UTC'), " +
+  "chain, unhex(contract), type, fromUnixTimestamp64Micro(indexed_at, 'UTC') FROM " +
+  "input('id UUID, updated_at Int64, chain String, contract String, type String, indexed_at Int64') FORMAT JSONEachRow";
+const lineOf = ({ id, updatedAt, chain, contractAddress, type, indexedAt }: ActivityRow) =>
+  JSON.stringify({ id, updated_at: updatedAt, chain, contract: contractAddress.slice(2), type, indexed_at: indexedAt });
 const DAY_US = 86_400_000_000;
 
 /** The tables of the release that had no feeds. */
@@ -57,27 +69,44 @@ function openStores() {
   const target = { url, user, password, database: `playline_test_${randomBytes(6).toString('hex')}` };
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': target.database };
   const [writer, reader, folder] = [openActivityStore(target), openChainStore(target), copyFormerTables()];
-  const query = async (body: string) => {
+  const ask = async (body: string) => {
     const answer = await fetch(url, { method: 'POST', headers, body });
-    if (!answer.ok) throw new Error(await answer.text());
+    const text = (await answer.text()).trim();
+    if (!answer.ok) throw new Error(text);
+    return text;
   };
   return {
-    ...{ writer, reader, query },
+    ...{ writer, reader, ask },
+    /** An insert as the former writer makes it, that has begun with this line, many times, and ends when it is told. */
+    beginInsert: (line: string) => {
+      let end = (_last: string) => {};
+      const body = new ReadableStream({
+        start: (controller) => {
+          controller.enqueue(Buffer.from(`${line}\n`.repeat(Math.ceil(LONG_BYTES / line.length))));
+          end = (last) => {
+            controller.enqueue(Buffer.from(last));
+            controller.close();
+          };
+        },
+      });
+      const path = `${url}/?${new URLSearchParams({ query: FORMER_INSERT, async_insert: '0' })}`;
+      return { end, answer: fetch(path, { method: 'POST', headers, body, duplex: 'half' } as RequestInit) };
+    },
     applyFormer: () => applySql({ ...target, folder: pathToFileURL(`${folder}/`) }),
     applyAll: () => applySql(target),
     close: async () => {
       await Promise.all([writer.close(), reader.close()]);
-      await query(`DROP DATABASE ${target.database} SYNC`);
+      await ask(`DROP DATABASE ${target.database} SYNC`);
       rmSync(folder, { recursive: true });
     },
   };
 }
 
 /** As the writer of the former release stores a block. */
-async function putAsBefore({ writer, query }: Stores, rows: readonly ActivityRow[]): Promise<void> {
+async function putAsBefore({ writer, ask }: Stores, rows: readonly ActivityRow[]): Promise<void> {
   await writer.insert({ table: 'activities', rows, token: randomUUID(), signal: new AbortController().signal });
   const columns = 'chain, indexed_at, id, updated_at, contract, type';
-  await query(`INSERT INTO activity_versions (${columns}) SELECT ${columns} FROM activities`);
+  await ask(`INSERT INTO activity_versions (${columns}) SELECT ${columns} FROM activities`);
 }
 
 async function expectServed({ reader }: Stores, versions: readonly ActivityRow[]): Promise<void> {
@@ -99,6 +128,33 @@ async function expectServed({ reader }: Stores, versions: readonly ActivityRow[]
       expect((await reader.readPage(question)).rows).toEqual(naivePage(versions, question).map(toShownActivity));
     }
 }
+
+it('an insert of the writer before, which was on its way when its table was renamed, is waited for', async () => {
+  const stores = openStores();
+  try {
+    await stores.applyFormer();
+    const versions = makeVersions();
+    const [update] = versions.slice(-1) as [ActivityRow];
+    await putAsBefore(stores, versions.slice(0, -1));
+    await stores.writer.insert({
+      table: 'activities',
+      rows: [update],
+      token: randomUUID(),
+      signal: new AbortController().signal,
+    });
+    const insert = stores.beginInsert(lineOf({ ...update, chain: 'filler' }));
+    await until('the insert is on its way', async () => (await stores.ask(BEGUN)) === '1');
+    const applied = stores.applyAll();
+    await until('the deployment waits for it', async () => (await stores.ask(WAITING)) === '1');
+    insert.end(lineOf(update));
+    const answer = await insert.answer;
+    expect([answer.status, await answer.text()]).toEqual([200, '']);
+    await applied;
+    await expectServed(stores, versions);
+  } finally {
+    await stores.close();
+  }
+});
 
 it('what stood before there were feeds is served from them exactly as before, and what comes then supersedes it', async () => {
   const stores = openStores();

@@ -49,14 +49,14 @@ describe('a page of a feed in which nearly everything was updated', () => {
     const page = await readPage(question);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
     expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
-    expect(asked).toEqual([10, 40, 160, 640, 2_000, 2_000, 2_000]);
+    expect(asked).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
   });
 
   it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
     const { readPage } = createSource(100_000, 60_000);
     const pages = [await readPage(question)];
     while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...question, gap: pages.at(-1)!.next }));
-    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_836 } });
+    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_167 } });
     expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
     expect(pages.length).toBeLessThan(5);
   });
@@ -73,7 +73,7 @@ describe('a page of a feed in which nearly everything was updated', () => {
     const { readPage } = createSource(30_000, 30_000);
     const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
     const page = await readPage({ ...question, gap, direction: 'previous' });
-    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_836 } });
+    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
   });
 });
 

@@ -33,9 +33,12 @@ export interface FeedSource {
 const SPARE = 1 / 4;
 /** Of a small page as well: a version has its other half and its copies behind it. */
 const SPARE_MIN = 8;
-/** After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short. */
+/**
+ * After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short.
+ * Each comes with its text, of 64 KiB at most.
+ */
 const GROWTH = 4;
-const LOOKED_AT_ONCE_MAX = 2_000;
+const LOOKED_AT_ONCE_MAX = 500;
 const LOOKED_AT_MAX = 20_000;
 /**
  * A page that has cost so much ends short, wherever it is: one that a reader gives up would be begun anew at the same

@@ -143,15 +143,18 @@ async function fillFeeds(
   );
   await engine.ask(
     narrow(OF_SUPERSEDED, 'WHERE next_at > updated_at', `WHERE next_at > updated_at AND ${isIn('next_at')}`).replace(
-      'FROM activity_ids\n',
-      `FROM activity_ids WHERE id IN (${changed})\n`,
+      'FROM activities\n',
+      `FROM activities WHERE id IN (${changed})\n`,
     ),
   );
 }
 const readStatement = (name: string) =>
-  readFileSync(new URL(`../../../infra/clickhouse/tables/${name}.sql`, import.meta.url), 'utf8');
-const OF_ROWS = readStatement('0040-activity-feeds-of-standing-rows');
-const OF_SUPERSEDED = readStatement('0041-activity-feeds-of-superseded-rows');
+  readFileSync(new URL(`../../../infra/clickhouse/tables/${name}.sql`, import.meta.url), 'utf8').replace(
+    'INTO activity_feeds_filling',
+    'INTO activity_feeds',
+  );
+const OF_ROWS = readStatement('0042-activity-feeds-of-standing-rows');
+const OF_SUPERSEDED = readStatement('0043-activity-feeds-of-superseded-rows');
 
 const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;

@@ -205,10 +205,10 @@ async function readWindow(
 
 /** The whole key: named by its end alone, the engine does not see that a feed is in this order already. */
 const FEED_ORDER = ['chain', 'of_contract', 'of_type', 'updated_at', 'id'];
-/** In the order of the reader above. Of what has a later version below the horizon the text is not wanted. */
+/** In the order of the reader above. */
 const SELECT_ENTRIES = (horizon: string) =>
-  `SELECT toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, superseded_at < ${horizon} AS is_outdated, ` +
-  "if(is_outdated, '', members) FROM activity_feeds";
+  `SELECT toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, superseded_at < ${horizon}, members ` +
+  'FROM activity_feeds';
 
 const OF_FEED = 'chain = {chain: String} AND of_contract = unhex({contract: String}) AND of_type = {type: String}';
 const toParams = (chain: string, { contractAddress, type }: PageQuestion['filters']) => {

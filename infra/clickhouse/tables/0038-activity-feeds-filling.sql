@@ -8,7 +8,9 @@
 -- Versions are written in the order of time, so a page opens the one or two parts that have its times; a year of them is
 -- a partition. What a block supersedes may be of any time, so a page opens all parts of that: they are one partition,
 -- small and few.
-CREATE TABLE IF NOT EXISTS activity_feeds
+--
+-- It gets its name, activity_feeds, when it is filled: a cursor that has passed a hole would never come back.
+CREATE TABLE IF NOT EXISTS activity_feeds_filling
 (
     entry Enum8('version' = 1, 'superseded' = 2) COMMENT 'A version, or that it has a later one',
     chain LowCardinality(String) COMMENT 'Name of the chain',

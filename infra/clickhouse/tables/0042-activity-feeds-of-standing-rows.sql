@@ -1,6 +1,6 @@
 -- Versions that stood before there were feeds, with the text that a writer would have given them. Not toString of a
 -- contract: that leaves out zeros at its end.
-INSERT INTO activity_feeds (entry, chain, of_contract, of_type, updated_at, id, indexed_at, kafka_partition, superseded_at, members)
+INSERT INTO activity_feeds_filling (entry, chain, of_contract, of_type, updated_at, id, indexed_at, kafka_partition, superseded_at, members)
 SELECT 'version', chain, feed.1, feed.2, updated_at, id, indexed_at, kafka_partition, fromUnixTimestamp64Micro(9007199254740990, 'UTC'),
     concat('"type":"', type, '","details":', details,
         ',"updated_at":"', formatDateTime(updated_at, '%Y-%m-%dT%H:%i:%S.%fZ'),

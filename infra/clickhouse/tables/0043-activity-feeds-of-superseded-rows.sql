@@ -1,12 +1,11 @@
--- Once more, for what a writer of the release before had on its way when its table was renamed: such an insert ends, and
--- the block is complete, without a word in the feeds of what it supersedes. What stands there already is the same again.
-INSERT INTO activity_feeds (entry, chain, of_contract, of_type, updated_at, id, indexed_at, superseded_at)
+-- When each of them was superseded, where it was. Copies of a version, which nobody has folded yet, have the same time.
+INSERT INTO activity_feeds_filling (entry, chain, of_contract, of_type, updated_at, id, indexed_at, superseded_at)
 SELECT 'superseded', chain, feed.1, feed.2, updated_at, id, indexed_at, next_at
 FROM
 (
     SELECT chain, contract, type, updated_at, id, indexed_at,
         leadInFrame(updated_at) OVER (PARTITION BY chain, id ORDER BY updated_at ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_at
-    FROM activity_ids
+    FROM activities
 )
 ARRAY JOIN [('', ''), (unhex(hex(contract)), ''), ('', toString(type)), (unhex(hex(contract)), toString(type))] AS feed
 WHERE next_at > updated_at
