@@ -25,6 +25,7 @@ const DAY_US = 86_400 * SECOND_US;
 interface Window {
   readonly least: number;
   readonly end: number;
+  readonly settings?: QuestionSettings;
 }
 
 /**
@@ -47,8 +48,9 @@ const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !
 async function readInOrder({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(question);
-  let edge = startOf(question);
-  // Everything at once where the feed is not known, and in front of everything, where there are decades without a row.
+  // Nothing will ever come to stand before the first row of a feed; in front of it there are decades without one.
+  const isStart = question.direction === 'next' && question.gap.updatedAt === 0;
+  let edge = isStart ? paces.firstOf(question) : startOf(question);
   const isKnown = pace !== null && edge > 0;
   let size = isKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WIDE)) : Number.POSITIVE_INFINITY;
   for (;;) {
@@ -57,6 +59,7 @@ async function readInOrder({ ask, paces }: Tools, question: PageQuestion, limit:
     const piece = await readWindow(ask, { ...question, limit: limit - entries.length }, window);
     entries.push(...piece.entries);
     paces.learn(question, toPace(piece));
+    if (isStart && edge === 0) paces.learnFirst(question, piece.entries[0]);
     if (piece.isFull) return { entries, isFull: true, behind: null };
     edge = farEdgeOf(question, window);
     size = Number.POSITIVE_INFINITY;
@@ -75,14 +78,16 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
   let isInFront = edge < (question.filters.fromIndexedAt ?? 0) - DAY_US;
   if (edge === 0 && !isInFront) edge = await findFirst(ask, question, edge);
   let size = isInFront ? sizeInFront(question, edge) : sizeBehind;
+  let growthMax = WINDOW_GROWTH_MAX;
   for (let read = 0; ; ) {
     const window = windowAt(question, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    const piece = await readWindow(ask, { ...question, limit: limit - entries.length }, window).catch(
-      toNullWhenTooMany,
-    );
+    // In the range nearly all passes, so what is read ends with the page, however much the window has.
+    const settings = isInFront ? SETTINGS : BEHIND_SETTINGS;
+    const asked = { ...question, limit: limit - entries.length };
+    const piece = await readWindow(ask, asked, { ...window, settings }).catch(toNullWhenTooMany);
     if (piece === null) {
-      isInFront = false;
+      growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
       continue;
     }
@@ -93,7 +98,9 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     const isAtEnd = window.least === 0 || window.end === question.horizon;
     if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, behind: toGapAt(question, edge) };
     if (!isInFront) paces.learn(question, (window.end - window.least) / Math.max(1, piece.readRows));
-    size = isInFront ? sizeBehind : Math.ceil((window.end - window.least) * toGrowth(read, piece.readRows));
+    size = isInFront
+      ? sizeBehind
+      : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, piece.readRows)));
     // What was indexed long ago may have come lately: there may be years without a row.
     if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
     isInFront = false;
@@ -146,11 +153,17 @@ const FEEDS_MAX = 10_000;
  */
 function createPaces() {
   const known = new Map<string, number>();
+  const firsts = new Map<string, number>();
   const nameOf = (question: PageQuestion) => {
     const { chain, filters } = question;
     return `${chain} ${filters.contractAddress} ${filters.type} ${hasRange(question)}`;
   };
   return {
+    /** Time of the first row of a feed; 0 while it is not known. */
+    firstOf: (question: PageQuestion): number => firsts.get(nameOf(question)) ?? 0,
+    learnFirst: (question: PageQuestion, first: FeedEntry | undefined): void => {
+      if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(question), first.updatedAt);
+    },
     of: (question: PageQuestion): number | null => known.get(nameOf(question)) ?? null,
     learn: (question: PageQuestion, paceUs: number | null): void => {
       const name = nameOf(question);
@@ -187,7 +200,7 @@ async function readWindow(
     `${SELECT_ENTRIES(toTimeLiteral(horizon))} WHERE ${toConditions(question, window)} ` +
       `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${limit} FORMAT RowBinary`,
     toParams(chain, filters),
-    hasRange(question) ? RANGE_SETTINGS : SETTINGS,
+    window.settings ?? SETTINGS,
   );
   const reader = new RowBinaryReader(bytes);
   const found: FeedEntry[] = [];
@@ -240,4 +253,4 @@ const SETTINGS: QuestionSettings = {
   output_format_parallel_formatting: 0,
 };
 /** Whatever a range is, and in whatever order rows came. */
-const RANGE_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: 60_000 };
+const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: 60_000 };
