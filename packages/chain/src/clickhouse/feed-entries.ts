@@ -82,8 +82,10 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
   for (let read = 0; ; ) {
     const window = windowAt(question, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    // In the range nearly all passes, so what is read ends with the page, however much the window has.
-    const settings = isInFront ? SETTINGS : BEHIND_SETTINGS;
+    // In the range nearly all passes, so what is read ends with the page, however much the window has. And a window that
+    // is small has more than that only where many parts are: a granule is read of each.
+    const isBounded = isInFront || window.end - window.least <= SECOND_US;
+    const settings = isBounded ? SETTINGS : BEHIND_SETTINGS;
     const asked = { ...question, limit: limit - entries.length };
     const piece = await readWindow(ask, asked, { ...window, settings }).catch(toNullWhenTooMany);
     if (piece === null) {

@@ -1,0 +1,77 @@
+import { StoreFault } from '@playline/errors';
+import { describe, expect, it } from 'vitest';
+import { NO_FILTERS } from '../filters.ts';
+import { START_GAP } from '../position.ts';
+import type { PageQuestion } from '../store.ts';
+import { activityRow, NOON_US } from '../test/rows.ts';
+import { toShownActivity } from '../wire.ts';
+import { createReadEntries } from './feed-entries.ts';
+import type { Answer, QuestionSettings } from './questions.ts';
+
+const HOUR_US = 3_600_000_000;
+const question: PageQuestion = {
+  ...{ chain: 'main', filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 10, horizon: NOON_US + HOUR_US },
+};
+const LIMIT = 4;
+
+/** A version as the engine answers with it. */
+function toBytes(updatedAt: number): Buffer {
+  const { id, members } = toShownActivity(activityRow({ updatedAt }));
+  const head = Buffer.alloc(8);
+  head.writeBigInt64LE(BigInt(updatedAt));
+  const length = Buffer.from([(members.length & 127) | 128, members.length >> 7]);
+  return Buffer.concat([head, Buffer.from([id.length]), Buffer.from(id), Buffer.from([2, 0, 0]), length, members]);
+}
+
+/** An engine with versions at these times, which is asked for windows. */
+function createEngine(times: readonly number[]) {
+  const asked: { least: number; end: number; settings: QuestionSettings }[] = [];
+  const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
+  const ask = async (statement: string, _params: unknown, settings: QuestionSettings): Promise<Answer> => {
+    const [least, end] = [/updated_at >= '([\d.]+)'/, /updated_at < '([\d.]+)'/].map((bound) =>
+      toUs(bound.exec(statement)?.[1] ?? String(Number.MAX_SAFE_INTEGER / 1e6)),
+    ) as [number, number];
+    asked.push({ least, end, settings });
+    if (settings.max_rows_to_read !== undefined)
+      throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
+    const found = times.filter((us) => us >= least && us < end);
+    const isPlace = statement.includes('LIMIT 1 ');
+    const bytes = found.slice(0, isPlace ? 1 : LIMIT).map((us) => (isPlace ? toBytes(us).subarray(0, 8) : toBytes(us)));
+    return { bytes: Buffer.concat(bytes), readRows: 5_000 };
+  };
+  return { asked, read: createReadEntries({ ask }) };
+}
+
+describe('entries of a feed', () => {
+  it('are asked for in one window as wide as the last page was, once that is known, also from the beginning', async () => {
+    const times = Array.from({ length: 100 }, (_, index) => NOON_US - HOUR_US + index * 1_000_000);
+    const { asked, read } = createEngine(times);
+    const { entries } = await read(question, LIMIT);
+    expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
+    expect(asked).toMatchObject([{ least: 0, end: question.horizon }]);
+    const again = await read(question, LIMIT);
+    expect(again.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
+    expect(asked[1]!.least).toBe(times[0]);
+    expect(asked[1]!.end - asked[1]!.least).toBeLessThan(10_000_000);
+    expect(asked).toHaveLength(2);
+  });
+
+  it('are found behind a quiet time that is longer than any window', async () => {
+    const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
+    const { read } = createEngine(times);
+    await read(question, LIMIT);
+    const gap = { ...START_GAP, updatedAt: times[3]! + 1 } as const;
+    const { entries, isFull } = await read({ ...question, gap }, LIMIT);
+    expect([entries.map(({ updatedAt }) => updatedAt), isFull]).toEqual([[times[4]], false]);
+  });
+
+  it('of a range are found also where no window is small enough for its bound, as with hundreds of parts', async () => {
+    const times = [1, 2, 3].map((later) => NOON_US + later);
+    const { asked, read } = createEngine(times);
+    const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
+    const gap = { ...START_GAP, updatedAt: NOON_US } as const;
+    const { entries } = await read({ ...question, filters, gap, horizon: NOON_US + 2_000_000 }, LIMIT);
+    expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times);
+    expect(asked.length).toBeLessThan(20);
+  });
+});
