@@ -11,7 +11,7 @@ function setUp() {
     if (world.mode === 'silent') return new Promise<never>(() => {});
     return world.mode === 'empty' ? Promise.resolve(null) : stored.read(partition);
   };
-  const horizons = createHorizons({ watermarks: { read }, onFault: () => world.faults++, readMaxMs: 20, ageMaxMs: 0 });
+  const horizons = createHorizons({ watermarks: { read }, onFault: () => world.faults++, readMaxMs: 20 });
   return { world, horizons };
 }
 
@@ -41,27 +41,9 @@ describe('the horizon of a partition', () => {
     const { world, horizons } = setUp();
     await world.stored.publish(1, 1000);
     await horizons.of(1);
-    const lower = createHorizons({
-      watermarks: { read: async () => [5000, 300][reads++] ?? null },
-      onFault: () => {},
-      ageMaxMs: 0,
-    });
+    const lower = createHorizons({ watermarks: { read: async () => [5000, 300][reads++] ?? null }, onFault: () => {} });
     let reads = 0;
     expect([await lower.of(1), await lower.of(1)]).toEqual([5001, 5001]);
-  });
-
-  it('is asked for once while what was read is young enough, of each partition', async () => {
-    const { world } = setUp();
-    await world.stored.publish(1, 1000);
-    await world.stored.publish(2, 9000);
-    let reads = 0;
-    const read = (partition: number) => {
-      reads++;
-      return world.stored.read(partition);
-    };
-    const horizons = createHorizons({ watermarks: { read }, onFault: () => {}, ageMaxMs: 60_000 });
-    expect([await horizons.of(1), await horizons.of(1), await horizons.of(2)]).toEqual([1001, 1001, 9001]);
-    expect(reads).toBe(2);
   });
 
   it('is not known while no watermark was published', async () => {

@@ -9,8 +9,6 @@ export interface HorizonParts {
   /** Told when a page is served under the last horizon that was known. */
   onFault: (fault: unknown) => void;
   readMaxMs?: number;
-  /** How old what was read may be when a page is read under it. */
-  ageMaxMs?: number;
 }
 
 export interface Horizons {
@@ -21,8 +19,6 @@ export interface Horizons {
 
 /** A healthy answer takes a millisecond, and whoever waits for it is a request. */
 const READ_MAX_MS = 250;
-/** A fifth of what writers take to raise it. Asked for each page, it would be a tenth of what a page costs the process. */
-const AGE_MAX_MS = 20;
 
 /**
  * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
@@ -30,17 +26,11 @@ const AGE_MAX_MS = 20;
  * of this moment are still on their way, and a reader who was let past them would never see them.
  * `of` fails only while none has ever been read.
  */
-export function createHorizons(parts: HorizonParts): Horizons {
-  const { watermarks, onFault, readMaxMs = READ_MAX_MS, ageMaxMs = AGE_MAX_MS } = parts;
+export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
   const known = new Map<number, number>();
-  const readAtMs = new Map<number, number>();
   const learn = async (partition: number) => {
-    const nowMs = performance.now();
-    if (nowMs - (readAtMs.get(partition) ?? Number.NEGATIVE_INFINITY) < ageMaxMs) return;
     const read = await settleWithin(readMaxMs, watermarks.read(partition));
-    if (read === null) return;
-    known.set(partition, Math.max(read, known.get(partition) ?? 0));
-    readAtMs.set(partition, nowMs);
+    if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {
     of: async (partition) => {
