@@ -2,8 +2,8 @@ import { comparePositions, type Direction, type Gap, type Position, toGap } from
 import type { ActivityPage, PageQuestion, ShownActivity } from './store.ts';
 
 /**
- * What stands in a feed at a position: a version with its text, or that it is superseded, or both. Entries of one position
- * are neighbours and belong together; copies of one may stand too, until they are folded.
+ * What stands in a feed at a position: a version with its text, or that it is superseded. Entries of one position are
+ * neighbours and belong together; copies of one may stand too, until they are folded.
  */
 export interface FeedEntry extends ShownActivity {
   /** Whether its activity has a later version below the horizon. */
@@ -27,11 +27,11 @@ export interface FeedSource {
 }
 
 /**
- * Of a common feed some versions in a hundred have later ones, and stand in two halves until they are merged: a quarter
+ * Of a common feed some versions in a hundred have later ones, and a second entry that says so: a quarter
  * more is asked for, or a page would take two turns.
  */
 const SPARE = 1 / 4;
-/** Of a small page as well: a version has its other half and its copies behind it. */
+/** Of a small page as well: a version has such an entry and its copies behind it. */
 const SPARE_MIN = 8;
 /**
  * After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short.
@@ -81,7 +81,7 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
   for (let size = firstSize; ; ) {
     const piece = await source.entries({ ...question, gap: far }, size);
     const versions = foldEntries(piece.entries);
-    // The last one's other half may be what follows.
+    // What follows may say that the last one is superseded.
     if (piece.isFull) versions.pop();
     for (const version of versions) {
       if (rows.length === limit) return { rows, far };

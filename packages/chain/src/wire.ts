@@ -11,14 +11,19 @@ export interface ShownChain {
 
 /** An activity as the interface shows it: an element of `result`. */
 export function toActivityJson(row: ActivityRow, chain: ShownChain) {
-  const { blockchainMetadata: metadata } = row;
   return {
     id: row.id,
     chain: { id: chain.id, name: chain.name },
     type: row.type,
     details: JSON.parse(row.details) as Record<string, unknown>,
-    updated_at: toTimestamp(row.updatedAt),
-    indexed_at: toTimestamp(row.indexedAt),
+    ...toPlaceJson(row),
+  };
+}
+
+function toPlaceJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: ActivityRow) {
+  return {
+    updated_at: toTimestamp(updatedAt),
+    indexed_at: toTimestamp(indexedAt),
     blockchain_metadata: metadata && {
       transaction_hash: metadata.transactionHash,
       block_number: metadata.blockNumber,
@@ -54,12 +59,15 @@ export function toPageBody(rows: readonly ShownActivity[], shownChain: string, l
 const HEAD = '{"result":[';
 const ID_CHARACTERS = 36;
 
-/** A row as readers get it: what is written to the feeds. */
+/** JSON of the members behind `chain`, without braces: what is written to the feeds. `details` are passed on as text. */
+export function toMembersText(row: ActivityRow): string {
+  return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toPlaceJson(row)).slice(1, -1)}`;
+}
+
+/** A row as readers get it. */
 export function toShownActivity(row: ActivityRow): ShownActivity {
-  const { type, updated_at, indexed_at, blockchain_metadata } = toActivityJson(row, { id: '', name: '' });
-  const behind = JSON.stringify({ updated_at, indexed_at, blockchain_metadata }).slice(1, -1);
-  const members = Buffer.from(`"type":${JSON.stringify(type)},"details":${row.details},${behind}`);
-  return { id: row.id, updatedAt: row.updatedAt, partition: row.partition, members };
+  const { id, updatedAt, partition } = row;
+  return { id, updatedAt, partition, members: Buffer.from(toMembersText(row)) };
 }
 
 /** A token as the interface shows it: the `result`. */

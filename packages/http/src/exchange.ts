@@ -114,7 +114,8 @@ export class Exchange implements Trace {
   #sendText(status: number, headers: HeaderList, text: string): void {
     const length = Buffer.byteLength(text);
     this.#send(status, ['content-length', length, ...headers], {
-      ...{ text, encoding: length === text.length ? 'latin1' : 'utf8' },
+      text,
+      encoding: length === text.length ? 'latin1' : 'utf8',
     });
   }
 

@@ -1,7 +1,7 @@
 import { MICROSECONDS_MAX } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { ChainTable, Supersession } from '../store.ts';
-import { toShownActivity } from '../wire.ts';
+import { toMembersText } from '../wire.ts';
 
 /** A column as it travels in a line of JSON, and the expression that makes the table's own value of it. */
 interface SentColumn<Row> {
@@ -80,7 +80,7 @@ const FEED_ENTRY: readonly SentColumn<Entry>[] = [
   },
   {
     ...{ name: 'members', type: 'String' },
-    from: (entry) => (isSupersession(entry) ? '' : toShownActivity(entry).members.toString()),
+    from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)),
   },
 ];
 /** Of everything, of the contract, of the type, of both. */

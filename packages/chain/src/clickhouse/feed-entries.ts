@@ -1,6 +1,6 @@
 import { StoreFault } from '@playline/errors';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
-import { type Gap, isBeyond } from '../position.ts';
+import { type Gap, isBeyond, START_GAP } from '../position.ts';
 import type { PageQuestion } from '../store.ts';
 import { toTimeLiteral } from './literals.ts';
 import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './questions.ts';
@@ -84,8 +84,8 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
     // In the range nearly all passes, so what is read ends with the page, however much the window has. And a window that
     // is small has more than that only where many parts are: a granule is read of each.
-    const isBounded = isInFront || window.end - window.least <= SECOND_US;
-    const settings = isBounded ? SETTINGS : BEHIND_SETTINGS;
+    const endsByItself = isInFront || window.end - window.least <= SECOND_US;
+    const settings = endsByItself ? SETTINGS : BEHIND_SETTINGS;
     const asked = { ...question, limit: limit - entries.length };
     const piece = await readWindow(ask, asked, { ...window, settings }).catch(toNullWhenTooMany);
     if (piece === null) {
@@ -187,8 +187,7 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
 const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
-    : { side: 'before', updatedAt: edge, id: FIRST_ID };
-const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+    : { side: 'before', updatedAt: edge, id: START_GAP.id };
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 async function readWindow(
