@@ -98,7 +98,7 @@ describe.each([
 
   it('keep what was found of a request when it is added again, also beside one that is new', async () => {
     const [request, other] = [createRequest(), createRequest()];
-    const found = { ...request, memberKeys: [newId()] };
+    const found = { ...request, memberKeys: [newId()], partedGroups: [[newId(), newId()], [newId()]] };
     await records.addRequests([request]);
     await records.putRequests([found]);
     await records.addRequests([request, other]);
@@ -110,7 +110,8 @@ describe.each([
   it('tell which erasures name an identity and had no receipt yet at a moment', async () => {
     const [environmentId, member] = [`test-${randomUUID()}`, newId()];
     const of = { environmentId, memberKeys: [member] };
-    const [waiting, late, early] = [createRequest(of), createRequest(of), createRequest(of)] as const;
+    const [parted, late, early] = [newId(), createRequest(of), createRequest(of)] as const;
+    const waiting = createRequest({ ...of, partedGroups: [[newId(), parted]] });
     const elsewhere = createRequest({ memberKeys: [member] });
     await records.addRequests([waiting, late, early, elsewhere, createRequest({ environmentId })]);
     const after = createReceipt({ erasureId: late.erasureId, visiblyErasedAt: AT });
@@ -118,9 +119,9 @@ describe.each([
     const find = (key: Buffer) => records.readOpenSince(AT, [{ environmentId, key }]);
     const open = { request: waiting, receipt: null };
     const found = await find(member);
-    expect(found).toHaveLength(2);
-    expect(found).toEqual(expect.arrayContaining([open, { request: late, receipt: after }]));
+    expect([found.length, found]).toEqual([2, expect.arrayContaining([open, { request: late, receipt: after }])]);
     expect(await find(waiting.subjectKeys[1]!)).toEqual([open]);
+    expect(await find(parted)).toEqual([open]);
     expect(await find(newId())).toEqual([]);
   });
 

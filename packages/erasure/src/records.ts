@@ -31,9 +31,19 @@ export interface ErasureRequest {
   readonly subjectKeys: readonly Buffer[];
   /** Of the same person: whom the gateway knew of, then whom the eraser has found. */
   readonly memberKeys: readonly Buffer[];
+  /**
+   * Of the same person as well, found by the eraser: groups that were linked among themselves, and joined with the subject
+   * only by another erasure, which has parted them from it. Absent where there are none.
+   */
+  readonly partedGroups?: readonly (readonly Buffer[])[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
   readonly traceId: string;
+}
+
+/** Everybody whom a request names, the subject first. */
+export function namedKeys({ subjectKeys, memberKeys, partedGroups = [] }: ErasureRequest): Buffer[] {
+  return [...subjectKeys, ...memberKeys, ...partedGroups.flat()];
 }
 
 /** What was erased, when, and how it was checked. Times are epoch milliseconds. */

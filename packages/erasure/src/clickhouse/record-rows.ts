@@ -11,8 +11,14 @@ const time = (name: string, type = 'Int64'): SentColumn => ({
 const keys = (name: string): SentColumn => ({
   name,
   type: 'Array(String)',
-  as: `arrayMap(key -> toFixedString(unhex(key), 16), ${name})`,
+  as: TO_KEYS(name),
 });
+const keyGroups = (name: string): SentColumn => ({
+  name,
+  type: 'Array(Array(String))',
+  as: `arrayMap(own -> ${TO_KEYS('own')}, ${name})`,
+});
+const TO_KEYS = (array: string) => `arrayMap(key -> toFixedString(unhex(key), 16), ${array})`;
 
 const toHex = (key: Buffer) => key.toString('hex');
 const fromHex = (text: string) => Buffer.from(text, 'hex');
@@ -23,6 +29,7 @@ export const REQUEST_COLUMNS: readonly SentColumn[] = [
   plain('environment_id', 'String'),
   keys('subject_keys'),
   keys('member_keys'),
+  keyGroups('parted_groups'),
   time('cutoff_at'),
   time('requested_at'),
   plain('trace_id', 'String'),
@@ -34,6 +41,7 @@ export function toRequestRow(request: ErasureRequest): object {
     environment_id: request.environmentId,
     subject_keys: request.subjectKeys.map(toHex),
     member_keys: request.memberKeys.map(toHex),
+    parted_groups: (request.partedGroups ?? []).map((keys) => keys.map(toHex)),
     cutoff_at: request.cutoffAt,
     requested_at: request.requestedAt,
     trace_id: request.traceId,
@@ -45,6 +53,7 @@ export interface RequestRow {
   readonly environment_id: string;
   readonly subjects: readonly string[];
   readonly members: readonly string[];
+  readonly parted: readonly (readonly string[])[];
   readonly cutoff_ms: number;
   readonly requested_ms: number;
   readonly trace_id: string;
@@ -56,6 +65,7 @@ export function fromRequestRow(row: RequestRow): ErasureRequest {
     environmentId: row.environment_id,
     subjectKeys: row.subjects.map(fromHex),
     memberKeys: row.members.map(fromHex),
+    ...(row.parted.length > 0 && { partedGroups: row.parted.map((keys) => keys.map(fromHex)) }),
     cutoffAt: row.cutoff_ms,
     requestedAt: row.requested_ms,
     traceId: row.trace_id,

@@ -5,6 +5,7 @@ import {
   type ErasureReceipt,
   type ErasureRecords,
   type ErasureRequest,
+  namedKeys,
   type StoredFence,
   stateOf,
 } from '../records.ts';
@@ -108,11 +109,11 @@ function createRequests(
       }
     },
     async readOpenSince(sinceMs, identities) {
-      const isNamed = ({ environmentId, subjectKeys, memberKeys }: ErasureRequest) =>
+      const isNamed = (request: ErasureRequest) =>
         identities.some(
           (identity) =>
-            identity.environmentId === environmentId &&
-            [...subjectKeys, ...memberKeys].some((key) => key.equals(identity.key)),
+            identity.environmentId === request.environmentId &&
+            namedKeys(request).some((key) => key.equals(identity.key)),
         );
       const isOpen = ({ receipt }: Erasure) => receipt === null || receipt.visiblyErasedAt >= sinceMs;
       return listAll().filter((erasure) => isOpen(erasure) && isNamed(erasure.request));

@@ -77,9 +77,9 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
   throw new Error('another process has noted erasures of this batch');
 }
 
-function toFound({ linkedKeys, request }: FoundClosure): ErasureRequest {
+function toFound({ linkedKeys, partedGroups, request }: FoundClosure): ErasureRequest {
   const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
-  return { ...request, memberKeys: linkedKeys.filter((key) => !isSubject(key)) };
+  return { ...request, memberKeys: linkedKeys.filter((key) => !isSubject(key)), partedGroups };
 }
 
 /**

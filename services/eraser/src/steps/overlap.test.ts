@@ -92,6 +92,32 @@ it('an erasure is about somebody whom only a link joins that another erasure hol
   expect(rows.rowsOf('events')).toEqual([]);
 });
 
+it('an erasure is about somebody whose link another erasure took along, which only a third one joined with them', async () => {
+  const { rows, records, log, runLinker, parts, take } = await openWorld();
+  const [first, between, subject, far] = createKeys(4) as [Buffer, Buffer, Buffer, Buffer];
+  log.push({ a: first, b: between, at: T - 1 });
+  await runLinker();
+  await take(first, T);
+  // Both wait for the first erasure, which takes away what joins them.
+  log.push({ a: first, b: subject, at: T + 1 }, { a: between, b: far, at: T + 2 });
+  await take(subject, T + 10);
+  const finishNext = async () => {
+    const [next] = await records.readUnfinished();
+    const batch = (await beginBatch(parts, [next!], signal))!;
+    const last = batch.persons.map((person) => toHex(keysOf(person)));
+    await finishBatch(parts, batch, signal);
+    await runLinker();
+    return last;
+  };
+  await take(subject, T + 20);
+  rows.add('events', toEvent(far, T + 15));
+  await finishNext();
+  const all = toHex([first, between, subject, far]);
+  expect(await finishNext()).toEqual([all]);
+  expect(await finishNext()).toEqual([all]);
+  expect(rows.rowsOf('events')).toEqual([]);
+});
+
 it('an erasure waits for a link that nobody holds back any more, and is left out while nobody decides it', async () => {
   const { records, log, runLinker, parts, take } = await openWorld();
   const [subject, other] = createKeys(2) as [Buffer, Buffer];

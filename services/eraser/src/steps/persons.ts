@@ -7,10 +7,12 @@ export interface Closure {
   readonly keys: readonly Buffer[];
 }
 
-/** A closure, and whom of it this erasure parts from the others when it is done. */
+/** A closure, and who in it is linked with whom, whatever other erasures say. */
 export interface FoundClosure extends Closure {
-  /** Without those whom only other erasures name, who were parted by those. */
+  /** Linked with the subject; without those whom only other erasures join with it. */
   readonly linkedKeys: readonly Buffer[];
+  /** All others, with those together who are linked. */
+  readonly partedGroups: readonly (readonly Buffer[])[];
 }
 
 /** One person who is erased: for one request, or for several that have somebody in common. */
@@ -62,7 +64,10 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
     const neighbours = createNeighbours(here);
     const decided = createNeighbours({ ...here, others: [] });
     return own.map((request) => {
-      return { request, keys: follow(neighbours, request), linkedKeys: follow(decided, request) };
+      const start = [...request.subjectKeys, ...request.memberKeys];
+      const keys = follow(neighbours, request, start);
+      const [linkedKeys = [], ...partedGroups] = groupLinked(decided, request, [start, ...keys.map((key) => [key])]);
+      return { request, keys, linkedKeys, partedGroups };
     });
   });
 }
@@ -109,12 +114,12 @@ function createNeighbours({ links, unlinks, others }: StoredDecisions): Neighbou
   return Map.groupBy(ends, ({ from }) => from);
 }
 
-/** Everybody whom an erasure names, joined with the first of them. */
+/** Everybody whom an erasure names as linked, joined with the first of them. */
 function toEdges({ request, receipt }: Erasure): Edge[] {
-  const [one, ...rest] = [...request.subjectKeys, ...request.memberKeys];
   const knownUntilMs = receipt === null ? Number.POSITIVE_INFINITY : receipt.visiblyErasedAt + CLOCKS_APART_MS;
   const edge = { receivedAtMs: request.cutoffAt, unlinkedAtMs: Number.POSITIVE_INFINITY, knownUntilMs };
-  return rest.map((other) => ({ one: one!, other, ...edge }));
+  const groups = [[...request.subjectKeys, ...request.memberKeys], ...(request.partedGroups ?? [])];
+  return groups.flatMap(([one, ...rest]) => rest.map((other) => ({ one: one!, other, ...edge })));
 }
 
 /** When the first unlink was asked for that stands behind all that links the two, and parted them; else never. */
@@ -129,10 +134,27 @@ const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.ge
 const isBehind = (one: FactOrder, other: FactOrder) =>
   one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
-/** Everybody whom links up to the cut-off lead to, as they stood when it was asked for. */
-function follow(neighbours: Neighbours, { subjectKeys, memberKeys, cutoffAt, requestedAt }: ErasureRequest): Buffer[] {
+/** Whom links lead to from each of these beginnings, without those whom one before has led to. */
+function groupLinked(
+  neighbours: Neighbours,
+  request: ErasureRequest,
+  starts: readonly (readonly Buffer[])[],
+): Buffer[][] {
+  const groups: Buffer[][] = [];
+  const grouped = new Set<string>();
+  for (const start of starts) {
+    if (start.every((key) => grouped.has(nameOf(key)))) continue;
+    const group = follow(neighbours, request, start);
+    for (const key of group) grouped.add(nameOf(key));
+    groups.push(group);
+  }
+  return groups;
+}
+
+/** Everybody whom links up to the cut-off lead to from a beginning, as they stood when it was asked for. */
+function follow(neighbours: Neighbours, { cutoffAt, requestedAt }: ErasureRequest, start: readonly Buffer[]): Buffer[] {
   const keys: Keys = new Map();
-  const waiting = [...subjectKeys, ...memberKeys];
+  const waiting = [...start];
   for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
     const name = nameOf(key);
     if (keys.has(name)) continue;

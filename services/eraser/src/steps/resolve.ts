@@ -3,6 +3,7 @@ import {
   type ErasureRequest,
   type ErasureRows,
   type NamedIdentity,
+  namedKeys,
   newLook,
   type StoredLink,
   type StoredUnlink,
@@ -54,8 +55,8 @@ export async function resolveClosures(
 
 const nameOf = ({ environmentId, key }: NamedIdentity) => `${environmentId} ${key.toString('latin1')}`;
 
-function identitiesOf({ environmentId, subjectKeys, memberKeys }: ErasureRequest): NamedIdentity[] {
-  return [...subjectKeys, ...memberKeys].map((key) => ({ environmentId, key }));
+function identitiesOf(request: ErasureRequest): NamedIdentity[] {
+  return namedKeys(request).map((key) => ({ environmentId: request.environmentId, key }));
 }
 
 /** @returns what gives those that it was not given yet, once each */
