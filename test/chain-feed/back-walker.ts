@@ -1,5 +1,5 @@
 import type { ReaderParts } from './follower.ts';
-import type { Question } from './page-client.ts';
+import { isLast, type Question } from './page-client.ts';
 
 /** A walk from somewhere back to the beginning. */
 export interface BackWalk {
@@ -15,7 +15,7 @@ export interface BackWalk {
 }
 
 /**
- * Walks back by `previous_cursor` from where some reader stood until a page is empty.
+ * Walks back by `previous_cursor` from where some reader stood to the beginning.
  * @returns null while no reader has left a cursor
  */
 export async function walkBack({
@@ -41,7 +41,7 @@ export async function walkBack({
     if (last !== undefined && last.us >= bound)
       findings.add('backwards', `${question.chain.name} ${last.us} came before ${bound}`);
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
-    if (page.rows.length === 0) {
+    if (isLast(page, page.previous, cursor)) {
       served.walksBack++;
       const watermark = await watermarks.greatest(question.chain.partition);
       return { question, upTo, rows, watermark, cursor: page.next };

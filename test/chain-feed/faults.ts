@@ -140,6 +140,8 @@ export async function tryFaults(
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
   let reached: Reached = {};
+  // Some faults wait for readers who walk back, and those begin where others have been.
+  await until('a reader has walked back', () => victims.served.walksBack > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
     const one = await draw()({ ...victims, drawPoint });

@@ -1,6 +1,6 @@
 import type { Random } from '../../services/operator/src/simulate/random.ts';
 import type { Findings } from './findings.ts';
-import type { PageClient, Question, ServedPage } from './page-client.ts';
+import { isLast, type PageClient, type Question, type ServedPage } from './page-client.ts';
 import type { Served } from './served.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
@@ -59,7 +59,7 @@ export class Follower {
     this.#noted = { cursor, count: 0, arrivals: 0 };
   }
 
-  /** Reads one page. @returns whether it had rows */
+  /** Reads one page. @returns whether it was the end */
   async step(): Promise<boolean> {
     const { random, client, served, watermarks } = this.#parts;
     const { question, rows, arrivals } = this.#walk;
@@ -68,12 +68,13 @@ export class Follower {
     await served.note(question.chain, page);
     if (random.chance(DEATH_SHARE)) return this.#die();
     this.#take(page);
-    const isEnd = page.rows.length === 0 && (await page.isFresh());
-    if (isEnd && watermark !== null && watermarks.losses === losses) arrivals.push({ watermark, count: rows.length });
+    const isEnd = isLast(page, page.next, this.#cursor);
+    if (isEnd && (await page.isFresh()) && watermark !== null && watermarks.losses === losses)
+      arrivals.push({ watermark, count: rows.length });
     this.#cursor = page.next;
     if (random.chance(NOTED_SHARE))
       this.#noted = { cursor: this.#cursor, count: rows.length, arrivals: arrivals.length };
-    return page.rows.length > 0;
+    return isEnd;
   }
 
   #take(page: ServedPage): void {
@@ -88,13 +89,13 @@ export class Follower {
   }
 
   /** What it had in memory is gone: rows since the cursor that it noted will come again. */
-  #die(): true {
+  #die(): false {
     this.deaths++;
     const { rows, arrivals } = this.#walk;
     rows.length = this.#noted.count;
     arrivals.length = this.#noted.arrivals;
     this.#cursor = this.#noted.cursor;
-    return true;
+    return false;
   }
 
   /** Begins from nothing with another question. */

@@ -24,6 +24,14 @@ export interface ServedPage {
   isFresh(): Promise<boolean>;
 }
 
+/**
+ * Whether a page is where a walk ends. One without rows that leads on is not: it has cost enough and ended short.
+ * @param onward its cursor in the direction of the walk
+ * @param asked the cursor that it was asked for with; null: from the beginning
+ */
+export const isLast = ({ rows }: ServedPage, onward: string, asked: string | null): boolean =>
+  rows.length === 0 && onward === asked;
+
 /** What a reader follows. */
 export interface Question {
   readonly chain: FeedChain;
@@ -49,6 +57,7 @@ export interface PageClientOptions {
 }
 
 export function createPageClient({ random, apis, findings }: PageClientOptions): PageClient {
+  let missed = '';
   const readOnce = async (question: Question, cursor: string | null): Promise<ServedPage | null> => {
     const [first, ...others] = apis();
     if (first === undefined) return null;
@@ -61,7 +70,10 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
     const answer = await ask(url);
     // Killed, starting, or without its store: another one is asked.
-    if (answer === null || answer.status === 500) return null;
+    if (answer === null || answer.status === 500) {
+      missed = `${url.pathname}${url.search}: ${answer?.text ?? 'no answer'}`;
+      return null;
+    }
     if (answer.status !== 200) {
       findings.add('answers', `${answer.status} to ${url.search}: ${answer.text}`);
       return null;
@@ -79,7 +91,7 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
       for (;;) {
         const page = await readOnce(question, cursor);
         if (page !== null) return page;
-        if (performance.now() > endMs) throw new Error('no API answers');
+        if (performance.now() > endMs) throw new Error(`no API answers; the last to ${missed}`);
         await delay(AGAIN_MS);
       }
     },

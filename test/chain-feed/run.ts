@@ -115,9 +115,9 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
     const follower = new Follower(own);
     seen.followers.push(follower);
     while (!over.is) {
-      const hadRows = await follower.step();
-      if (!hadRows && isNewcomer) follower.begin();
-      if (!hadRows) await rest(own.random);
+      const isEnd = await follower.step();
+      if (isEnd && isNewcomer) follower.begin();
+      if (isEnd) await rest(own.random);
     }
     await follower.finish();
   };
