@@ -8,8 +8,9 @@ export interface Audit {
   readonly versions: number;
 }
 
-/** What readers of everything are served from. */
-const SERVED = "activity_feeds WHERE entry = 'version' AND of_contract = '' AND of_type = ''";
+/** What readers of everything are served from, with the chain that it is of. */
+const SERVED =
+  "(SELECT substring(feed, 1, length(feed) - 4) AS chain, id, updated_at FROM activity_feeds WHERE entry = 'version' AND endsWith(feed, ' * *')) WHERE true";
 
 /** Reads the watermark of each partition, and only then what the tables have up to it. */
 export async function audit({

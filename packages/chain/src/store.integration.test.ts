@@ -261,10 +261,10 @@ describe('the store of chains in ClickHouse', () => {
       const [rows, stepUs] = [90_000, 250_000_000];
       const firstUs = NOON_US - rows * stepUs;
       // Old and new ones in turn: the index of times leaves nothing out. One in 10,000 is in the range.
-      const columns = 'entry, chain, of_contract, of_type, updated_at, id, indexed_at, superseded_at, members';
+      const columns = 'entry, feed, updated_at, id, indexed_at, superseded_at, members';
       const indexed = `multiIf(number % 10000 = 7000, 500, number % 2 = 0, 100, 900)`;
       await chains.query(
-        `INSERT INTO activity_feeds (${columns}) SELECT 'version', '${chain}', '', '', ` +
+        `INSERT INTO activity_feeds (${columns}) SELECT 'version', '${chain} * *', ` +
           `fromUnixTimestamp64Micro(${firstUs} + number * ${stepUs}, 'UTC'), generateUUIDv4(), ` +
           `fromUnixTimestamp64Micro(${atUs} + ${indexed}, 'UTC'), ` +
           `fromUnixTimestamp64Micro(9007199254740990, 'UTC'), '"n":1' FROM numbers(${rows})`,

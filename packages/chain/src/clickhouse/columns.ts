@@ -2,6 +2,7 @@ import { MICROSECONDS_MAX } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { ChainTable, Supersession } from '../store.ts';
 import { toMembersText } from '../wire.ts';
+import { feedNamesOf } from './feed-names.ts';
 
 /** A column as it travels in a line of JSON, and the expression that makes the table's own value of it. */
 interface SentColumn<Row> {
@@ -55,18 +56,10 @@ const ACTIVITY: readonly SentColumn<ActivityRow>[] = [
 type Entry = ActivityRow | Supersession;
 const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
 
-/** `feed` names one of four feeds; what it is made of travels once. */
+/** An entry travels once, and becomes a row of each of its feeds. */
 const FEED_ENTRY: readonly SentColumn<Entry>[] = [
   { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
-  { name: 'chain', type: 'String', from: ({ chain }) => chain },
-  {
-    name: 'contract',
-    type: 'String',
-    as: 'feed.1',
-    column: 'of_contract',
-    from: ({ contractAddress }) => hexOf(contractAddress),
-  },
-  { name: 'type', type: 'String', as: 'feed.2', column: 'of_type', from: ({ type }) => type },
+  { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
   { ...micros('updated_at'), from: ({ updatedAt }) => updatedAt },
   { name: 'id', type: 'UUID', from: ({ id }) => id },
   { ...micros('indexed_at'), from: ({ indexedAt }) => indexedAt },
@@ -83,8 +76,7 @@ const FEED_ENTRY: readonly SentColumn<Entry>[] = [
     from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)),
   },
 ];
-/** Of everything, of the contract, of the type, of both. */
-const IN_EACH_FEED = "ARRAY JOIN [('', ''), (unhex(contract), ''), ('', type), (unhex(contract), type)] AS feed";
+const IN_EACH_FEED = 'ARRAY JOIN feeds AS feed';
 
 const text = (name: string) => ({ name, type: 'Nullable(String)' });
 

@@ -2,6 +2,7 @@ import { StoreFault } from '@playline/errors';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import { type Gap, isBeyond, START_GAP } from '../position.ts';
 import type { PageQuestion } from '../store.ts';
+import { toFeedName } from './feed-names.ts';
 import { toTimeLiteral } from './literals.ts';
 import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './questions.ts';
 import { RowBinaryReader } from './row-binary.ts';
@@ -130,14 +131,13 @@ function toNullWhenTooMany(fault: unknown): null {
 
 /** Where the feed goes on from an edge, at the horizon when nowhere. */
 async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
-  const { chain, filters, horizon } = question;
   const { bytes } = await ask(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${OF_FEED} ` +
       `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
-    toParams(chain, filters),
+    toParams(question),
     SETTINGS,
   );
-  return bytes.length === 0 ? horizon : Math.min(horizon, new RowBinaryReader(bytes).int64());
+  return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
 }
 
 /** So that the next window reads what is left to be read, if its rows are as dense; of nothing it would grow by nothing. */
@@ -158,7 +158,7 @@ function createPaces() {
   const firsts = new Map<string, number>();
   const nameOf = (question: PageQuestion) => {
     const { chain, filters } = question;
-    return `${chain} ${filters.contractAddress} ${filters.type} ${hasRange(question)}`;
+    return `${toFeedName(chain, filters)} ${hasRange(question)}`;
   };
   return {
     /** Time of the first row of a feed; 0 while it is not known. */
@@ -195,12 +195,12 @@ async function readWindow(
   question: PageQuestion,
   window: Window,
 ): Promise<Omit<FeedPiece, 'behind'> & { readRows: number }> {
-  const { chain, filters, gap, direction, limit, horizon } = question;
+  const { gap, direction, limit, horizon } = question;
   const order = direction === 'next' ? '' : ' DESC';
   const { bytes, readRows } = await ask(
     `${SELECT_ENTRIES(toTimeLiteral(horizon))} WHERE ${toConditions(question, window)} ` +
       `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${limit} FORMAT RowBinary`,
-    toParams(chain, filters),
+    toParams(question),
     window.settings ?? SETTINGS,
   );
   const reader = new RowBinaryReader(bytes);
@@ -218,16 +218,14 @@ async function readWindow(
 }
 
 /** The whole key: named by its end alone, the engine does not see that a feed is in this order already. */
-const FEED_ORDER = ['chain', 'of_contract', 'of_type', 'updated_at', 'id'];
+const FEED_ORDER = ['feed', 'updated_at', 'id'];
 /** In the order of the reader above. */
 const SELECT_ENTRIES = (horizon: string) =>
   `SELECT toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, superseded_at < ${horizon}, members ` +
   'FROM activity_feeds';
 
-const OF_FEED = 'chain = {chain: String} AND of_contract = unhex({contract: String}) AND of_type = {type: String}';
-const toParams = (chain: string, { contractAddress, type }: PageQuestion['filters']) => {
-  return { chain, contract: contractAddress?.slice(2) ?? '', type: type ?? '' };
-};
+const OF_FEED = 'feed = {feed: String}';
+const toParams = ({ chain, filters }: PageQuestion) => ({ feed: toFeedName(chain, filters) });
 
 function toConditions({ filters }: PageQuestion, { least, end }: Window): string {
   const { fromIndexedAt, toIndexedAt } = filters;

@@ -199,9 +199,7 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     clearing: { by: 'no personal data', reason: 'activities as readers get them, which anybody may ask for' },
     columns: {
       entry: 'a word of ours',
-      chain: OF_A_CHAIN,
-      of_contract: ADDRESS,
-      of_type: 'a word of the contract',
+      feed: 'names of a chain and a type, and the address of a contract',
       updated_at: TIME,
       id: 'random; names an activity',
       indexed_at: TIME,
