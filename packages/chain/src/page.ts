@@ -74,11 +74,10 @@ export function createReadPage(
 
 async function findRows(source: FeedSource, question: PageQuestion, untilMs: number): Promise<Found> {
   const { limit, direction } = question;
-  const firstSize = limit + Math.max(SPARE_MIN, Math.ceil(limit * SPARE));
   const rows: ShownActivity[] = [];
   let far = question.gap;
   let looked = 0;
-  for (let size = firstSize; ; ) {
+  for (let size = withSpare(limit); ; ) {
     const piece = await source.entries({ ...question, gap: far }, size);
     const versions = foldEntries(piece.entries);
     // What follows may say that the last one is superseded.
@@ -94,9 +93,12 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
     if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
     // All that was read may stand at one position: then only more leads further.
     if (versions.length === 0) size *= GROWTH;
-    else size = 2 * rows.length > looked ? firstSize : Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
+    else if (2 * rows.length > looked) size = withSpare(limit - rows.length);
+    else size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }
+
+const withSpare = (rows: number): number => rows + Math.max(SPARE_MIN, Math.ceil(rows * SPARE));
 
 const toSide = (direction: Direction): Gap['side'] => (direction === 'next' ? 'after' : 'before');
 
