@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NO_FILTERS, START_GAP } from '@playline/chain';
+import type { Engine } from '../clickhouse.ts';
 import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import type { Server } from '../gateway-servers.ts';
@@ -9,7 +10,7 @@ import { openLoadClient } from '../load-client.ts';
 import { cpuSecondsOf, openProcess, pidListeningOn, waitFor } from '../processes.ts';
 import { medianOf } from '../quantile.ts';
 import { toPath } from './cases.ts';
-import type { Feed } from './fill.ts';
+import { BUSY, type Feed } from './fill.ts';
 
 const READERS = 8;
 const WARM_UP_PAGES = 1_500;
@@ -26,14 +27,21 @@ export interface PageCpu {
   readonly pagesPerSecond: number;
 }
 
+interface PageCpuOptions {
+  /** Null: whoever answers asks no engine. */
+  readonly enginePort: number | null;
+  /** Where a page is that begins at a time, epoch microseconds; by itself of the chain API. */
+  readonly pathOf?: (updatedAt: number) => string;
+}
+
 /** Pages of everything from anywhere in the feed, by several readers at once, until so many were answered. */
 export async function measurePageCpu(
   server: Pick<Server, 'port' | 'pid'>,
   feed: Feed,
-  enginePort: number | null,
+  { enginePort, pathOf = pathAt }: PageCpuOptions,
 ): Promise<PageCpu> {
   const count = Math.max(PAGES_MIN, Math.round(PAGES * feed.scale));
-  const paths = Array.from({ length: count }, (_, at) => pathAt(feed, at / count));
+  const paths = Array.from({ length: count }, (_, at) => pathOf(timeAt(feed, at / count)));
   await answer(server.port, paths.slice(0, WARM_UP_PAGES));
   const windows: PageCpu[] = [];
   const enginePid = enginePort === null ? null : pidListeningOn(enginePort);
@@ -56,8 +64,10 @@ export async function measurePageCpu(
   };
 }
 
-function pathAt({ startUs, endUs }: Feed, share: number): string {
-  const updatedAt = startUs + Math.floor((endUs - startUs) * 0.95 * share);
+const timeAt = ({ startUs, endUs }: Feed, share: number): number =>
+  startUs + Math.floor((endUs - startUs) * 0.95 * share);
+
+function pathAt(updatedAt: number): string {
   const place = { direction: 'next', gap: { ...START_GAP, updatedAt } } as const;
   return toPath({ name: 'everything', filters: NO_FILTERS }, PAGE_SIZE, place);
 }
@@ -83,16 +93,44 @@ export async function measureBareCpu(bench: Bench, server: Pick<Server, 'port'>,
   const folder = mkdtempSync(join(tmpdir(), 'playline-bench-page-'));
   const port = await findFreePort();
   const file = join(folder, 'page.json');
-  const page = await fetch(`http://127.0.0.1:${server.port}${pathAt(feed, 0.5)}`);
+  const page = await fetch(`http://127.0.0.1:${server.port}${pathAt(timeAt(feed, 0.5))}`);
   writeFileSync(file, await page.text());
   const environment = { ...bench.environment, HTTP_PORT: String(port), ANSWER_FILE: file };
   const bare = openProcess('test/bench/reference/http-server.ts', { environment });
   try {
     const answers = async () => (await fetch(`http://127.0.0.1:${port}`)).ok;
     await waitFor('the bare server answers', answers, { measured: bare, maxMs: 30_000 });
-    return await measurePageCpu({ pid: bare.pid, port }, feed, null);
+    return await measurePageCpu({ pid: bare.pid, port }, feed, { enginePort: null });
   } finally {
     await bare.close();
     rmSync(folder, { recursive: true });
+  }
+}
+
+/**
+ * A bare proxy in front of the engine: each page is the text of as many rows from the same places, so the process waits for
+ * the same engine and wakes up as often.
+ */
+export async function measureProxyCpu(bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> {
+  const port = await findFreePort();
+  const { url, user, password } = bench.stores.clickhouse;
+  const time = (us: string) => `fromUnixTimestamp64Micro(toInt64(${us}), 'UTC')`;
+  const endUs = `{at} + ${Math.ceil((PAGE_SIZE * 2 * (feed.endUs - feed.startUs)) / feed.rows)}`;
+  const environment = {
+    ...{ ...bench.environment, HTTP_PORT: String(port) },
+    ...{ ENGINE_URL: `${url}/?database=${bench.database}&wait_end_of_query=1&max_threads=1`, ENGINE_USER: user },
+    ENGINE_PASSWORD: password,
+    STATEMENT:
+      `SELECT members FROM activity_feeds WHERE feed = '${BUSY} * *' AND updated_at >= ${time('{at}')} ` +
+      `AND updated_at < ${time(endUs)} ORDER BY feed, updated_at, id LIMIT ${PAGE_SIZE} FORMAT TSVRaw`,
+  };
+  const proxy = openProcess('test/bench/reference/engine-proxy.ts', { environment });
+  const pathOf = (updatedAt: number) => `/?at=${updatedAt}`;
+  try {
+    const answers = async () => (await fetch(`http://127.0.0.1:${port}${pathOf(feed.startUs)}`)).ok;
+    await waitFor('the bare proxy answers', answers, { measured: proxy, maxMs: 30_000 });
+    return await measurePageCpu({ pid: proxy.pid, port }, feed, { enginePort: engine.port, pathOf });
+  } finally {
+    await proxy.close();
   }
 }

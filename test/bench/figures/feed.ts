@@ -3,7 +3,7 @@ import { openConsumerService } from '../consumer-process.ts';
 import { casesOf, type ReadCase } from '../feed/cases.ts';
 import { openChainApi } from '../feed/chain-api.ts';
 import { type Feed, fillFeed, mergeAgain } from '../feed/fill.ts';
-import { measureBareCpu, measurePageCpu, type PageCpu } from '../feed/page-cpu.ts';
+import { measureBareCpu, measurePageCpu, measureProxyCpu, type PageCpu } from '../feed/page-cpu.ts';
 import { measurePlainPages, type PlainPages } from '../feed/plain-pages.ts';
 import { type PageCost, type ReadPage, readCosts, readPages } from '../feed/read-pages.ts';
 import { openStream, STREAM_PER_SECOND } from '../feed/stream.ts';
@@ -30,10 +30,11 @@ export const feed: Figure = {
       const cases = casesOf(filled);
       for (let turn = 0; turn < WARM_UP_TURNS; turn++) for (const each of cases) await readPages(server, filled, each);
       const idle = await measureIdle(bench, { engine, server, filled });
-      const cpu = await measurePageCpu(server, filled, engine.port);
+      const cpu = await measurePageCpu(server, filled, { enginePort: engine.port });
       const bare = await measureBareCpu(bench, server, filled);
+      const proxy = await measureProxyCpu(bench, engine, filled);
       const busy = await measureBusy(bench, { server, filled });
-      return [...cases.flatMap((each) => toRows(each, idle, busy)), toCpuRow({ cpu, bare })];
+      return [...cases.flatMap((each) => toRows(each, idle, busy)), ...toCpuRows({ cpu, bare, proxy })];
     } finally {
       await server.close();
     }
@@ -118,15 +119,18 @@ function toRows({ name }: ReadCase, idleOf: Map<string, IdlePages>, busyOf: Map<
   ];
 }
 
-function toCpuRow({ cpu, bare }: { cpu: PageCpu; bare: PageCpu }): Row {
-  return toRow({
-    ...{ figure: 'feed', case: 'pages of 100 of everything', unit: 'pages per CPU-second' },
-    ...{
-      ours: cpu.pagesPerCpuSecond,
-      beside: 'floor: a bare server of the same bytes',
-      theirs: bare.pagesPerCpuSecond,
-    },
-    bars: [CPU_RATE],
-    also: `engine ${cpu.engineMs.toFixed(1)} CPU-ms a page; ${Math.round(cpu.pagesPerSecond)} pages a second by the clock`,
-  });
+function toCpuRows({ cpu, bare, proxy }: Readonly<Record<'cpu' | 'bare' | 'proxy', PageCpu>>): Row[] {
+  const toAlso = ({ engineMs, pagesPerSecond }: PageCpu) =>
+    `engine ${engineMs.toFixed(1)} CPU-ms a page; ${Math.round(pagesPerSecond)} pages a second by the clock`;
+  const ours = { figure: 'feed', unit: 'pages per CPU-second', ours: cpu.pagesPerCpuSecond };
+  return [
+    toRow({
+      ...{ ...ours, case: 'pages of 100 of everything', bars: [CPU_RATE], also: toAlso(cpu) },
+      ...{ beside: 'floor: a bare server of the same bytes', theirs: bare.pagesPerCpuSecond },
+    }),
+    toRow({
+      ...{ ...ours, case: 'the same, beside who asks the engine too', also: `the proxy: ${toAlso(proxy)}` },
+      ...{ beside: 'floor: a bare proxy of the engine', theirs: proxy.pagesPerCpuSecond },
+    }),
+  ];
 }

@@ -1,0 +1,23 @@
+/**
+ * Floor: a bare node:http server that asks the engine for the text of rows by the time in the request's query, and answers
+ * with the bytes that come. It checks, parses and joins nothing.
+ */
+import { Agent, request as ask, createServer } from 'node:http';
+
+const { ENGINE_URL, ENGINE_USER, ENGINE_PASSWORD, STATEMENT = '', HTTP_PORT } = process.env;
+const agent = new Agent({ keepAlive: true });
+const headers = { 'x-clickhouse-user': ENGINE_USER, 'x-clickhouse-key': ENGINE_PASSWORD };
+
+createServer((request, response) => {
+  const at = new URL(request.url ?? '', 'http://127.0.0.1').searchParams.get('at') ?? '';
+  const asked = ask(ENGINE_URL ?? '', { agent, method: 'POST', headers }, (answer) => {
+    const chunks: Buffer[] = [];
+    answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+    answer.on('end', () => {
+      const body = Buffer.concat(chunks);
+      response.writeHead(answer.statusCode ?? 500, { 'content-length': body.length }).end(body);
+    });
+  });
+  asked.on('error', () => response.writeHead(500).end());
+  asked.end(STATEMENT.replaceAll('{at}', at));
+}).listen(Number(HTTP_PORT), '127.0.0.1');
