@@ -91,9 +91,10 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
     looked += versions.length;
     const isSpent = versions.length > 0 && (looked >= LOOKED_AT_MAX || performance.now() >= untilMs);
     if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
-    // All that was read may stand at one position: then only more leads further.
+    // All that was read may stand at one position: then only more leads further. What is missing is asked for twice over,
+    // or a feed with many later versions would take a turn more, of which each opens every part.
     if (versions.length === 0) size *= GROWTH;
-    else if (2 * rows.length > looked) size = withSpare(limit - rows.length);
+    else if (2 * rows.length > looked) size = withSpare(2 * (limit - rows.length));
     else size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }
