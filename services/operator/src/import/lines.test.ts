@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UsageError } from '../command.ts';
@@ -75,6 +76,28 @@ describe('lines of an import', () => {
     for (let time = 0; time < 2; time++)
       expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
   });
+
+  it.each([
+    ['gzip', gzipSync('1\n'), 'zcat'],
+    ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
+  ])(
+    'that are packed by %s are not read, neither from a file nor from standard input: what to do is told',
+    async (_name, bytes, command) => {
+      const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      const path = join(folder, 'packed');
+      writeFileSync(path, bytes);
+      const sources = [
+        openLineSource(path, { stdin: Readable.from([]), stop }),
+        openLineSource(null, { stdin: Readable.from([bytes]), stop }),
+      ];
+      for (const source of sources) {
+        const fault = await source.catch((refused: unknown) => refused);
+        expect(fault).toBeInstanceOf(UsageError);
+        expect(String(fault)).toContain(`${command} FILE`);
+      }
+    },
+  );
 
   it('of a file are those of the file; what is none is told', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -35,25 +35,50 @@ export interface LineInput {
  * Opens a file; or what can be read only once, such as standard input or a pipe, which is kept in a file of its own until
  * it is closed.
  * @param path absolute; null: `stdin`
- * @throws UsageError when there is no such file; Error when it is told to end before all is read
+ * @throws UsageError when there is no such file, or it is packed; Error when it is told to end before all is read
  */
 export async function openLineSource(path: string | null, { stdin, stop }: LineInput): Promise<LineSource> {
   const found = path === null ? null : await stat(path).catch(() => null);
   if (path !== null && found === null) throw new UsageError(`there is no file ${path}`);
   if (found?.isDirectory()) throw new UsageError(`${path} is a folder`);
-  if (path !== null && found?.isFile()) return { read: () => readLines(createReadStream(path)), close: async () => {} };
+  if (path !== null && found?.isFile()) {
+    await assertPlain(path);
+    return { read: () => readLines(createReadStream(path)), close: async () => {} };
+  }
   const folder = await mkdtemp(join(tmpdir(), 'import-'));
   const kept = join(folder, 'lines');
   const close = () => rm(folder, { recursive: true, force: true });
   try {
     const given = path === null ? stdin : createReadStream(path);
     await pipeline(given, createWriteStream(kept, { mode: 0o600 }), { signal: stop });
+    await assertPlain(kept);
   } catch (fault) {
     await close();
     if (stop.aborted) throw new Error('ended before all lines were there: nothing was published', { cause: fault });
     throw fault;
   }
   return { read: () => readLines(createReadStream(kept)), close };
+}
+
+/** How files begin that hold packed lines, and what unpacks them on their way. */
+const PACKED = [
+  { name: 'gzip', magic: Buffer.from('1f8b', 'hex'), command: 'zcat' },
+  { name: 'zstd', magic: Buffer.from('28b52ffd', 'hex'), command: 'zstdcat' },
+];
+
+/** Each of its lines would be refused, with nothing said of why. @throws UsageError */
+async function assertPlain(path: string): Promise<void> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0);
+    const packed = PACKED.find(({ magic }) => buffer.subarray(0, bytesRead).indexOf(magic) === 0);
+    if (packed === undefined) return;
+    throw new UsageError(
+      `the lines are packed by ${packed.name}: unpack them on their way, ${packed.command} FILE | … -`,
+    );
+  } finally {
+    await file.close();
+  }
 }
 
 /** Lines of UTF-8 with JSON in them; blank ones are passed over, and counted. @param chunks bytes, cut anywhere */
