@@ -11,8 +11,8 @@ const question: PageQuestion = {
   ...{ chain: 'main', filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 2, horizon: 1_000_000 },
 };
 
-/** A feed of one version a microsecond, in which the first so many have later versions. */
-function createSource(versions: number, outdated: number, workMaxMs?: number) {
+/** A feed of one version a microsecond, in which so many have later versions, from the first one on. */
+function createSource(versions: number, outdated: number, { workMaxMs, firstOutdated = 1 }: Over = {}) {
   const asked: number[] = [];
   const source: FeedSource = {
     async entries({ gap, direction }, limit) {
@@ -21,11 +21,20 @@ function createSource(versions: number, outdated: number, workMaxMs?: number) {
       const [from, step] = direction === 'next' ? [Math.max(1, first), 1] : [first - 1, -1];
       const places = Array.from({ length: limit }, (_, index) => from + index * step);
       const found = places.filter((us) => us >= 1 && us <= versions);
-      const entries = found.map((us) => ({ ...textAt(us), isOutdated: us <= outdated }));
+      const entries = found.map((us) => ({
+        ...textAt(us),
+        isOutdated: us >= firstOutdated && us < firstOutdated + outdated,
+      }));
       return { entries, isFull: entries.length === limit, behind: null };
     },
   };
   return { asked, readPage: createReadPage(source, workMaxMs) };
+}
+
+interface Over {
+  readonly workMaxMs?: number;
+  /** The first that has a later version. */
+  readonly firstOutdated?: number;
 }
 
 const textAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
@@ -62,7 +71,7 @@ describe('a page of a feed in which nearly everything was updated', () => {
   });
 
   it('ends short when it has taken its time, and goes on behind what was looked at: a reader always gets further', async () => {
-    const { asked, readPage } = createSource(1_000, 100, 0);
+    const { asked, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
     const page = await readPage(question);
     expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
     expect((await readPage({ ...question, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 18 });
@@ -88,6 +97,14 @@ describe('a page of a feed in which some were updated', () => {
     const { asked, readPage } = createSource(1_000, 42);
     expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
     expect(asked).toEqual([200, 14]);
+  });
+});
+
+describe('a page that lacks a row at the edge of thousands of outdated versions', () => {
+  it('is found in turns that grow', async () => {
+    const { asked, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
+    expect((await readPage({ ...question, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
+    expect(asked).toEqual([200, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
   });
 });
 

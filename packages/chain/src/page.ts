@@ -82,6 +82,7 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
     const versions = foldEntries(piece.entries);
     // What follows may say that the last one is superseded.
     if (piece.isFull) versions.pop();
+    const before = rows.length;
     for (const version of versions) {
       if (rows.length === limit) return { rows, far };
       far = toGap(version, toSide(direction));
@@ -94,7 +95,7 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
     // All that was read may stand at one position: then only more leads further. What is missing is asked for twice over,
     // or a feed with many later versions would take a turn more, of which each opens every part.
     if (versions.length === 0) size *= GROWTH;
-    else if (2 * rows.length > looked) size = withSpare(2 * (limit - rows.length));
+    else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
     else size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }

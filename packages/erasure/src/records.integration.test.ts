@@ -1,51 +1,11 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { openWire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openErasureRecords } from './clickhouse/index.ts';
 import { openMemoryErasureRecords } from './memory/records.ts';
-import {
-  ERASURE_STATES,
-  type Erasure,
-  type ErasureReceipt,
-  type ErasureRecords,
-  type ErasureRequest,
-  type StoredFence,
-  stateOf,
-} from './records.ts';
+import { ERASURE_STATES, type Erasure, type ErasureRecords, type StoredFence, stateOf } from './records.ts';
 import { openClickHouseHarness } from './test/open-rows.ts';
-
-const AT = Date.UTC(2026, 5, 15);
-const newId = () => randomBytes(16);
-
-const createRequest = (over: Partial<ErasureRequest> = {}): ErasureRequest => ({
-  erasureId: newId(),
-  environmentId: `test-${randomUUID()}`,
-  subjectKeys: [newId(), newId()],
-  memberKeys: [],
-  cutoffAt: AT + 2_000,
-  requestedAt: AT + 7,
-  traceId: 'a'.repeat(32),
-  ...over,
-});
-
-const createReceipt = (over: Partial<ErasureReceipt> = {}): ErasureReceipt => ({
-  erasureId: newId(),
-  environmentId: `test-${randomUUID()}`,
-  closureHash: createHash('sha256').update('keys').digest(),
-  closureCount: 2,
-  cutoffAt: AT,
-  acceptedAt: AT - 2_000,
-  fencedAt: AT + 10_001,
-  visiblyErasedAt: AT + 20_002,
-  physicallyErasedAt: null,
-  logExpiresAt: AT + 78 * 3_600_000,
-  logExpiredAt: null,
-  deleted: { 'clickhouse.events': 12, 'redis.i': 2 },
-  verified: { 'clickhouse.events': 0, 'redis.i': 0 },
-  logEnds: { 'audience.messages.v1/0': 1_234_567_890_123 },
-  traceId: 'b'.repeat(32),
-  ...over,
-});
+import { AT, createLink, createReceipt, createRequest, newId } from './test/records.ts';
 
 async function openClickHouse(): Promise<{ records: ErasureRecords; close(): Promise<void> }> {
   const harness = await openClickHouseHarness();
@@ -98,7 +58,11 @@ describe.each([
 
   it('keep what was found of a request when it is added again, also beside one that is new', async () => {
     const [request, other] = [createRequest(), createRequest()];
-    const found = { ...request, memberKeys: [newId()], partedGroups: [[newId(), newId()], [newId()]] };
+    const found = {
+      ...request,
+      memberKeys: [newId()],
+      links: [createLink(newId()), { ...createLink(newId()), unlinkedAtMs: AT + 5 }],
+    };
     await records.addRequests([request]);
     await records.putRequests([found]);
     await records.addRequests([request, other]);
@@ -110,8 +74,8 @@ describe.each([
   it('tell which erasures name an identity and had no receipt yet at a moment', async () => {
     const [environmentId, member] = [`test-${randomUUID()}`, newId()];
     const of = { environmentId, memberKeys: [member] };
-    const [parted, late, early] = [newId(), createRequest(of), createRequest(of)] as const;
-    const waiting = createRequest({ ...of, partedGroups: [[newId(), parted]] });
+    const [linked, late, early] = [newId(), createRequest(of), createRequest(of)] as const;
+    const waiting = createRequest({ ...of, links: [createLink(linked)] });
     const elsewhere = createRequest({ memberKeys: [member] });
     await records.addRequests([waiting, late, early, elsewhere, createRequest({ environmentId })]);
     const after = createReceipt({ erasureId: late.erasureId, visiblyErasedAt: AT });
@@ -121,7 +85,7 @@ describe.each([
     const found = await find(member);
     expect([found.length, found]).toEqual([2, expect.arrayContaining([open, { request: late, receipt: after }])]);
     expect(await find(waiting.subjectKeys[1]!)).toEqual([open]);
-    expect(await find(parted)).toEqual([open]);
+    expect(await find(linked)).toEqual([open]);
     expect(await find(newId())).toEqual([]);
   });
 

@@ -1,3 +1,5 @@
+import type { FactOrder } from './rows.ts';
+
 /** An identity that keeps nothing that happened or was received up to its cut-off. */
 export interface ErasureFence {
   readonly environmentId: string;
@@ -24,6 +26,17 @@ export interface FenceReading {
   readonly signal?: AbortSignal;
 }
 
+/** A link of two identities, as the decisions told it. Times are epoch milliseconds, keys 16 bytes. */
+export interface FoundLink {
+  readonly a: Buffer;
+  readonly b: Buffer;
+  readonly receivedAtMs: number;
+  /** Where the fact stood that said so last: an unlink behind it may be decided later. */
+  readonly last: FactOrder;
+  /** From this cut-off on the two are parted; null: never, as far as was known. */
+  readonly unlinkedAtMs: number | null;
+}
+
 /** An accepted erasure, as it stands on its topic. Times are epoch milliseconds, keys and ids 16 bytes. */
 export interface ErasureRequest {
   readonly erasureId: Buffer;
@@ -31,19 +44,16 @@ export interface ErasureRequest {
   readonly subjectKeys: readonly Buffer[];
   /** Of the same person: whom the gateway knew of, then whom the eraser has found. */
   readonly memberKeys: readonly Buffer[];
-  /**
-   * Of the same person as well, found by the eraser: groups that were linked among themselves, and joined with the subject
-   * only by another erasure, which has parted them from it. Absent where there are none.
-   */
-  readonly partedGroups?: readonly (readonly Buffer[])[];
+  /** What the eraser has found and takes away, with its own times. Absent where there is nothing. */
+  readonly links?: readonly FoundLink[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
   readonly traceId: string;
 }
 
-/** Everybody whom a request names, the subject first. */
-export function namedKeys({ subjectKeys, memberKeys, partedGroups = [] }: ErasureRequest): Buffer[] {
-  return [...subjectKeys, ...memberKeys, ...partedGroups.flat()];
+/** Everybody whom a request names, also as an end of a link. */
+export function namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureRequest): Buffer[] {
+  return [...subjectKeys, ...memberKeys, ...links.flatMap(({ a, b }) => [a, b])];
 }
 
 /** What was erased, when, and how it was checked. Times are epoch milliseconds. */

@@ -47,7 +47,8 @@ const RECEIPT_FIELDS = `toString(erasure_id) AS erasure_id, environment_id, lowe
 
 const REQUEST_FIELDS = `toString(erasure_id) AS erasure_id, environment_id,
   arrayMap(key -> lower(hex(key)), subject_keys) AS subjects, arrayMap(key -> lower(hex(key)), member_keys) AS members,
-  arrayMap(own -> arrayMap(key -> lower(hex(key)), own), parted_groups) AS parted,
+  arrayMap(link -> (lower(hex(link.1)), lower(hex(link.2)), toUnixTimestamp64Milli(link.3), link.4, link.5,
+    toUnixTimestamp64Milli(link.6)), links) AS found_links,
   toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms, toUnixTimestamp64Milli(requested_at) AS requested_ms, trace_id`;
 
 /** In one statement with the insert, as the next: whoever was paused between a look and its insert would put back what it had seen. */
@@ -114,7 +115,7 @@ async function readUnfinished(connection: Connection): Promise<ErasureRequest[]>
 async function readOpenSince(connection: Connection, sinceMs: number, look: Buffer): Promise<Erasure[]> {
   const rows = await connection.read<RequestRow>(
     `SELECT ${REQUEST_FIELDS} FROM (SELECT * FROM erasure_requests FINAL WHERE erasure_id IN (
-       SELECT erasure_id FROM erasure_requests ARRAY JOIN arrayConcat(subject_keys, member_keys, arrayFlatten(parted_groups)) AS key
+       SELECT erasure_id FROM erasure_requests ARRAY JOIN arrayConcat(subject_keys, member_keys, links.a_key, links.b_key) AS key
        WHERE (environment_id, key) IN (
          SELECT environment_id, identity_key FROM erasure_targets WHERE batch_id = '${toUuidText(look)}')
      ) AND erasure_id NOT IN (

@@ -1,4 +1,11 @@
-import type { ErasureFence, ErasureProgress, ErasureReceipt, ErasureRequest, StoredFence } from '../records.ts';
+import type {
+  ErasureFence,
+  ErasureProgress,
+  ErasureReceipt,
+  ErasureRequest,
+  FoundLink,
+  StoredFence,
+} from '../records.ts';
 import type { SentColumn } from './connection.ts';
 import { toUuidText } from './predicates.ts';
 
@@ -11,14 +18,16 @@ const time = (name: string, type = 'Int64'): SentColumn => ({
 const keys = (name: string): SentColumn => ({
   name,
   type: 'Array(String)',
-  as: TO_KEYS(name),
+  as: `arrayMap(key -> toFixedString(unhex(key), 16), ${name})`,
 });
-const keyGroups = (name: string): SentColumn => ({
-  name,
-  type: 'Array(Array(String))',
-  as: `arrayMap(own -> ${TO_KEYS('own')}, ${name})`,
-});
-const TO_KEYS = (array: string) => `arrayMap(key -> toFixedString(unhex(key), 16), ${array})`;
+
+const LINKS: SentColumn = {
+  name: 'links',
+  type: 'Array(Tuple(String, String, Int64, UInt8, UInt64, Nullable(Int64)))',
+  as:
+    'arrayMap(link -> (toFixedString(unhex(link.1), 16), toFixedString(unhex(link.2), 16), ' +
+    "fromUnixTimestamp64Milli(link.3, 'UTC'), link.4, link.5, fromUnixTimestamp64Milli(link.6, 'UTC')), links)",
+};
 
 const toHex = (key: Buffer) => key.toString('hex');
 const fromHex = (text: string) => Buffer.from(text, 'hex');
@@ -29,7 +38,7 @@ export const REQUEST_COLUMNS: readonly SentColumn[] = [
   plain('environment_id', 'String'),
   keys('subject_keys'),
   keys('member_keys'),
-  keyGroups('parted_groups'),
+  LINKS,
   time('cutoff_at'),
   time('requested_at'),
   plain('trace_id', 'String'),
@@ -41,19 +50,35 @@ export function toRequestRow(request: ErasureRequest): object {
     environment_id: request.environmentId,
     subject_keys: request.subjectKeys.map(toHex),
     member_keys: request.memberKeys.map(toHex),
-    parted_groups: (request.partedGroups ?? []).map((keys) => keys.map(toHex)),
+    links: (request.links ?? []).map(toLinkRow),
     cutoff_at: request.cutoffAt,
     requested_at: request.requestedAt,
     trace_id: request.traceId,
   };
 }
 
+type LinkRow = readonly [
+  a: string,
+  b: string,
+  receivedAtMs: number,
+  generation: number,
+  offset: number,
+  unlinkedAtMs: number | null,
+];
+const toLinkRow = ({ a, b, receivedAtMs, last, unlinkedAtMs }: FoundLink): LinkRow => [
+  ...([toHex(a), toHex(b), receivedAtMs] as const),
+  ...([last.generation, last.offset, unlinkedAtMs] as const),
+];
+const fromLinkRow = ([a, b, receivedAtMs, generation, offset, unlinkedAtMs]: LinkRow): FoundLink => {
+  return { a: fromHex(a), b: fromHex(b), receivedAtMs, last: { generation, offset }, unlinkedAtMs };
+};
+
 export interface RequestRow {
   readonly erasure_id: string;
   readonly environment_id: string;
   readonly subjects: readonly string[];
   readonly members: readonly string[];
-  readonly parted: readonly (readonly string[])[];
+  readonly found_links: readonly LinkRow[];
   readonly cutoff_ms: number;
   readonly requested_ms: number;
   readonly trace_id: string;
@@ -65,7 +90,7 @@ export function fromRequestRow(row: RequestRow): ErasureRequest {
     environmentId: row.environment_id,
     subjectKeys: row.subjects.map(fromHex),
     memberKeys: row.members.map(fromHex),
-    ...(row.parted.length > 0 && { partedGroups: row.parted.map((keys) => keys.map(fromHex)) }),
+    ...(row.found_links.length > 0 && { links: row.found_links.map(fromLinkRow) }),
     cutoffAt: row.cutoff_ms,
     requestedAt: row.requested_ms,
     traceId: row.trace_id,

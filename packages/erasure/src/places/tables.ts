@@ -97,7 +97,7 @@ export const OTHER_TABLES: readonly TablePlace[] = [
       environment_id: ENVIRONMENT,
       subject_keys: HASH,
       member_keys: HASH,
-      parted_groups: HASH,
+      links: 'keyed hashes, and times of links',
       cutoff_at: TIME,
       requested_at: TIME,
       trace_id: TRACE,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ErasureReceipt, type ErasureRequest, namedKeys } from '../records.ts';
+import type { ErasureReceipt, ErasureRequest } from '../records.ts';
 
 /** The hash that a receipt bears: SHA-256 of the keys, each once, in the order of their bytes. 32 bytes. */
 export function hashClosure(keys: Iterable<Buffer>): Buffer {
@@ -17,7 +17,7 @@ export class KnownKeys {
   readonly #keys = new Map<string, Buffer>();
 
   constructor(request: ErasureRequest | undefined) {
-    for (const key of request === undefined ? [] : namedKeys(request)) this.add(key);
+    for (const key of [...(request?.subjectKeys ?? []), ...(request?.memberKeys ?? [])]) this.add(key);
   }
 
   add(key: Buffer): void {

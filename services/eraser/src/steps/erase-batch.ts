@@ -77,9 +77,11 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
   throw new Error('another process has noted erasures of this batch');
 }
 
-function toFound({ linkedKeys, partedGroups, request }: FoundClosure): ErasureRequest {
+/** Its links tell who was linked with whom; without any its members do, so nobody may be added whom another erasure joins. */
+function toFound({ keys, links, request }: FoundClosure): ErasureRequest {
+  if (links.length === 0) return request;
   const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
-  return { ...request, memberKeys: linkedKeys.filter((key) => !isSubject(key)), partedGroups };
+  return { ...request, memberKeys: keys.filter((key) => !isSubject(key)), links };
 }
 
 /**

@@ -118,6 +118,33 @@ it('an erasure is about somebody whose link another erasure took along, which on
   expect(rows.rowsOf('events')).toEqual([]);
 });
 
+it('an erasure that waits is about everybody who was linked when it was asked for, whatever a later one has swept meanwhile', async () => {
+  const { rows, records, log, runLinker, parts, take, tick } = await openWorld();
+  const [device, first, user, third] = createKeys(4) as [Buffer, Buffer, Buffer, Buffer];
+  log.push({ a: device, b: first, at: tick() });
+  const erased = tick();
+  await take(first, erased, erased);
+  const earlier = (await beginBatch(parts, await records.readUnfinished(), signal))!;
+  const held = tick();
+  await take(third, held, held);
+  // The first waits for the erasure that runs, the second for the one that was asked for.
+  log.push({ a: first, b: user, at: tick() }, { a: third, b: device, at: tick() });
+  const asked = tick();
+  const waiting = await take(user, asked, asked);
+  for (const key of [device, third]) rows.add('events', toEvent(key, asked));
+  tick();
+  await finishBatch(parts, earlier, signal);
+  // Behind that one's receipt, so not about the device; and it takes the link of the user along.
+  const later = tick();
+  await take(first, later, later);
+  for (let left = await records.readUnfinished(); left.length > 0; left = await records.readUnfinished()) {
+    await finishBatch(parts, (await beginBatch(parts, left, signal))!, signal);
+    await runLinker();
+  }
+  expect(rows.rowsOf('events')).toEqual([]);
+  expect(await records.readReceipt(waiting.erasureId)).toMatchObject({ closureCount: 4 });
+});
+
 it('an erasure waits for a link that nobody holds back any more, and is left out while nobody decides it', async () => {
   const { records, log, runLinker, parts, take } = await openWorld();
   const [subject, other] = createKeys(2) as [Buffer, Buffer];

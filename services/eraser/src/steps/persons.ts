@@ -1,4 +1,12 @@
-import type { Erasure, ErasureFence, ErasureRequest, FactOrder, StoredLink, StoredUnlink } from '@playline/erasure';
+import type {
+  Erasure,
+  ErasureFence,
+  ErasureRequest,
+  FactOrder,
+  FoundLink,
+  StoredLink,
+  StoredUnlink,
+} from '@playline/erasure';
 
 /** Whom one request is about, up to its cut-off. */
 export interface Closure {
@@ -7,12 +15,10 @@ export interface Closure {
   readonly keys: readonly Buffer[];
 }
 
-/** A closure, and who in it is linked with whom, whatever other erasures say. */
+/** A closure, and what tells who in it is linked with whom. */
 export interface FoundClosure extends Closure {
-  /** Linked with the subject; without those whom only other erasures join with it. */
-  readonly linkedKeys: readonly Buffer[];
-  /** All others, with those together who are linked. */
-  readonly partedGroups: readonly (readonly Buffer[])[];
+  /** Decisions by the cut-off about anybody of the closure: they go when it is done. */
+  readonly links: readonly FoundLink[];
 }
 
 /** One person who is erased: for one request, or for several that have somebody in common. */
@@ -49,8 +55,8 @@ const nameOf = (key: Buffer) => key.toString('latin1');
  * graph behind one that was accepted later, and the graph then has both. Whom an unlink parted is linked only by what
  * stands behind it.
  *
- * An earlier erasure takes away the decisions about its person. Who asks while it runs is asked about a person who is
- * whole still, so whom it names counts as linked up to its cut-off.
+ * Another erasure takes away the decisions about its person. Who asks while it runs is asked about a person who is whole
+ * still, so the links that it has noted count for what was asked for before its receipt.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
@@ -64,10 +70,8 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
     const neighbours = createNeighbours(here);
     const decided = createNeighbours({ ...here, others: [] });
     return own.map((request) => {
-      const start = [...request.subjectKeys, ...request.memberKeys];
-      const keys = follow(neighbours, request, start);
-      const [linkedKeys = [], ...partedGroups] = groupLinked(decided, request, [start, ...keys.map((key) => [key])]);
-      return { request, keys, linkedKeys, partedGroups };
+      const keys = follow(neighbours, request);
+      return { request, keys, links: findLinks(decided, keys, request) };
     });
   });
 }
@@ -88,79 +92,93 @@ export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
   });
 }
 
-interface Neighbour {
-  readonly key: Buffer;
+const NEVER_MS = Number.POSITIVE_INFINITY;
+
+interface Edge {
+  readonly one: Buffer;
+  readonly other: Buffer;
   readonly receivedAtMs: number;
+  /** Where the fact stood that said so last; null where nobody knows. */
+  readonly last: FactOrder | null;
   /** From this cut-off on the two are parted. */
   readonly unlinkedAtMs: number;
   /** Of an erasure: who asks later finds nobody linked any more. */
   readonly knownUntilMs: number;
 }
-type Neighbours = ReadonlyMap<string, readonly Neighbour[]>;
 
-type Edge = Omit<Neighbour, 'key'> & { readonly one: Buffer; readonly other: Buffer };
+interface Neighbour {
+  readonly key: Buffer;
+  readonly edge: Edge;
+}
+type Neighbours = ReadonlyMap<string, readonly Neighbour[]>;
 
 function createNeighbours({ links, unlinks, others }: StoredDecisions): Neighbours {
   const unlinksOf = Map.groupBy(unlinks, ({ key }) => nameOf(key));
-  const decided = links.map((link): Edge => {
-    const { a: one, b: other, receivedAtMs } = link;
-    const unlinkedAtMs = findUnlink(link, unlinksOf.get(nameOf(one)) ?? [], unlinksOf.get(nameOf(other)) ?? []);
-    return { one, other, receivedAtMs, unlinkedAtMs, knownUntilMs: Number.POSITIVE_INFINITY };
+  const decided = links.map(({ a: one, b: other, receivedAtMs, last }): Edge => {
+    return { one, other, receivedAtMs, last, unlinkedAtMs: NEVER_MS, knownUntilMs: NEVER_MS };
   });
-  const ends = [...decided, ...others.flatMap(toEdges)].flatMap(({ one, other, ...edge }) => [
-    { from: nameOf(one), key: other, ...edge },
-    { from: nameOf(other), key: one, ...edge },
-  ]);
+  const ends = [...decided, ...others.flatMap(toEdges)].flatMap((linked) => {
+    const [ofOne, ofOther] = [linked.one, linked.other].map((key) => unlinksOf.get(nameOf(key)) ?? []);
+    const edge = { ...linked, unlinkedAtMs: Math.min(linked.unlinkedAtMs, findUnlink(linked, ofOne!, ofOther!)) };
+    return [
+      { from: nameOf(edge.one), key: edge.other, edge },
+      { from: nameOf(edge.other), key: edge.one, edge },
+    ];
+  });
   return Map.groupBy(ends, ({ from }) => from);
 }
 
-/** Everybody whom an erasure names as linked, joined with the first of them. */
+/**
+ * The links that an erasure takes away, by their own times: one that was asked for before it may be about less of them, and
+ * about others besides. Of one that an eraser before this one has begun nothing but its members is known, and of one without
+ * decisions nothing else: they are joined with the first of them.
+ */
 function toEdges({ request, receipt }: Erasure): Edge[] {
-  const knownUntilMs = receipt === null ? Number.POSITIVE_INFINITY : receipt.visiblyErasedAt + CLOCKS_APART_MS;
-  const edge = { receivedAtMs: request.cutoffAt, unlinkedAtMs: Number.POSITIVE_INFINITY, knownUntilMs };
-  const groups = [[...request.subjectKeys, ...request.memberKeys], ...(request.partedGroups ?? [])];
-  return groups.flatMap(([one, ...rest]) => rest.map((other) => ({ one: one!, other, ...edge })));
+  const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCKS_APART_MS;
+  const { subjectKeys, memberKeys, links = [], cutoffAt } = request;
+  if (links.length > 0)
+    return links.map(({ a: one, b: other, receivedAtMs, last, unlinkedAtMs }) => {
+      return { one, other, receivedAtMs, last, unlinkedAtMs: unlinkedAtMs ?? NEVER_MS, knownUntilMs };
+    });
+  const [one, ...rest] = [...subjectKeys, ...memberKeys];
+  const edge = { receivedAtMs: cutoffAt, last: null, unlinkedAtMs: NEVER_MS, knownUntilMs };
+  return rest.map((other) => ({ one: one!, other, ...edge }));
+}
+
+/** Those of the decisions by the cut-off that name anybody of a closure, each once. */
+function findLinks(decided: Neighbours, keys: readonly Buffer[], { cutoffAt }: ErasureRequest): FoundLink[] {
+  const edges = new Set(keys.flatMap((key) => (decided.get(nameOf(key)) ?? []).map(({ edge }) => edge)));
+  return [...edges]
+    .filter(({ receivedAtMs, last }) => receivedAtMs <= cutoffAt && last !== null)
+    .map(({ one: a, other: b, receivedAtMs, last, unlinkedAtMs }) => {
+      return { a, b, receivedAtMs, last: last!, unlinkedAtMs: unlinkedAtMs === NEVER_MS ? null : unlinkedAtMs };
+    });
 }
 
 /** When the first unlink was asked for that stands behind all that links the two, and parted them; else never. */
-function findUnlink({ last }: StoredLink, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number {
+function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number {
+  if (last === null) return NEVER_MS;
   const parted = ofA.filter(
     ({ at, side }) => isBehind(at, last) && ofB.some((other) => isSame(other.at, at) && other.side !== side),
   );
-  return Math.min(Number.POSITIVE_INFINITY, ...parted.map(({ unlinkedAtMs }) => unlinkedAtMs));
+  return Math.min(NEVER_MS, ...parted.map(({ unlinkedAtMs }) => unlinkedAtMs));
 }
 
 const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.generation && one.offset === other.offset;
 const isBehind = (one: FactOrder, other: FactOrder) =>
   one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
-/** Whom links lead to from each of these beginnings, without those whom one before has led to. */
-function groupLinked(
-  neighbours: Neighbours,
-  request: ErasureRequest,
-  starts: readonly (readonly Buffer[])[],
-): Buffer[][] {
-  const groups: Buffer[][] = [];
-  const grouped = new Set<string>();
-  for (const start of starts) {
-    if (start.every((key) => grouped.has(nameOf(key)))) continue;
-    const group = follow(neighbours, request, start);
-    for (const key of group) grouped.add(nameOf(key));
-    groups.push(group);
-  }
-  return groups;
-}
-
-/** Everybody whom links up to the cut-off lead to from a beginning, as they stood when it was asked for. */
-function follow(neighbours: Neighbours, { cutoffAt, requestedAt }: ErasureRequest, start: readonly Buffer[]): Buffer[] {
+/** Everybody whom links up to the cut-off lead to, as they stood when it was asked for. */
+function follow(neighbours: Neighbours, { subjectKeys, memberKeys, cutoffAt, requestedAt }: ErasureRequest): Buffer[] {
   const keys: Keys = new Map();
-  const waiting = [...start];
+  const waiting = [...subjectKeys, ...memberKeys];
   for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
     const name = nameOf(key);
     if (keys.has(name)) continue;
     keys.set(name, key);
-    for (const { key: next, receivedAtMs, unlinkedAtMs, knownUntilMs } of neighbours.get(name) ?? [])
-      if (receivedAtMs <= cutoffAt && cutoffAt < unlinkedAtMs && requestedAt <= knownUntilMs) waiting.push(next);
+    for (const { key: next, edge } of neighbours.get(name) ?? [])
+      if (edge.receivedAtMs <= cutoffAt && cutoffAt < edge.unlinkedAtMs && requestedAt <= edge.knownUntilMs)
+        waiting.push(next);
   }
   return [...keys.values()].sort(Buffer.compare);
 }

@@ -1,5 +1,5 @@
 import { erasureRequestCodec, TOPICS } from '@playline/contracts';
-import { type ErasureRequest, findRequestFault, namedKeys } from '@playline/erasure';
+import { type ErasureRequest, findRequestFault } from '@playline/erasure';
 import type { ErasureHold, People } from '@playline/people';
 import { findWhole, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
@@ -25,8 +25,8 @@ export async function restoreHolds(sources: RebuildSources, { guards }: Pick<Peo
 const toId = ({ erasureId }: Pick<ErasureHold, 'erasureId'>) => erasureId.toString('hex');
 
 function toHold(request: ErasureRequest): ErasureHold {
-  const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
-  return { environmentId, erasureId, keys: namedKeys(request), cutoffMs, lapsesAtMs: null };
+  const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
+  return { environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null };
 }
 
 async function* readLoggedHolds(sources: RebuildSources): AsyncGenerator<ErasureHold> {
