@@ -88,15 +88,15 @@ describe('a page of a feed in which nearly everything was updated', () => {
 
 describe('a page of a feed in which some were updated', () => {
   it('is found in one turn', async () => {
-    const { asked, readPage } = createSource(1_000, 38);
+    const { asked, readPage } = createSource(1_000, 79);
     expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
-    expect(asked).toEqual([200]);
+    expect(asked).toEqual([240]);
   });
 
   it('takes another turn for the few that are missing where more of them were', async () => {
-    const { asked, readPage } = createSource(1_000, 42);
+    const { asked, readPage } = createSource(1_000, 90);
     expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
-    expect(asked).toEqual([200, 14]);
+    expect(asked).toEqual([240, 33]);
   });
 });
 
@@ -104,7 +104,7 @@ describe('a page that lacks a row at the edge of thousands of outdated versions'
   it('is found in turns that grow', async () => {
     const { asked, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
     expect((await readPage({ ...question, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
-    expect(asked).toEqual([200, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
+    expect(asked).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
   });
 });
 

@@ -27,10 +27,10 @@ export interface FeedSource {
 }
 
 /**
- * Of a common feed some versions in a hundred have later ones, and a second entry that says so: a quarter
- * more is asked for, or a page would take two turns.
+ * Of a common feed some versions in a hundred have later ones, of the oldest one in six, and a second entry that says so:
+ * half more is asked for, or a page would take two turns. Each opens every part; the text of fifty rows more costs little.
  */
-const SPARE = 1 / 4;
+const SPARE = 1 / 2;
 /** Of a small page as well: a version has such an entry and its copies behind it. */
 const SPARE_MIN = 8;
 /**

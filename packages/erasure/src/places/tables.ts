@@ -97,7 +97,7 @@ export const OTHER_TABLES: readonly TablePlace[] = [
       environment_id: ENVIRONMENT,
       subject_keys: HASH,
       member_keys: HASH,
-      links: 'keyed hashes, and times of links',
+      links: 'keyed hashes, and times of links; for thirty days',
       cutoff_at: TIME,
       requested_at: TIME,
       trace_id: TRACE,
