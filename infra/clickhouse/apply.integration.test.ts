@@ -58,7 +58,7 @@ describe('applySql', () => {
     await applySql({ url, user, password, database });
     const silent = await rowsOf<{ place: string }>(
       `SELECT concat(table, '.', name) AS place FROM system.columns WHERE database = {database: String} AND comment = ''
-       AND table NOT IN (SELECT name FROM system.tables WHERE database = {database: String} AND engine = 'View')`,
+       AND table NOT IN (SELECT name FROM system.tables WHERE database = {database: String} AND engine IN ('View', 'MaterializedView', 'Dictionary'))`,
     );
     expect(silent).toEqual([]);
   });

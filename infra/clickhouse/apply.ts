@@ -33,6 +33,7 @@ const STATEMENT_MAX_MS = 4 * 3_600_000;
 /** Each time a header comes, and all of them may be 16 KiB. */
 const PROGRESS_MS = 240_000;
 const FILE_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
+const SKIPPED_IF = /^-- Skipped if 1: (SELECT .+)$/m;
 const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 
 const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
@@ -47,7 +48,8 @@ COMMENT 'Which numbered SQL files this database has'`;
 
 /**
  * Creates the database and applies the numbered SQL files it does not have yet, in order. Safe to repeat, and to
- * repeat after a crash: every file may run twice, and is written down only after it ran.
+ * repeat after a crash: every file may run twice, or says in a line `-- Skipped if 1: SELECT …` when it must not, and is
+ * written down only after it ran.
  * @returns names of the files applied now
  * @throws EditedFileError before anything is applied, when a file differs from what was applied
  */
@@ -62,7 +64,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
     refuseEdited(files, applied, target.database);
     const missing = files.filter(({ name }) => !applied.has(name));
     for (const file of missing) {
-      await client.command({ query: file.statement });
+      if (!(await isSkipped(client, file))) await client.command({ query: file.statement });
       await client.insert({
         table: 'applied_sql_files',
         values: [{ name: file.name, checksum: file.checksum }],
@@ -113,6 +115,17 @@ async function readApplied(client: ClickHouseClient): Promise<Map<string, string
   });
   const rows = await result.json<{ name: string; checksum: string }>();
   return new Map(rows.map(({ name, checksum }) => [name, checksum]));
+}
+
+/**
+ * A statement that must not run twice says in its first line how it is told that it has: the engine may have ended
+ * between the statement and our note of it.
+ */
+async function isSkipped(client: ClickHouseClient, { statement }: SqlFile): Promise<boolean> {
+  const question = SKIPPED_IF.exec(statement)?.[1];
+  if (question === undefined) return false;
+  const result = await client.query({ query: question, format: 'TabSeparated' });
+  return (await result.text()).trim() === '1';
 }
 
 function refuseEdited(files: SqlFile[], applied: Map<string, string>, database: string): void {

@@ -101,7 +101,8 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
   writePrivateFile(join(etc, 'config.xml'), configuration(etc));
   const ours = join(places.checkout, 'infra', 'clickhouse');
   copyFileSync(join(ours, 'users.xml'), join(etc, 'users.xml'));
-  copyFileSync(join(ours, 'system-logs.xml'), join(etc, 'config.d', 'system-logs.xml'));
+  for (const name of ['system-logs.xml', 'named-collections.xml'])
+    copyFileSync(join(ours, name), join(etc, 'config.d', name));
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');
   const flags = {
@@ -131,6 +132,8 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
       CLICKHOUSE_OPERATOR_SHA256: sha256(secrets.operatorPassword),
       CLICKHOUSE_WRITER_SHA256: sha256(secrets.writerPassword),
       CLICKHOUSE_READER_SHA256: sha256(secrets.readerPassword),
+      CLICKHOUSE_VIEWS_SHA256: sha256(secrets.viewsPassword),
+      CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword,
       CLICKHOUSE_ANALYST_SHA256: sha256(secrets.analystPassword),
     },
     folder,

@@ -10,6 +10,8 @@ export interface Secrets {
   writerPassword: string;
   readerPassword: string;
   analystPassword: string;
+  /** Of the account that the views of ClickHouse run as; only ClickHouse itself logs in with it. */
+  viewsPassword: string;
   /** Of the logins that a stack with TLS has besides. */
   kafkaPassword: string;
   registryPassword: string;
@@ -33,6 +35,7 @@ export function loadSecrets(places: Places): Secrets {
     writerPassword: kept?.writerPassword ?? secret(),
     readerPassword: kept?.readerPassword ?? secret(),
     analystPassword: kept?.analystPassword ?? secret(),
+    viewsPassword: kept?.viewsPassword ?? secret(),
     kafkaPassword: kept?.kafkaPassword ?? secret(),
     registryPassword: kept?.registryPassword ?? secret(),
     identityPepper: kept?.identityPepper ?? secret(),

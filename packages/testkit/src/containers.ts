@@ -61,16 +61,24 @@ function startRedis(password: string): Promise<StartedTestContainer> {
 }
 
 function startClickHouse(password: string): Promise<StartedTestContainer> {
-  const content = readFileSync(join(CHECKOUT, 'infra', 'clickhouse', 'users.xml'), 'utf8');
+  const contentOf = (name: string) => readFileSync(join(CHECKOUT, 'infra', 'clickhouse', name), 'utf8');
   return new GenericContainer(IMAGES.clickhouse)
     .withExposedPorts(8123)
-    .withCopyContentToContainer([{ content, target: '/etc/clickhouse-server/users.xml' }])
+    .withCopyContentToContainer([
+      { content: contentOf('users.xml'), target: '/etc/clickhouse-server/users.xml' },
+      {
+        content: contentOf('named-collections.xml'),
+        target: '/etc/clickhouse-server/config.d/named-collections.xml',
+      },
+    ])
     .withEnvironment({
       CLICKHOUSE_SKIP_USER_SETUP: '1',
       CLICKHOUSE_OPERATOR_SHA256: sha256(password),
       CLICKHOUSE_WRITER_SHA256: sha256(password),
       CLICKHOUSE_READER_SHA256: sha256(password),
       CLICKHOUSE_ANALYST_SHA256: sha256(password),
+      CLICKHOUSE_VIEWS_SHA256: sha256(password),
+      CLICKHOUSE_VIEWS_PASSWORD: password,
     })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
     .start();

@@ -127,22 +127,21 @@ describe('the event store in ClickHouse', () => {
     expect(await countOf('events', environmentId)).toBe(2);
   });
 
-  it('shows a message sent again, changed or not, once at once: as it was received first', async () => {
+  it('shows a message sent again once at once, as it was received first, and one that only has its id as another one', async () => {
     const environmentId = 'test-resent';
-    const first = record({ environmentId, eventName: 'first' });
-    const same = { ...first, receivedAt: NOW_MS + 1000 };
-    const changed = {
-      ...first,
-      eventName: 'second',
-      eventTime: NOW_MS - 40 * 86_400_000,
-      identityKey: randomBytes(16),
-      receivedAt: NOW_MS + 2000,
-    };
-    const other = record({ environmentId, eventName: 'other' });
-    await insert(blockOf([changed], 30), 'resent|3');
+    const first = record({ environmentId, eventName: 'first', type: 'track' });
+    const same = { ...first, properties: '{"changed":true}', receivedAt: NOW_MS + 1000 };
+    // Each has the first one's id and is another message: by its name, its time on the same day, its type, its owner.
+    const others = [
+      { ...first, eventName: 'second' },
+      { ...first, eventTime: first.eventTime - 1 },
+      { ...first, type: 'page' as const },
+      { ...first, identityKey: randomBytes(16) },
+    ];
+    await insert(blockOf(others, 30), 'resent|3');
     await insert(blockOf([same], 20), 'resent|2');
-    await insert(blockOf([first, other], 10), 'resent|1');
-    expect(await countOf('events', environmentId)).toBe(4);
+    await insert(blockOf([first], 10), 'resent|1');
+    expect(await countOf('events', environmentId)).toBe(6);
     const read = () =>
       rowsOf(
         'SELECT event_name, toUInt32(kafka_offset) AS place FROM events_exact ' +
@@ -151,14 +150,15 @@ describe('the event store in ClickHouse', () => {
       );
     const expected = [
       { event_name: 'first', place: 10 },
-      { event_name: 'other', place: 11 },
+      { event_name: 'second', place: 30 },
+      ...[31, 32, 33].map((place) => ({ event_name: 'first', place })),
     ];
     expect(await read()).toEqual(expected);
     // A merge keeps the copy that was shown before.
     await client.command({ query: 'SYSTEM START MERGES events' });
     await client.command({ query: 'OPTIMIZE TABLE events FINAL' });
     await client.command({ query: 'SYSTEM STOP MERGES events' });
-    expect(await countOf('events', environmentId)).toBe(3);
+    expect(await countOf('events', environmentId)).toBe(5);
     expect(await read()).toEqual(expected);
   });
 
@@ -168,9 +168,8 @@ describe('the event store in ClickHouse', () => {
     const copies = [2, 0, 1].map((later) => ({ ...first, receivedAt: NOW_MS + later }));
     await insert(blockOf([...copies, { ...first, messageId: randomBytes(16) }]), 'within');
     expect(await countOf('events', environmentId)).toBe(4);
-    const query =
-      'SELECT toUnixTimestamp64Milli(received_at) - {now: Int64} AS later FROM events_exact ' +
-      "WHERE environment_id = 'test-within-block' ORDER BY kafka_offset";
+    const query = `SELECT toUnixTimestamp64Milli(received_at) - {now: Int64} AS later FROM events_exact
+      WHERE environment_id = 'test-within-block' ORDER BY kafka_offset`;
     expect(await rowsOf(query, { now: NOW_MS })).toEqual([{ later: '0' }, { later: '0' }]);
   });
 
@@ -181,35 +180,36 @@ describe('the event store in ClickHouse', () => {
     for (const each of pair) expect(await countOf('events_exact', each.environmentId)).toBe(1);
   });
 
-  it('folds any copies in any order into the one received first', async () => {
+  it('folds the copies of each message in any order into the one received first, and never two messages', async () => {
     let run = 0;
     const copies = fc.array(
       fc.record({
         message: fc.integer({ min: 0, max: 3 }),
         receivedAt: fc.integer({ min: 0, max: 5 }),
         eventName: fc.constantFrom('a', 'b'),
-        eventTime: fc.constantFrom(NOW_MS, NOW_MS - 86_400_000),
+        eventTime: fc.constantFrom(NOW_MS, NOW_MS - 1, NOW_MS - 40 * 86_400_000),
+        type: fc.constantFrom('track' as const, 'page' as const),
       }),
       { minLength: 1, maxLength: 12 },
     );
     await fc.assert(
       fc.asyncProperty(copies, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
         const environmentId = `test-fold-${run++}`;
+        const identityKey = randomBytes(16);
         const ids = Array.from({ length: 4 }, () => randomBytes(16));
         const records = list.map((copy) => ({
-          ...record({ environmentId }),
+          ...record({ environmentId, identityKey }),
           ...copy,
           receivedAt: NOW_MS + copy.receivedAt,
           messageId: ids[copy.message]!,
         }));
         await insert(blockOf(records.slice(0, cut), 0), `fold|${environmentId}|1`);
         if (cut < records.length) await insert(blockOf(records.slice(cut), cut), `fold|${environmentId}|2`);
-        const firsts = [...new Set(list.map(({ message }) => message))].map((message) => {
-          const ranked = list
-            .map((copy, place) => ({ ...copy, place }))
-            .filter((copy) => copy.message === message)
-            .sort((a, b) => a.receivedAt - b.receivedAt || a.place - b.place);
-          return ranked[0]!.place;
+        const saidBy = ({ message, eventName, eventTime, type }: (typeof list)[number]) =>
+          [message, eventName, eventTime, type].join(' ');
+        const firsts = [...new Set(list.map(saidBy))].map((said) => {
+          const copies = list.map((copy, place) => ({ ...copy, place })).filter((copy) => saidBy(copy) === said);
+          return copies.sort((a, b) => a.receivedAt - b.receivedAt || a.place - b.place)[0]!.place;
         });
         const rows = await rowsOf<{ place: number }>(
           'SELECT toUInt32(kafka_offset) AS place FROM events_exact WHERE environment_id = {environmentId: String}',

@@ -1,0 +1,2 @@
+-- The former table.
+DROP TABLE IF EXISTS events_by_time SYNC

@@ -1,0 +1,1 @@
+DROP VIEW IF EXISTS identity_overrides_arriving SYNC

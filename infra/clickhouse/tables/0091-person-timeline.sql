@@ -1,0 +1,23 @@
+-- Found by the whole front of the key of events, which identity_days knows; so few rows that their copies are folded here.
+CREATE OR REPLACE VIEW person_timeline DEFINER = views SQL SECURITY DEFINER AS
+SELECT * EXCEPT version
+FROM
+(
+    SELECT *, version
+    FROM events
+    WHERE (environment_id, event_name, toDate(event_time), identity_key) IN
+    (
+        SELECT environment_id, event_name, day, identity_key
+        FROM identity_days
+        WHERE environment_id = {environment: String} AND identity_key IN
+        (
+            SELECT toFixedString(unhex({person: String}), 16)
+            UNION ALL
+            SELECT identity_key FROM identity_overrides FINAL
+            WHERE environment_id = {environment: String} AND person_key = toFixedString(unhex({person: String}), 16)
+        )
+    )
+    ORDER BY version DESC
+    LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+)
+COMMENT 'person_timeline(environment = …, person = …): every event of a person, over all its identities; person is person_id, 32 hexadecimal digits'
