@@ -63,6 +63,7 @@ const COMMANDS = {
   rebuild: { does: 'puts back all that an emptied Redis held' },
   verify: { does: 'compares what is stored with the log' },
   offsets: { does: 'shows where consumers stand, and decides for a log that lost its end' },
+  derive: { does: 'makes the tables that follow from events say what events say' },
   'dead-letters': { does: 'lists, shows, replays and drops what could not be processed' },
   erasures: { does: 'lists, shows and verifies erasures; looks for what is left of them' },
   import: { does: 'publishes activities and tokens of chains from a file of JSON lines' },

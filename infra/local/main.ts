@@ -29,6 +29,7 @@ const COMMANDS: Record<string, Command> = {
   verify,
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
+  derive: operate('derive'),
   erasures: operate('erasures'),
   import: operate('import'),
   replicate: operate('replicate'),

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { TOPICS } from '@playline/contracts';
-import { type ErasureReceipt, noteExpiredLogs, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
+import { ERASED_TABLES, type ErasureReceipt, noteExpiredLogs, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { metricsOf } from '../faults/world/metrics.ts';
@@ -124,7 +124,7 @@ async function shareDevice(player: Person, owner: Person): Promise<string> {
 }
 
 it('finds the person before the erasure in every place that is cleared: it would see what is left', () => {
-  for (const { name } of SWEPT_TABLES) {
+  for (const { name } of ERASED_TABLES) {
     expect(placesIn(before.engine)).toContain(`table ${name}`);
     expect(placesIn(before.engineFiles)).toContain(`table ${name}`);
   }
@@ -206,7 +206,7 @@ it('stands in no file of the column store behind the removal, compressed or not'
   expect(findForbidden(masked)).toEqual([]);
   expect(findForbidden(await findInEngineFiles(rig, needles))).toEqual([]);
   const still = await findInEngineFiles(rig, namesOf(bystander!));
-  for (const { name } of SWEPT_TABLES) expect(placesIn(still)).toContain(`table ${name}`);
+  for (const { name } of ERASED_TABLES) expect(placesIn(still)).toContain(`table ${name}`);
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 

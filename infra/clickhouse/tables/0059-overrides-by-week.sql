@@ -8,7 +8,8 @@ CREATE TABLE IF NOT EXISTS identity_overrides_by_week
     kind LowCardinality(String) COMMENT 'What the identity is: anonymous, an identity type, or untyped',
     linked_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the message that linked it first; a later move keeps it',
     version UInt64 COMMENT 'Place of the decision: 8 bits topic generation, 48 bits link offset, 8 bits step; the greatest is true',
-    stored_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When this row was stored, by the clock of ClickHouse; the epoch for rows from before it was noted'
+    stored_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When this row was stored, by the clock of ClickHouse; the epoch for rows from before it was noted',
+    INDEX person_keys person_key TYPE bloom_filter(0.001) GRANULARITY 4
 )
 ENGINE = ReplacingMergeTree(version)
 PARTITION BY toMonday(stored_at)

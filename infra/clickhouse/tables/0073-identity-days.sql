@@ -6,11 +6,10 @@ CREATE TABLE IF NOT EXISTS identity_days
     identity_key FixedString(16) COMMENT 'Keyed hash of the owner of the events',
     day Date COMMENT 'Day of the events, in UTC, by the clock of the client',
     event_name LowCardinality(String) COMMENT 'Name of the events; empty where their type has none',
-    test Bool COMMENT 'Sent as a test',
-    began_at DateTime64(3, 'UTC') ALIAS toDateTime64(day, 3, 'UTC') COMMENT 'Beginning of the day'
+    test Bool COMMENT 'Sent as a test'
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toStartOfMonth(day)
 ORDER BY (environment_id, identity_key, day, event_name, test)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Days and names of the events of each identity, kept in step with events; made anew by: npm run rebuild -- derived. Read person_days.'
+COMMENT 'Days and names of the events of each identity, kept in step with events; made anew by: npm run derive. Read person_days.'

@@ -13,4 +13,4 @@ CREATE TABLE IF NOT EXISTS identities
 ENGINE = AggregatingMergeTree
 ORDER BY (environment_id, identity_key, test)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'First and last seen, first touch and latest traits of each identity, kept in step with events; made anew by: npm run rebuild -- derived. Read persons.'
+COMMENT 'First and last seen, first touch and latest traits of each identity, kept in step with events; made anew by: npm run derive. Read persons.'

@@ -6,5 +6,5 @@ SELECT
     argMinState((surface::String, page_url, page_referrer)::Tuple(surface String, page_url String, page_referrer String), (page_url = '', event_time, message_id, bitNot(version))) AS first_touch,
     argMaxIfState(traits, (event_time, message_id, version), traits != '') AS latest_traits
 FROM events
-WHERE identity_key != toFixedString('', 16)
+WHERE identity_key != toFixedString('', 16) AND type != 'alias'
 GROUP BY environment_id, identity_key, test

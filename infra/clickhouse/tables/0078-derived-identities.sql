@@ -7,6 +7,6 @@ SELECT
     argMinState((surface::String, page_url, page_referrer)::Tuple(surface String, page_url String, page_referrer String), (page_url = '', event_time, message_id, bitNot(version))) AS first_touch,
     argMaxIfState(traits, (event_time, message_id, version), traits != '') AS latest_traits
 FROM events
-WHERE identity_key != toFixedString('', 16) AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
+WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
 GROUP BY environment_id, identity_key, test
 COMMENT 'First and last seen, first touch and latest traits by the events from since to before until'

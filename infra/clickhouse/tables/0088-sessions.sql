@@ -2,7 +2,8 @@
 -- each side is read: a session belongs to the span in which it began.
 CREATE OR REPLACE VIEW sessions DEFINER = views SQL SECURITY DEFINER AS
 SELECT
-    environment_id, session_id, person_key, any(event_person_id) AS person_id,
+    environment_id, session_id, person_key,
+    if(person_key = toFixedString('', 16), NULL, lower(hex(person_key))) AS person_id,
     min(event_time) AS started_at,
     max(event_time) AS ended_at,
     dateDiff('second', started_at, ended_at) AS seconds,
@@ -11,7 +12,7 @@ SELECT
     argMinIf(page_route, (event_time, message_id), page_route != '') AS entry_route
 FROM
 (
-    SELECT environment_id, session_id, person_key, person_id AS event_person_id, event_time, message_id, surface AS event_surface, page_route
+    SELECT environment_id, session_id, person_key, event_time, message_id, surface AS event_surface, page_route
     FROM analysis_events
     WHERE environment_id = {environment: String} AND session_id != ''
         AND event_time >= {since: DateTime64(3, 'UTC')} - INTERVAL 1 DAY AND event_time < {until: DateTime64(3, 'UTC')} + INTERVAL 1 DAY

@@ -56,7 +56,10 @@ export interface EventStore {
    * @throws StoreFault
    */
   insert(block: BlockInsert): Promise<void>;
-  /** Which of these rows stand, by their offsets. Reads no more than what their times and keys allow. @throws StoreFault */
+  /**
+   * Which of these rows stand, by their offsets; what other tables derive from events that do stands too when it
+   * resolves. Reads no more than what their times and keys allow. @throws StoreFault
+   */
   storedOffsets(table: OffsetTable, question: StoredQuestion): Promise<ReadonlySet<number>>;
   /** True when the store answers, and lets us in. */
   ready(): Promise<boolean>;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ErasureRecords, type ErasureRows, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
+import { ERASED_TABLES, type ErasureRecords, type ErasureRows, removeFromDisk } from '@playline/erasure';
 import { createEngine, type Engine, waitForMerges } from '../clickhouse.ts';
 import { watchEngineCpu } from '../engine-cpu.ts';
 import type { Bench } from '../figure.ts';
@@ -13,7 +13,7 @@ const LOOK_EVERY_MS = 1_000;
 export const shortenLooks = (engine: Engine): Promise<void> => changeTables(engine, LOOKED_AFTER);
 
 async function changeTables(engine: Engine, settings: string): Promise<void> {
-  for (const table of [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
+  for (const table of [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
     await engine.ask(`ALTER TABLE ${table} MODIFY SETTING ${settings}`);
 }
 

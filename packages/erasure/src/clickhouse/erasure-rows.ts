@@ -1,8 +1,9 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { SweptTable } from '../places/place.ts';
-import { SWEPT_TABLES } from '../places/tables.ts';
+import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
+import { findDerivedOnDisk, findDerivedSurvivors, sweepDerived } from './derived-rows.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
@@ -36,11 +37,19 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       const found: FoundRows[] = [];
       // One table after the other: the engine has other work, and what one reads the next need not wait for.
       for (const table of SWEPT_TABLES) found.push(...(await sweepTable(engine, table, batchId)));
+      await sweepDerived({ connection, batchId }, engine.wait);
       await assertTargets(connection, batchId);
       return found;
     },
-    findSurvivors: (batchId) => findEverywhere(connection, batchId, {}),
-    findOnDisk: (batchId) => findEverywhere(connection, batchId, ON_DISK),
+    findSurvivors: async (batchId) => {
+      const found = await findEverywhere(connection, batchId, {});
+      // While there are rows, what follows from them is right to be there.
+      return found.length > 0 ? found : findDerivedSurvivors({ connection, batchId });
+    },
+    findOnDisk: async (batchId) => {
+      const found = await findEverywhere(connection, batchId, ON_DISK);
+      return found.length > 0 ? found : findDerivedOnDisk({ connection, batchId });
+    },
     ...createQuestions(connection),
     awaitInserts: (signal) => awaitInserts(connection, signal),
     removeDeleted: (signal) => removeDeleted(engineUntil(signal)),
@@ -152,14 +161,16 @@ async function removeDeleted({ connection, wait }: Engine): Promise<number> {
   const masked = await connection.read<{ table: string }>(
     'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
   );
-  const tables = SWEPT_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
+  const tables = ERASED_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
   for (const table of tables)
     await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
+  // In memory it has whom identity_overrides had when it was loaded.
+  await connection.run('SYSTEM RELOAD DICTIONARY identity_persons');
   const rows = await connection.read<{ ms: number }>("SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms");
   return oneOf(rows).ms;
 }
 
-const KEPT_TABLES = [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
+const KEPT_TABLES = [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
 
 /** A part that was replaced or dropped stays on the disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
 async function countReplaced(connection: Connection, untilMs: number): Promise<number> {

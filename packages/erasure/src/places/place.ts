@@ -17,9 +17,21 @@ export interface Sweep {
   readonly times: readonly string[];
 }
 
+/** What follows from the rows of `events`: deleted by identity, and derived again from the events that stay. */
+export interface Derivation {
+  readonly by: 'derived';
+  /** The parameterised view, of `since` and `until`, that says what the table has to hold for the events of a span. */
+  readonly view: string;
+  /** Columns that tell its rows apart; the first two are `environment_id` and `identity_key`. */
+  readonly keys: readonly string[];
+  /** What else a row says, as expressions that fold the rows of one key which no merge has folded yet. */
+  readonly values: readonly string[];
+}
+
 /** How what stands in a place about a person is got rid of. */
 export type Clearing =
   | Sweep
+  | Derivation
   /** Deleted by key, by the scripts that own the layout. */
   | { readonly by: 'script'; readonly script: string }
   /** Gone by itself within this time. */
@@ -41,6 +53,10 @@ export interface TablePlace extends Place {
    * are not named by the sweep, as its other columns go with the row; of any other table all columns.
    */
   readonly columns: Readonly<Record<string, string>>;
+}
+
+export interface DerivedTable extends TablePlace {
+  readonly clearing: Derivation;
 }
 
 export interface SweptTable extends TablePlace {

@@ -1,4 +1,4 @@
-import type { SweptTable, TablePlace } from './place.ts';
+import type { DerivedTable, SweptTable, TablePlace } from './place.ts';
 
 const WITH_ROW = 'goes with the row';
 const ENVIRONMENT = 'names an environment';
@@ -67,6 +67,47 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
     columns: { environment_id: ENVIRONMENT, trace_id: TRACE },
   },
 ];
+
+/** Tables that follow from events, and are kept in step with them by materialized views. */
+export const DERIVED_TABLES: readonly DerivedTable[] = [
+  {
+    name: 'identity_days',
+    clearing: {
+      by: 'derived',
+      view: 'derived_identity_days',
+      keys: ['environment_id', 'identity_key', 'day', 'event_name', 'test'],
+      values: [],
+    },
+    columns: {
+      environment_id: ENVIRONMENT,
+      identity_key: 'whose rows are deleted and derived again',
+      day: WITH_ROW,
+      event_name: WITH_ROW,
+      test: WITH_ROW,
+    },
+  },
+  {
+    name: 'identities',
+    clearing: {
+      by: 'derived',
+      view: 'derived_identities',
+      keys: ['environment_id', 'identity_key', 'test'],
+      values: ['min(first_seen_at)', 'max(last_seen_at)', 'argMinMerge(first_touch)', 'argMaxIfMerge(latest_traits)'],
+    },
+    columns: {
+      environment_id: ENVIRONMENT,
+      identity_key: 'whose rows are deleted and derived again',
+      test: WITH_ROW,
+      first_seen_at: WITH_ROW,
+      last_seen_at: WITH_ROW,
+      first_touch: WITH_ROW,
+      latest_traits: WITH_ROW,
+    },
+  },
+];
+
+/** Tables in which an erasure deletes rows, in the order in which it does. */
+export const ERASED_TABLES: readonly (SweptTable | DerivedTable)[] = [...SWEPT_TABLES, ...DERIVED_TABLES];
 
 /** Tables that no erasure writes to, with every column that was looked at. */
 export const OTHER_TABLES: readonly TablePlace[] = [
@@ -243,10 +284,19 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     },
   },
   {
+    name: 'identity_persons',
+    clearing: {
+      by: 'script',
+      script:
+        'a dictionary in memory, read anew from identity_overrides every six minutes and by the removal from files; keyed hashes',
+    },
+    columns: { name: HASH, identity_key: HASH, person_key: HASH, version: OF_THE_LOG },
+  },
+  {
     name: 'applied_sql_files',
     clearing: { by: 'no personal data', reason: 'which numbered SQL files were applied' },
     columns: { name: 'name of a file of ours', checksum: 'of a file of ours', applied_at: TIME },
   },
 ];
 
-export const TABLES: readonly TablePlace[] = [...SWEPT_TABLES, ...OTHER_TABLES];
+export const TABLES: readonly TablePlace[] = [...ERASED_TABLES, ...OTHER_TABLES];

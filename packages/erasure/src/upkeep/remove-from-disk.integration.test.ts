@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SWEPT_TABLES } from '../places/tables.ts';
+import { ERASED_TABLES } from '../places/tables.ts';
 import type { ErasureTarget } from '../rows.ts';
 import type { ClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
@@ -24,7 +24,7 @@ async function openQuickClickHouse(): Promise<UpkeepHarness & { harness: ClickHo
   // Files that were replaced go in a second here, and in eight minutes elsewhere.
   const quick = `old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1,
     cleanup_delay_period_random_add = 0`;
-  for (const table of [...SWEPT_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
+  for (const table of [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
     await upkeep.harness.query(`ALTER TABLE ${table} MODIFY SETTING ${quick}`);
   return upkeep;
 }

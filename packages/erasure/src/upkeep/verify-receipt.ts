@@ -1,4 +1,4 @@
-import { SWEPT_TABLES } from '../places/tables.ts';
+import { ERASED_TABLES } from '../places/tables.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import { type ErasureRows, type FoundRows, RowsFault } from '../rows.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
@@ -107,7 +107,7 @@ async function readKeys(records: VerificationOptions['records'], receipt: Erasur
 }
 
 function toRowCounts(found: readonly FoundRows[]): Counts {
-  const counts = new Map(SWEPT_TABLES.map(({ name }) => [name, 0]));
+  const counts = new Map(ERASED_TABLES.map(({ name }) => [name, 0]));
   for (const { table, rows } of found) counts.set(table, (counts.get(table) ?? 0) + rows);
   return Object.fromEntries([...counts].map(([table, rows]) => [`clickhouse.${table}`, rows]));
 }

@@ -5,6 +5,7 @@ import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickh
 import { createConnectGate, toStoreFault } from '@playline/errors';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
+import { deriveAgain } from './derived-tables.ts';
 import { type StoredPlace, storedOffsetsQuery, toStoredOffsets } from './stored-offsets.ts';
 
 export interface ClickHouseTarget {
@@ -131,7 +132,9 @@ async function readOffsets(client: ClickHouseClient, table: OffsetTable, asked: 
       format: 'JSONEachRow',
       clickhouse_settings: { max_query_size: String(QUERY_BYTES_MIN + Buffer.byteLength(query)) },
     });
-    return toStoredOffsets(table, asked, await result.json<StoredPlace>());
+    const stored = toStoredOffsets(table, asked, await result.json<StoredPlace>());
+    if (table === 'events' && stored.size > 0) await deriveAgain(client, asked.rows);
+    return stored;
   } catch (error) {
     throw toStoreFault(error);
   }

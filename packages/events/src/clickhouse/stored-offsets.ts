@@ -1,5 +1,6 @@
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { OffsetTable, StoredQuestion } from '../store.ts';
+import { quote, quoteBytes } from './literals.ts';
 
 /** How rows of a table are found by its sorting key, whose last columns (the place in the log) say too little alone. */
 interface Bounds {
@@ -33,10 +34,6 @@ const BOUNDS: Record<OffsetTable, Bounds> = {
   consent_log: { key: plain('environment_id', 'identity_key'), span: null },
   message_rejections: { key: plain('environment_id', 'code', 'field'), span: null },
 };
-
-/** Bytes that end a literal, or begin an escape in it, are escaped; every other stands for itself. */
-const quote = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
-const quoteBytes = (bytes: Buffer) => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;
 
 function toLiteral(value: ColumnValue, expression: string): string {
   if (expression.startsWith('toDate(')) return `'${new Date(Number(value)).toISOString().slice(0, 10)}'`;

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import {
   createFences,
+  ERASED_TABLES,
   type ErasureProgress,
   type ErasureReceipt,
   type ErasureRequest,
   FENCES_KNOWN_WITHIN_MS,
   hashClosure,
   LOG_EXPIRES_AFTER_MS,
-  SWEPT_TABLES,
 } from '@playline/erasure';
 import type { HoldName } from '@playline/people';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
@@ -169,9 +169,12 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
 /** Every place that a sweep looks into: one of which nothing is told was looked into and held nothing. */
 const NO_ROWS: Counts = Object.fromEntries(
-  SWEPT_TABLES.flatMap(({ name: table, clearing }) => [
+  ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [placeOf({ table, column: '', as: 'own' }), 0],
-    ...clearing.carried.map(({ key: column }) => [placeOf({ table, column, as: 'carried' }), 0]),
+    ...(clearing.by === 'sweep' ? clearing.carried : []).map(({ key: column }) => [
+      placeOf({ table, column, as: 'carried' }),
+      0,
+    ]),
   ]),
 );
 

@@ -4,6 +4,7 @@ import type { Addresses, KafkaAddress, RegistryAddress } from '../addresses.ts';
 import type { Schemas } from '../await-schema.ts';
 import type { Command } from '../command.ts';
 import { createDeadLettersCommand } from './dead-letters.ts';
+import { createDeriveCommand } from './derive.ts';
 import { createOffsetsCommand } from './offsets.ts';
 import { createVerifyCommand } from './verify.ts';
 
@@ -44,13 +45,14 @@ export function createLogSources(
   };
 }
 
-/** The commands that read the log itself: `verify`, `dead-letters` and `offsets`. */
+/** The commands about the log and what was made of it: `verify`, `derive`, `dead-letters` and `offsets`. */
 export function createLogCommands(adapters: LogAdapters, context: LogCommandsContext): Command[] {
   const { addresses, openRecords, topicPrefix, stop } = context;
   const shared = { topicPrefix, ...createLogSources(adapters, addresses) };
   const openOffsets = () => adapters.openGroupOffsets({ ...addresses.kafka(), clientId: 'operator' });
   return [
     createVerifyCommand({ ...shared, openOffsets, openRecords, clickhouse: addresses.clickhouse }),
+    createDeriveCommand({ clickhouse: addresses.clickhouse }),
     createOffsetsCommand({ openOffsets }),
     createDeadLettersCommand({
       ...shared,

@@ -25,6 +25,7 @@ every record has its row, once. Raw rows that repeat and that events_exact shows
 difference. A record without a row is accounted for by the same message at another offset, by a
 dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too. Where a log was replaced (npm run offsets), rows of
 the one that is gone stay, and each record is looked for by what it is, not by its offset.
+Then each table that follows from events with the events: one that has drifted is named.
 Reads only. May run beside everything else.
 
   --group event-writer     consumer group of the writer

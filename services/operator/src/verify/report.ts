@@ -1,3 +1,5 @@
+import type { Drift } from '../derive/drift.ts';
+
 /** What was found of one partition; counts of offsets unless it says rows. */
 export interface PartitionReport {
   readonly topic: string;
@@ -49,6 +51,8 @@ export interface Example {
 
 export interface VerifyReport {
   readonly partitions: readonly PartitionReport[];
+  /** Of every table that follows from events. */
+  readonly derived: readonly Drift[];
 }
 
 const differencesOf = (partition: PartitionReport) =>
@@ -59,9 +63,13 @@ const differencesOf = (partition: PartitionReport) =>
   Number(partition.committedBehindEnd) +
   Number(partition.standing !== null);
 
-export function isClean({ partitions }: VerifyReport): boolean {
-  return partitions.every((partition) => differencesOf(partition) === 0);
+export function isClean({ partitions, derived }: VerifyReport): boolean {
+  return (
+    partitions.every((partition) => differencesOf(partition) === 0) && derived.every((drift) => !hasDrifted(drift))
+  );
 }
+
+const hasDrifted = ({ missing, unfounded }: Drift) => missing + unfounded > 0;
 
 export function toJson(report: VerifyReport): VerifyReport & { ok: boolean } {
   return { ok: isClean(report), ...report };
@@ -109,8 +117,12 @@ export function toLines(report: VerifyReport): string[] {
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
   const waits = waiting === 0 ? [] : [`${waiting} records behind the commit were not judged: they are not written yet`];
   const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
-  return [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
+  const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
+  return [...lines, ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }
+
+const toDriftLine = ({ table, missing, unfounded }: Drift) =>
+  `${table} has drifted from events: ${missing} rows missing, ${unfounded} rows that no event says; mend it by: npm run derive`;
 
 function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
   const { topic, partition, group, examples } = report;

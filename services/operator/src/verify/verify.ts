@@ -2,6 +2,7 @@ import type { SchemaSource } from '@playline/contracts';
 import { type ErasureRecords, readFenceSet } from '@playline/erasure';
 import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
 import type { QueryRows } from '../clickhouse-query.ts';
+import { findDrift } from '../derive/drift.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
 import { FLOWS } from './flows.ts';
 import { createReadFact } from './read-fact.ts';
@@ -54,7 +55,7 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
       })),
     );
   }
-  return { partitions };
+  return { partitions, derived: await findDrift(query, onProgress) };
 }
 
 /** A group that is misspelt has committed nothing, and nothing would be compared. @throws Error */

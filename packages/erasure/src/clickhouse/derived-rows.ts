@@ -1,0 +1,99 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { DerivedTable } from '../places/place.ts';
+import { DERIVED_TABLES } from '../places/tables.ts';
+import type { FoundRows } from '../rows.ts';
+import type { Connection } from './connection.ts';
+import { type FoundRow, toFound } from './found-rows.ts';
+import { awaitInserts } from './inserts.ts';
+import { type MutationWait, runMutation } from './mutations.ts';
+import { toUuidText } from './predicates.ts';
+
+interface Batch {
+  readonly connection: Connection;
+  readonly batchId: Buffer;
+}
+
+/** Later than any time that the contract allows. */
+const FAR = '2299-12-31 00:00:00';
+const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
+/** Deleted rows too, each told by whether it is. */
+const MASKED: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
+
+const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
+const ofTargets = (batchId: Buffer) =>
+  `(environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
+
+/**
+ * Deletes what derived tables say of the batch, and derives it again from the events that stay: the swept ones are later
+ * than the cut-off, every one of them. A minimum cannot be taken back out of what has absorbed it.
+ *
+ * An insert that runs meanwhile writes the event and what follows from it in no order that is promised: so it is waited
+ * for behind the delete, and its events are seen by what derives. Always done to the end, since an eraser that died
+ * between the two has left nothing to be found.
+ * @throws RowsFault, or the reason of the signal
+ */
+export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
+  for (const { name } of DERIVED_TABLES) {
+    const where = ofTargets(batchId);
+    const [{ rows } = { rows: 0 }] = await connection.read<{ rows: number }>(
+      `SELECT count() AS rows FROM ${name} WHERE ${where}`,
+    );
+    if (rows === 0) continue;
+    const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toUuidText(batchId) };
+    await runMutation(connection, mutation, wait);
+  }
+  await awaitInserts(connection, wait.signal);
+  for (const table of DERIVED_TABLES)
+    await connection.run(`INSERT INTO ${table.name} SELECT * FROM ${await derivedOf(table, { connection, batchId })}`, {
+      ...INSERTING,
+      max_partitions_per_insert_block: '10000',
+    });
+}
+
+/** What events say now of the batch's identities. */
+async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
+  const [{ since } = { since: FAR }] = await connection.read<{ since: string }>(
+    `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`,
+  );
+  return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${ofTargets(batchId)}`;
+}
+
+/** Rows that say something of the batch that no event says any more. */
+export async function findDerivedSurvivors(batch: Batch, signal?: AbortSignal): Promise<FoundRows[]> {
+  const first = await findUnfounded(batch);
+  if (first.length === 0) return first;
+  // Of an insert that runs just now, what follows from an event may stand before the event does.
+  await awaitInserts(batch.connection, signal);
+  return findUnfounded(batch);
+}
+
+/** As survivors; and deleted rows that stand in files, as they are masked until the files are written anew. */
+export async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
+  const found = await findDerivedSurvivors(batch);
+  for (const { name } of DERIVED_TABLES) {
+    const rows = await batch.connection.read<FoundRow>(
+      `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
+       FROM ${name} WHERE ${ofTargets(batch.batchId)} AND NOT _row_exists GROUP BY environment_id, key`,
+      {},
+      MASKED,
+    );
+    found.push(...toFound(name, rows));
+  }
+  return found;
+}
+
+async function findUnfounded(batch: Batch): Promise<FoundRows[]> {
+  const found: FoundRows[] = [];
+  for (const table of DERIVED_TABLES) {
+    const { keys, values } = table.clearing;
+    const told = (from: string) => `SELECT ${[...keys, ...values].join(', ')} FROM ${from} GROUP BY ${keys.join(', ')}`;
+    const rows = await batch.connection.read<FoundRow>(
+      `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
+       FROM (${told(`${table.name} WHERE ${ofTargets(batch.batchId)}`)})
+       WHERE tuple(*) NOT IN (${told(await derivedOf(table, batch))})
+       GROUP BY environment_id, key`,
+    );
+    found.push(...toFound(table.name, rows));
+  }
+  return found;
+}

@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto';
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
+import { applySql } from '@playline/infra/clickhouse';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRowPlan } from '../row/plan.ts';
+import { RowBuffer } from '../row/row-buffer.ts';
+import { arbitraryRecord } from '../row/test/arbitrary-record.ts';
+import { RowTranscoder } from '../row/transcoder.ts';
+import { openEventStore } from './event-store.ts';
+
+const NOW_MS = 1_790_000_000_000;
+const DAY_MS = 86_400_000;
+
+describe('what follows from events', () => {
+  const { url, user, password } = testStores().clickhouse;
+  const database = `playline_test_${randomBytes(6).toString('hex')}`;
+  const target = { url, user, password, database };
+  const store = openEventStore(target);
+  const { signal } = new AbortController();
+  let client: ClickHouseClient;
+
+  const rowsOf = async (query: string) => (await client.query({ query, format: 'JSONCompactEachRow' })).json();
+  const told = async () => [
+    await rowsOf(
+      'SELECT environment_id, lower(hex(identity_key)), day, event_name, test FROM identity_days FINAL ORDER BY ALL',
+    ),
+    await rowsOf(
+      `SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
+         argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
+    ),
+  ];
+  /** Some message each of some people, on some days. */
+  const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({
+    ...record,
+    environmentId: `test-${index % 2}`,
+    identityKey: Buffer.alloc(16, (index % 5) + 1),
+    messageId: randomBytes(16),
+    type: index % 7 === 0 ? 'alias' : 'track',
+    eventTime: NOW_MS - (index % 3) * DAY_MS,
+    receivedAt: NOW_MS,
+  }));
+  const plan = createRowPlan(messageRecordCodec.schema);
+  const rows = records.map((record, offset) => {
+    const out = new RowBuffer(1024);
+    const value = frameRecord(1, messageRecordCodec.encode(record));
+    new RowTranscoder().add(out, plan, { value, partition: 3, offset });
+    return out.toBytes();
+  });
+  const question = { partition: 3, start: 0, end: rows.length, rows };
+
+  beforeAll(async () => {
+    await applySql(target);
+    client = createClient({ url, username: user, password, database });
+  });
+  afterAll(async () => {
+    await client.command({ query: `DROP DATABASE ${database} SYNC` });
+    await client.close();
+    await store.close();
+  });
+
+  it('stands beside them after each insert, is whole again when an insert was cut off behind them, and takes no copy twice', async () => {
+    await store.insert({ table: 'events', rows: Buffer.concat(rows), token: 'derived|1', signal });
+    const whole = await told();
+    expect(whole[0]!.length).toBeGreaterThan(10);
+    expect(await store.storedOffsets('events', question)).toHaveProperty('size', rows.length);
+    expect(await told()).toEqual(whole);
+    // As an engine leaves it that ended between the rows and what its views make of them.
+    for (const table of ['identity_days', 'identities']) await client.command({ query: `TRUNCATE TABLE ${table}` });
+    expect(await told()).toEqual([[], []]);
+    expect(await store.storedOffsets('events', question)).toHaveProperty('size', rows.length);
+    expect(await told()).toEqual(whole);
+  });
+
+  it('is made by materialized views as the views say that fill it again: one rule, written twice', async () => {
+    const [days, identities] = await Promise.all(
+      [
+        ['identity_days_of_events', 'derived_identity_days'],
+        ['identities_of_events', 'derived_identities'],
+      ].map(async (pair) => {
+        const texts = pair.map(async (name) => {
+          const query = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = '${name}'`;
+          return String(((await rowsOf(query)) as string[][])[0]![0]);
+        });
+        const [fed, derived] = await Promise.all(texts);
+        const span = / AND \(event_time >= \{since:[^}]*\}\) AND \(event_time < \{until:[^}]*\}\)/;
+        expect(derived).toMatch(span);
+        const bare = (text: string) => text.replace(span, '').replaceAll(/[()\s]/g, '');
+        return [bare(fed!), bare(derived!)];
+      }),
+    );
+    expect(days![0]).toBe(days![1]);
+    expect(identities![0]).toBe(identities![1]);
+  });
+});

@@ -1,0 +1,49 @@
+import { awaitStore } from '../await-store.ts';
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
+import { type Command, EXIT, parseOptions } from '../command.ts';
+import { mendDerived } from '../derive/mend.ts';
+
+const HELP = `usage: operator derive          (npm run derive)
+
+Makes the tables that follow from events say what events say: identity_days and identities, which persons, person_days and
+timelines are read from. What is missing is filled in; what no event says is taken away. npm run verify tells whether there
+is anything to do. May run beside writers and erasures, and be ended and begun again at any time.
+
+Needs CLICKHOUSE_URL with an account that may write, or a stack that runs here (.playline/stack.json).
+
+Exit code: 0 done, 1 it failed, 2 wrong words, 3 ClickHouse does not answer.`;
+
+/** A part of a table is derived in less. */
+const STATEMENT_MAX_MS = 3_600_000;
+
+export function createDeriveCommand({ clickhouse }: { readonly clickhouse: () => ClickHouseAccount }): Command {
+  return {
+    name: 'derive',
+    summary: 'make the tables that follow from events anew where they differ from them',
+    help: HELP,
+    async run(args, terminal) {
+      parseOptions(args, {});
+      const account = clickhouse();
+      const query = createQueryRows(account);
+      await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+      const run = (statement: string) => runStatement(account, statement);
+      const mended = await mendDerived({ query, run, onProgress: terminal.progress });
+      terminal.result(
+        mended === 0 ? 'nothing to do: all that is derived says what events say' : `${mended} rows were derived again`,
+      );
+      return EXIT.ok;
+    },
+  };
+}
+
+async function runStatement(account: ClickHouseAccount, statement: string): Promise<void> {
+  const url = new URL(account.url);
+  url.searchParams.set('database', account.database);
+  url.searchParams.set('wait_end_of_query', '1');
+  url.searchParams.set('max_partitions_per_insert_block', '10000');
+  url.searchParams.set('max_bytes_before_external_group_by', '500000000');
+  const headers = { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password };
+  const signal = AbortSignal.timeout(STATEMENT_MAX_MS);
+  const response = await askClickHouse(account, url, { method: 'POST', headers, body: statement, signal });
+  await response.text();
+}

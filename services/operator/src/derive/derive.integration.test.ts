@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { testStores } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createQueryRows, readRows } from '../clickhouse-query.ts';
+import { createOperate } from '../test/operate.ts';
+import { findDrift } from './drift.ts';
+
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const account = { url, user, password, database };
+const query = createQueryRows(account);
+
+const run = async (sql: string) => {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
+  const answer = await fetch(url, { method: 'POST', headers, body: sql });
+  if (!answer.ok) throw new Error(await answer.text());
+};
+const told = async () => [
+  await readRows(
+    query('SELECT * REPLACE(lower(hex(identity_key)) AS identity_key) FROM identity_days FINAL ORDER BY ALL'),
+  ),
+  await readRows(
+    query(`SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
+      argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`),
+  ),
+];
+const drift = async () => Object.fromEntries((await findDrift(query, () => {})).map(({ table, ...of }) => [table, of]));
+const operate = createOperate(
+  { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password, CLICKHOUSE_DATABASE: database },
+  '',
+);
+const derive = () => operate('derive');
+const WHOLE = { missing: 0, unfounded: 0 };
+
+beforeAll(async () => {
+  await applySql(account);
+  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, traits)
+    SELECT if(number % 2 = 0, 'it''s one', 'two'), 'identify', concat('event ', toString(number % 3)),
+      toDateTime64('2026-09-01 00:00:00', 3, 'UTC') + number * 7000 AS event_time, event_time, generateUUIDv4(),
+      toFixedString(unhex(leftPad(hex(1 + number % 40), 32, '0')), 16), concat('{"n":', toString(number), '}')
+    FROM numbers(600)`);
+});
+afterAll(() => run(`DROP DATABASE ${database} SYNC`));
+
+it('finds nothing to do where inserts have fed all that is derived', async () => {
+  expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+  expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('nothing to do')] });
+});
+
+it('fills in what is missing, and takes away what no event says, from a table that has drifted in both ways', async () => {
+  const whole = await told();
+  expect(whole.map((rows) => rows.length > 30)).toEqual([true, true]);
+  await run("DELETE FROM identity_days WHERE day < '2026-09-20' AND environment_id = 'two'");
+  await run('DELETE FROM identities WHERE reinterpretAsUInt8(reverse(identity_key)) % 4 = 1');
+  const strange = "toFixedString(unhex('000000000000000000000000000000f0'), 16)";
+  const known = "toFixedString(unhex('00000000000000000000000000000002'), 16)";
+  await run(
+    `INSERT INTO identity_days VALUES ('two', ${strange}, '2026-09-03', 'invented', false), ('it''s one', ${known}, '1999-01-01', '', false)`,
+  );
+  // Earlier than any event of somebody: a minimum that only making it anew takes back.
+  await run(`INSERT INTO identities (environment_id, identity_key, test, first_seen_at, last_seen_at)
+    SELECT 'two', ${known}, false, '1999-01-01 00:00:00', '1999-01-01 00:00:00'`);
+  const found = await drift();
+  expect(found.identity_days).toMatchObject({ unfounded: 2 });
+  expect(found.identity_days!.missing).toBeGreaterThan(50);
+  expect(found.identities!.unfounded).toBeGreaterThan(0);
+  expect(found.identities!.missing).toBeGreaterThan(5);
+  expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows were derived again')] });
+  expect(await told()).toEqual(whole);
+  expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+});
+
+it('makes all of it anew from tables that were emptied', async () => {
+  const whole = await told();
+  for (const table of ['identity_days', 'identities']) await run(`TRUNCATE TABLE ${table}`);
+  await derive();
+  expect(await told()).toEqual(whole);
+});
+
+it('blames no insert that runs meanwhile for being half done, and leaves none of its rows out', async () => {
+  let going = true;
+  let sent = 0;
+  const writing = (async () => {
+    while (going)
+      await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
+        SELECT 'busy', 'track', 'e', toDateTime64('2026-10-01 00:00:00', 3, 'UTC') + ${sent++} * 60 AS event_time, event_time, generateUUIDv4(),
+          toFixedString(unhex(leftPad(hex(1 + number), 32, '0')), 16) FROM numbers(20)`);
+  })();
+  try {
+    for (let round = 0; round < 3; round++) {
+      expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+      expect((await derive()).code).toBe(0);
+    }
+  } finally {
+    going = false;
+    await writing;
+  }
+  expect(sent).toBeGreaterThan(3);
+  expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+});

@@ -1,0 +1,151 @@
+import { DERIVED_TABLES, type DerivedTable } from '@playline/erasure';
+import { type QueryRows, readRows } from '../clickhouse-query.ts';
+
+/** How far a derived table is from what events say. */
+export interface Drift {
+  readonly table: string;
+  /** Rows that events say and the table does not have. */
+  readonly missing: number;
+  /** Rows that no event says. */
+  readonly unfounded: number;
+}
+
+/** A part of a derived table that is compared and mended by itself, as SQL. */
+export interface Span {
+  readonly table: DerivedTable;
+  /** What a person calls it. */
+  readonly name: string;
+  /** Of the derived table. */
+  readonly where: string;
+  /** The same rows as events say them. */
+  readonly derived: string;
+}
+
+/** A row that one side has alone. */
+export interface Difference {
+  readonly environmentId: string;
+  /** Hexadecimal. */
+  readonly key: string;
+  readonly kind: 'missing' | 'unfounded';
+}
+
+/** Differences that are looked at again one by one; more are told of as they were counted. */
+const LOOKED_AT_MAX = 1_000;
+/** An insert ends within a minute; what it makes stands with it. */
+const LOOKS_MAX = 4;
+const POLL_MS = 200;
+/** Parts by identity, so that a statement about one ends before others have waited for it long. */
+const SLICES = 16;
+const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
+/** Comparing is bounded in memory, whatever the tables hold. */
+const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
+
+/** The parts of all derived tables: months where a row has a day, else slices of the identities. */
+export async function listSpans(query: QueryRows): Promise<Span[]> {
+  const spans: Span[] = [];
+  for (const table of DERIVED_TABLES)
+    spans.push(...(table.clearing.keys.includes('day') ? await listMonths(query, table) : listSlices(table)));
+  return spans;
+}
+
+async function listMonths(query: QueryRows, table: DerivedTable): Promise<Span[]> {
+  const months = await readRows(
+    query(`SELECT DISTINCT month FROM (
+      SELECT toStartOfMonth(day) AS month FROM ${table.name} GROUP BY month
+      UNION ALL SELECT toStartOfMonth(event_time) AS month FROM events GROUP BY month) ORDER BY month`),
+  );
+  return months.map(([month]) => {
+    const until = `addMonths(toDate('${month}'), 1)`;
+    return {
+      table,
+      name: `${table.name} of ${String(month).slice(0, 7)}`,
+      where: `day >= '${month}' AND day < ${until}`,
+      derived: `${table.clearing.view}(since = '${month} 00:00:00', until = '${nextMonth(String(month))} 00:00:00') WHERE 1`,
+    };
+  });
+}
+
+function nextMonth(month: string): string {
+  const date = new Date(`${month}T00:00:00Z`);
+  date.setUTCMonth(date.getUTCMonth() + 1);
+  return date.toISOString().slice(0, 10);
+}
+
+const listSlices = (table: DerivedTable): Span[] =>
+  Array.from({ length: SLICES }, (_, slice) => {
+    const where = `reinterpretAsUInt8(identity_key) % ${SLICES} = ${slice}`;
+    return {
+      table,
+      name: `${table.name}, part ${slice + 1} of ${SLICES}`,
+      where,
+      derived: `${table.clearing.view}(${ALL}) WHERE ${where}`,
+    };
+  });
+
+/**
+ * Rows that a span and events do not both say, as they stand. Writers may run: what an insert just makes stands on one
+ * side before the other, so differences count when they are still there after the inserts that ran have ended.
+ * @returns at most a thousand of them, and how many there were at first
+ */
+export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
+  const { rows, found: first } = await compare(query, span, '1');
+  let found = first;
+  for (let look = 1; look < LOOKS_MAX && found.length > 0 && rows <= LOOKED_AT_MAX; look++) {
+    await awaitInserts(query);
+    found = (await compare(query, span, ofIdentities(found))).found;
+  }
+  return { found, rows: rows > LOOKED_AT_MAX ? rows : found.length };
+}
+
+/** The condition that a row is about one of these. */
+export const ofIdentities = (of: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
+  `(environment_id, identity_key) IN (${of.map(({ environmentId, key }) => `('${quoted(environmentId)}', unhex('${key}'))`).join(', ')})`;
+
+const quoted = (text: string) => text.replace(/[\\']/g, '\\$&');
+
+async function compare(query: QueryRows, { table, where, derived }: Span, and: string) {
+  const { keys, values } = table.clearing;
+  const told = (from: string, side: 1 | 2) =>
+    `SELECT ${[...keys, ...values.map((value, index) => `${value} AS value_${index}`)].join(', ')}, ${side} AS side
+     FROM ${from} AND ${and} GROUP BY ${keys.join(', ')}`;
+  const named = [...keys, ...values.map((_, index) => `value_${index}`)].join(', ');
+  const rows = await readRows(
+    query(`SELECT environment_id, lower(hex(identity_key)), sides, count() OVER () FROM (
+      SELECT ${named}, groupBitOr(side) AS sides
+      FROM (${told(`${table.name} WHERE ${where}`, 1)} UNION ALL ${told(derived, 2)})
+      GROUP BY ${named} HAVING sides != 3) LIMIT ${LOOKED_AT_MAX} ${SETTINGS}`),
+  );
+  const found = rows.map(([environmentId, key, sides]): Difference => {
+    const kind = Number(sides) === 1 ? 'unfounded' : 'missing';
+    return { environmentId: String(environmentId), key: String(key), kind };
+  });
+  return { found, rows: Number(rows[0]?.[3] ?? 0) };
+}
+
+/** Waits until no insert runs any more that ran when it was called. */
+export async function awaitInserts(query: QueryRows): Promise<void> {
+  const running = async () => {
+    const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND current_database = currentDatabase()`;
+    return (await readRows(query(inserts))).map(([id]) => String(id));
+  };
+  const awaited = await running();
+  for (;;) {
+    const now = await running();
+    if (!awaited.some((id) => now.includes(id))) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** Compares every derived table with events. Reads only. */
+export async function findDrift(query: QueryRows, onProgress: (line: string) => void): Promise<Drift[]> {
+  const drifts = new Map(DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0 }]));
+  for (const span of await listSpans(query)) {
+    onProgress(`comparing ${span.name} with events`);
+    const { found, rows } = await findDifferences(query, span);
+    const drift = drifts.get(span.table.name)!;
+    const unfounded = found.filter(({ kind }) => kind === 'unfounded').length;
+    drift.unfounded += unfounded;
+    drift.missing += rows - unfounded;
+  }
+  return [...drifts.values()];
+}
