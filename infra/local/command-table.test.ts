@@ -19,6 +19,7 @@ const passedOn = new Set([
   'consent',
   'rebuild',
   'verify',
+  'derive',
   'offsets',
   'dead-letters',
   'erasures',

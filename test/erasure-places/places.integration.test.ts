@@ -45,7 +45,7 @@ it('every table and column that the numbered SQL files make is registered with h
 });
 
 it('a table, a materialized view and a column with an identity that nobody registered are reported', async () => {
-  await query(`CREATE TABLE ${database}.sessions (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key`);
+  await query(`CREATE TABLE ${database}.visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key`);
   await query(
     `CREATE MATERIALIZED VIEW ${database}.by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events`,
   );
@@ -56,10 +56,10 @@ it('a table, a materialized view and a column with an identity that nobody regis
       'column consent_log.parent_key is not registered',
       expect.stringMatching(/^table \.inner.* is not registered$/),
       'table by_user is not registered',
-      'table sessions is not registered',
+      'table visits is not registered',
     ]);
   } finally {
-    for (const table of ['by_user', 'sessions']) await query(`DROP TABLE ${database}.${table} SYNC`);
+    for (const table of ['by_user', 'visits']) await query(`DROP TABLE ${database}.${table} SYNC`);
     await query('ALTER TABLE consent_log DROP COLUMN parent_key');
   }
 });

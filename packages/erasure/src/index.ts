@@ -1,5 +1,6 @@
 export * from './fence-set.ts';
 export * from './fences.ts';
+export * from './places/derived.ts';
 export * from './places/place.ts';
 export * from './places/redis.ts';
 export * from './places/system.ts';

@@ -1,6 +1,6 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
+import { DERIVED_TABLES } from '../places/derived.ts';
 import type { DerivedTable } from '../places/place.ts';
-import { DERIVED_TABLES } from '../places/tables.ts';
 import type { FoundRows } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';

@@ -10,6 +10,8 @@ const NOTHING = {
   'clickhouse.identity_overrides': 0,
   'clickhouse.identity_unlinks': 0,
   'clickhouse.consent_log': 0,
+  'clickhouse.identity_days': 0,
+  'clickhouse.identities': 0,
 };
 
 const STORES = [

@@ -92,7 +92,14 @@ describe('erasures, on the stores of a deployment', () => {
     expect(await people.consents.apply({ ...consent, place })).toBe('applied');
     const none = {
       ...{ 'clickhouse.events': 0, 'clickhouse.identity_links': 0, 'clickhouse.identity_overrides': 0 },
-      ...{ 'clickhouse.identity_unlinks': 0, 'clickhouse.consent_log': 0, 'redis.i': 0, 'redis.c': 0 },
+      ...{
+        'clickhouse.identity_unlinks': 0,
+        'clickhouse.consent_log': 0,
+        'clickhouse.identity_days': 0,
+        'clickhouse.identities': 0,
+        'redis.i': 0,
+        'redis.c': 0,
+      },
     };
     const cases = [
       [gone, 0, none],
