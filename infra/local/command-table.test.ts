@@ -23,6 +23,7 @@ const passedOn = new Set([
   'offsets',
   'dead-letters',
   'erasures',
+  'columns',
   'import',
   'replicate',
 ]);

@@ -31,6 +31,7 @@ const COMMANDS: Record<string, Command> = {
   offsets: operate('offsets'),
   derive: operate('derive'),
   erasures: operate('erasures'),
+  columns: operate('columns'),
   import: operate('import'),
   replicate: operate('replicate'),
   bench: measure('bench'),

@@ -36,7 +36,11 @@ function gapsOf(place: TablePlace, columns: readonly RealColumn[]): string[] {
   const { name, clearing } = place;
   if (columns.length === 0) return [`table ${name} is registered and not there: take it out of ${FILES}/tables.ts`];
   const named = [...Object.keys(place.columns), ...(clearing.by === 'sweep' ? sweptIn(clearing) : [])];
-  const mustBeNamed = clearing.by === 'sweep' ? columns.filter(isLikeIdentity) : columns;
+  const prefixes = Object.keys(place.prefixes ?? {});
+  const isAdded = ({ name }: RealColumn) => prefixes.some((prefix) => name.startsWith(prefix));
+  const mustBeNamed = (clearing.by === 'sweep' ? columns.filter(isLikeIdentity) : columns).filter(
+    (column) => !isAdded(column),
+  );
   const missing = mustBeNamed.filter((column) => !named.includes(column.name));
   const invented = named.filter((each) => !columns.some((column) => column.name === each));
   return [

@@ -61,6 +61,13 @@ describe('the list of places', () => {
     expect(withColumn(column('events', 'game_version'))).toEqual([]);
   });
 
+  it('is found to lack nothing when an operator gives a property of events a column, whatever it is called', () => {
+    expect(withColumn(column('events', 'property_friend_id'))).toEqual([]);
+    expect(withColumn(column('consent_log', 'property_friend_id'))).toEqual([
+      expect.stringMatching(/^column consent_log\.property_friend_id is not registered/),
+    ]);
+  });
+
   it('is found to name a table and a column that are gone', () => {
     const gaps = findTableGaps(
       registeredColumns().filter(({ table, name }) => table !== 'consent_log' && name !== 'device_id'),

@@ -10,6 +10,7 @@ import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
+import { createColumnsCommand } from './commands/columns.ts';
 import { createErasuresCommand } from './commands/erasures.ts';
 import { createFeedCommands, createImportSources } from './commands/feed-commands.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
@@ -77,6 +78,7 @@ async function main(): Promise<number> {
       wallClockMs: Date.now,
       stop: stop.signal,
     }),
+    createColumnsCommand({ clickhouse: addresses.clickhouse, wallClockMs: Date.now, stop: stop.signal }),
     ...createLogCommands(log, { ...shared, openRecords }),
     ...createFeedCommands(feedAdapters, { ...shared, ...streams, folder }),
   ];

@@ -53,6 +53,8 @@ export interface TablePlace extends Place {
    * are not named by the sweep, as its other columns go with the row; of any other table all columns.
    */
   readonly columns: Readonly<Record<string, string>>;
+  /** Columns that operators add, by what their names begin with: whatever follows it, that holds for them. */
+  readonly prefixes?: Readonly<Record<string, string>>;
 }
 
 export interface DerivedTable extends TablePlace {

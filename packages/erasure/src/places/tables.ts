@@ -36,6 +36,8 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
       device_id: 'links nobody; goes with the row of its owner',
       session_id: 'links nobody; goes with the row of its owner',
     },
+    // npm run columns: the engine works them out of `properties`, so there is nothing in them that is not in the row.
+    prefixes: { property_: WITH_ROW },
   },
   {
     name: 'identity_links',

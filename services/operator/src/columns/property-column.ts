@@ -1,0 +1,77 @@
+import { choiceOf, type parseOptions, textOf, UsageError } from '../command.ts';
+import { parsePath } from './property-path.ts';
+import { PROPERTY_TYPES, TYPE_NAMES, type TypeName } from './property-types.ts';
+import { toText } from './sql-text.ts';
+
+/**
+ * Before the name of every column of a property, so that none clashes with a column of the contract now or later. The
+ * views of analysts and the list of places of erasures go by it too.
+ */
+export const PREFIX = 'property_';
+const NAME = /^[a-z][a-z0-9_]{0,63}$/;
+
+/** A property of events that has a column of its own. */
+export interface PropertyColumn {
+  /** Without the prefix. */
+  readonly name: string;
+  /** As the operator wrote it. */
+  readonly path: string;
+  readonly type: TypeName;
+  /** What stands where there is no such value; null for NULL. */
+  readonly fallback: string | null;
+  /** When it was added, ISO 8601. */
+  readonly since: string;
+}
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+export const columnOf = (name: string): string => PREFIX + name;
+
+/** @throws UsageError for a name that cannot be */
+export function parseName(values: Values): string {
+  const name = textOf(values, 'name') ?? '';
+  if (name.startsWith(PREFIX)) throw new UsageError(`--name: expected it without ${PREFIX}, which comes by itself`);
+  if (!NAME.test(name))
+    throw new UsageError('--name: expected a letter, then at most 63 letters, digits and _, all small');
+  return name;
+}
+
+/** What the words of `add` ask for. @throws UsageError for words that cannot be */
+export function parseColumn(values: Values): Omit<PropertyColumn, 'since'> {
+  const name = parseName(values);
+  const path = textOf(values, 'path');
+  if (path === undefined) throw new UsageError('--path: expected where the property stands, such as economy.coins');
+  parsePath(path);
+  const type = choiceOf(values, 'type', { choices: TYPE_NAMES });
+  const given = values.default;
+  return { name, path, type, fallback: typeof given === 'string' ? PROPERTY_TYPES[type].parseDefault(given) : null };
+}
+
+/** The statement that adds it. New rows are filled by the engine at the insert, standing ones as they are read. */
+export function toAddStatement({ name, path, type, fallback, since }: PropertyColumn): string {
+  const { plain, nullable, read, toLiteral } = PROPERTY_TYPES[type];
+  // Once for each row, however often the expression names it: the engine works out equal expressions once.
+  const raw = `JSONExtractRaw(properties, ${parsePath(path).map(toText).join(', ')})`;
+  const value = read(raw);
+  const [kept, expression] =
+    fallback === null ? [nullable, value] : [plain, `ifNull(${value}, ${toLiteral(fallback)})`];
+  const comment = `Property of events: ${JSON.stringify({ path, type, default: fallback, since })}`;
+  return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${kept} DEFAULT ${expression} COMMENT ${toText(comment)}`;
+}
+
+/** What the comment of a column tells; null when somebody else has written it. */
+export function readComment(name: string, comment: string): PropertyColumn | null {
+  const [, text = ''] = /^Property of events: (\{.*\})$/.exec(comment) ?? [];
+  try {
+    const { path, type, default: fallback, since } = JSON.parse(text) as Record<string, unknown>;
+    const known = TYPE_NAMES.find((each) => each === type);
+    if (typeof path !== 'string' || typeof since !== 'string' || known === undefined) return null;
+    return { name, path, type: known, fallback: typeof fallback === 'string' ? fallback : null, since };
+  } catch {
+    return null;
+  }
+}
+
+/** In words, without its name. */
+export const describeColumn = ({ path, type, fallback }: Omit<PropertyColumn, 'since' | 'name'>): string =>
+  `${path} as ${type}, ${fallback === null ? 'NULL' : JSON.stringify(fallback)} where there is none`;

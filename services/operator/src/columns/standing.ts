@@ -1,0 +1,62 @@
+import type { Engine } from './engine.ts';
+import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
+
+/** A column of a property that `events` has. */
+export interface StandingColumn {
+  /** Without the prefix. */
+  readonly name: string;
+  /** As the engine says it. */
+  readonly type: string;
+  /** Null when it was not added by this command. */
+  readonly column: PropertyColumn | null;
+}
+
+/** How far the backfill of a column is within a month of events. */
+export interface MonthOfParts {
+  /** Id of the engine's partition. */
+  readonly month: string;
+  readonly parts: number;
+  /** Parts that do not have the column yet: it is worked out whenever it is read. */
+  readonly toDo: number;
+  /** Bytes on disk, of parts that tell. */
+  readonly bytes: number;
+  /** Small parts keep all columns in one file, and do not tell what one takes. */
+  readonly untold: number;
+}
+
+/** In the order of their names. */
+export async function readStanding(engine: Engine): Promise<StandingColumn[]> {
+  const rows = await engine.read(`SELECT name, type, comment FROM system.columns
+    WHERE database = currentDatabase() AND table = 'events' AND startsWith(name, '${PREFIX}') ORDER BY name`);
+  return rows.map(([column, type, comment]) => {
+    const name = String(column).slice(PREFIX.length);
+    return { name, type: String(type), column: readComment(name, String(comment)) };
+  });
+}
+
+/** The newest month first: it is asked about most. @param column with its prefix */
+export async function readMonths(engine: Engine, column: string): Promise<MonthOfParts[]> {
+  const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
+    FROM (
+      SELECT partition_id, name, countIf(column = '${column}') > 0 AS has,
+        sumIf(column_bytes_on_disk, column = '${column}') AS bytes
+      FROM system.parts_columns
+      WHERE database = currentDatabase() AND table = 'events' AND active AND rows > 0
+      GROUP BY partition_id, name)
+    GROUP BY partition_id ORDER BY partition_id DESC`);
+  return rows.map(([month, ...numbers]) => {
+    const [parts = 0, toDo = 0, bytes = 0, untold = 0] = numbers.map(Number);
+    return { month: String(month), parts, toDo, bytes, untold };
+  });
+}
+
+/** Of all months together. */
+export function sumMonths(months: readonly MonthOfParts[]): Omit<MonthOfParts, 'month'> {
+  const sum = (of: (month: MonthOfParts) => number) => months.reduce((total, month) => total + of(month), 0);
+  return {
+    parts: sum(({ parts }) => parts),
+    toDo: sum(({ toDo }) => toDo),
+    bytes: sum(({ bytes }) => bytes),
+    untold: sum(({ untold }) => untold),
+  };
+}

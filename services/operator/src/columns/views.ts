@@ -1,0 +1,141 @@
+import type { Engine } from './engine.ts';
+import { PREFIX } from './property-column.ts';
+import { toName, toText } from './sql-text.ts';
+
+interface ViewColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly comment: string;
+}
+
+/** A view of the database as the engine keeps it: the text it was made with, and the columns that text had then. */
+interface View {
+  readonly name: string;
+  /** With its stars: the engine keeps them, and expands them when the view is made. */
+  readonly text: string;
+  /** By whose rights it reads, as words of CREATE VIEW. */
+  readonly security: string;
+  readonly comment: string;
+  readonly columns: readonly ViewColumn[];
+}
+
+/** What changed while the views were brought up to date. */
+export interface ViewChange {
+  readonly changed: readonly string[];
+  /** Views whose own text fails; they are left as they are. */
+  readonly broken: readonly string[];
+}
+
+/**
+ * Gives every view the property columns that its text has by now. A view keeps the columns of the moment it was made, also
+ * where its text says `*` or `COLUMNS('^property_')`, so one that lacks a column is made again from its own text. In one
+ * step for whoever reads it. Those that others read come first. Parameterised views have no columns of their own.
+ */
+export async function refreshViews(engine: Engine): Promise<ViewChange> {
+  const [changed, broken]: [string[], string[]] = [[], []];
+  const comments = await readColumns(engine, 'events');
+  for (const view of await readViews(engine)) {
+    const columns = await describe(engine, view, comments);
+    if (columns === null) broken.push(view.name);
+    else if (propertiesOf(columns) !== propertiesOf(view.columns)) {
+      await replaceView(engine, view, columns);
+      changed.push(view.name);
+    }
+  }
+  return { changed, broken };
+}
+
+/**
+ * Takes a column from every view while `events` still has it, so that no reader meets a view that promises what is gone:
+ * the text stays, the list of columns says less. Those that read others come first.
+ * @returns names of the views that had it
+ */
+export async function hideFromViews(engine: Engine, column: string): Promise<string[]> {
+  const views = (await readViews(engine)).toReversed();
+  const showing = views.filter(({ columns }) => columns.some(({ name }) => name === column));
+  for (const view of showing) {
+    const rest = view.columns.filter(({ name }) => name !== column);
+    await replaceView(engine, view, rest);
+  }
+  return showing.map(({ name }) => name);
+}
+
+/** Names of views, also of materialized ones, whose text has the column by its name and would fail without it. */
+export async function findNaming(engine: Engine, column: string): Promise<string[]> {
+  const rows = await engine.read(`SELECT name FROM system.tables
+    WHERE database = currentDatabase() AND match(as_select, ${toText(`\\b${column}\\b`)}) ORDER BY name`);
+  return rows.map(([name]) => String(name));
+}
+
+const propertiesOf = (columns: readonly ViewColumn[]) =>
+  JSON.stringify(columns.filter(({ name }) => name.startsWith(PREFIX)).map(({ name, type }) => [name, type]));
+
+/** Those first that others read. */
+async function readViews(engine: Engine): Promise<View[]> {
+  const rows = await engine.read(`SELECT name, as_select, create_table_query, definer, comment FROM system.tables
+    WHERE database = currentDatabase() AND engine = 'View' AND empty(parameterized_view_parameters) ORDER BY name`);
+  const views: View[] = [];
+  for (const row of rows) {
+    const [name = '', text = '', created = '', definer = '', comment = ''] = row.map(String);
+    const columns = await readColumns(engine, name);
+    views.push({ name, text, security: securityOf(created, definer), comment, columns });
+  }
+  return sortViews(views);
+}
+
+async function readColumns(engine: Engine, table: string): Promise<ViewColumn[]> {
+  const rows = await engine.read(`SELECT name, type, comment FROM system.columns
+    WHERE database = currentDatabase() AND table = ${toText(table)} ORDER BY position`);
+  return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
+}
+
+/** What stands in quotes may say anything: comments of columns, names. */
+function securityOf(created: string, definer: string): string {
+  const head = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
+  const words = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';
+  return definer === '' ? words : `DEFINER = ${toName(definer)} ${words}`;
+}
+
+/** A view goes behind every other that its text names; a name that means something else costs nothing but order. */
+function sortViews(views: readonly View[]): View[] {
+  const sorted: View[] = [];
+  const visit = (view: View, visiting: ReadonlySet<View>) => {
+    if (sorted.includes(view) || visiting.has(view)) return;
+    const words = new Set(view.text.match(/\w+/g));
+    for (const other of views) if (other !== view && words.has(other.name)) visit(other, new Set([...visiting, view]));
+    sorted.push(view);
+  };
+  for (const view of views) visit(view, new Set());
+  return sorted;
+}
+
+/** The columns that the text has by now, with the comments of before; null when the text fails. */
+async function describe(
+  engine: Engine,
+  view: View,
+  ofEvents: readonly ViewColumn[],
+): Promise<readonly ViewColumn[] | null> {
+  const comments = [...view.columns, ...ofEvents.filter(({ name }) => name.startsWith(PREFIX))];
+  try {
+    const rows = await engine.read(`DESCRIBE TABLE (${view.text})`);
+    return rows.map(([name, type]) => ({
+      name: String(name),
+      type: String(type),
+      comment: comments.find((each) => each.name === name)?.comment ?? '',
+    }));
+  } catch (fault) {
+    // Another's mistake; a store that does not answer is told of by the next question.
+    if (fault instanceof Error && fault.name === 'ClickHouseFault') return null;
+    throw fault;
+  }
+}
+
+async function replaceView(engine: Engine, view: View, columns: readonly ViewColumn[]): Promise<void> {
+  const list = columns.map(
+    ({ name, type, comment }) => `${toName(name)} ${type}${comment === '' ? '' : ` COMMENT ${toText(comment)}`}`,
+  );
+  const comment = view.comment === '' ? '' : `COMMENT ${toText(view.comment)}`;
+  await engine.run(
+    `CREATE OR REPLACE VIEW ${toName(view.name)} (${list.join(', ')}) ${view.security} ${comment} AS ${view.text}`,
+  );
+}
