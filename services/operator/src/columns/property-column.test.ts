@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { UsageError } from '../command.ts';
+import { parseColumn, readComment, toAddStatement } from './property-column.ts';
+import { parsePath } from './property-path.ts';
+
+const SINCE = '2026-09-01T00:00:00.000Z';
+const asked = { name: 'coins', path: 'economy.coins', type: 'Int64' };
+
+describe('a path', () => {
+  it.each([
+    ['coins', ['coins']],
+    ['economy.coins', ['economy', 'coins']],
+    ['a\\.b.c', ['a.b', 'c']],
+    ['a\\\\.b', ['a\\', 'b']],
+    [' a . 0 ', [' a ', ' 0 ']],
+  ])('%s names members', (text, members) => expect(parsePath(text)).toEqual(members));
+
+  it.each(['', '.', 'a.', '.a', 'a..b', 'a\\', 'a\\b', 'a\nb', `${'a.'.repeat(16)}a`, 'a'.repeat(513)])(
+    '%j is refused',
+    (text) => expect(() => parsePath(text)).toThrow(UsageError),
+  );
+});
+
+describe('a default', () => {
+  const parse = (type: string, text: string) => parseColumn({ ...asked, type, default: text }).fallback;
+
+  it.each([
+    ['Int64', '007', '7'],
+    ['Int64', '-9223372036854775808', '-9223372036854775808'],
+    ['Float64', '1.50', '1.5'],
+    ['Float64', '-1E3', '-1000'],
+    ['String', '', ''],
+    ['LowCardinality(String)', "it's", "it's"],
+    ['Bool', 'true', 'true'],
+    ['DateTime', '2026-01-02', '2026-01-02T00:00:00.000Z'],
+    ['DateTime', '2026-01-02 03:04', '2026-01-02T03:04:00.000Z'],
+    ['DateTime', '2026-01-02T03:04:05.678+0200', '2026-01-02T01:04:05.678Z'],
+  ])('%s %j is written in one way', (type, text, fallback) => expect(parse(type, text)).toBe(fallback));
+
+  it.each([
+    ['Int64', '1.5'],
+    ['Int64', '9223372036854775808'],
+    ['Int64', ''],
+    ['Float64', 'NaN'],
+    ['Float64', '1e999'],
+    ['String', 'a\nb'],
+    ['String', 'a'.repeat(257)],
+    ['Bool', '1'],
+    ['DateTime', 'now'],
+    ['DateTime', '1800-01-01'],
+    ['DateTime', '2026-13-01'],
+  ])('%s %j is refused', (type, text) => expect(() => parse(type, text)).toThrow(/--default: expected/));
+});
+
+describe('a column', () => {
+  it.each([
+    { ...asked },
+    { ...asked, default: '0' },
+    { ...asked, path: 'it\'s.\\.\\\\."x"', type: 'String', default: "a'b\\" },
+  ])('is told by its comment as it was asked for: %j', (values) => {
+    const column = { ...parseColumn(values), since: SINCE };
+    const [, comment = ''] = /COMMENT '(.*)'$/.exec(toAddStatement(column)) ?? [];
+    expect(readComment('coins', comment.replace(/\\(.)/g, '$1'))).toEqual(column);
+  });
+
+  it.each([
+    '',
+    'of somebody else',
+    'Property of events: {}',
+    'Property of events: {"path":"a","type":"Int8","since":""}',
+  ])('with the comment %j is none of ours', (comment) => expect(readComment('coins', comment)).toBeNull());
+});
