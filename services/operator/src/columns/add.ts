@@ -21,7 +21,7 @@ export async function add(work: ColumnsWork): Promise<ExitCode> {
   if (await isStanding(engine, asked)) terminal.progress(`${column} stands already: what is not done of it goes on`);
   else await addColumn(work, asked);
   const { changed, broken } = await refreshViews(engine);
-  if (changed.length > 0) terminal.progress(`in the views: ${changed.join(', ')}`);
+  if (changed.length > 0) terminal.progress(`whoever may read these views sees it: ${changed.join(', ')}`);
   for (const name of broken) terminal.progress(`view ${name} fails by itself, and was left as it is`);
   await backfill({ engine, column, progress: createProgress(terminal), signal });
   terminal.result(`${column}: ${describeColumn(asked)}; every part has it`);

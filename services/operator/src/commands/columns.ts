@@ -24,7 +24,8 @@ A property of events as a column of its own: read by its name and type, filtered
 add   adds column property_N to events, shows it in the views, and fills the rows that stand. Rows that come get it at
       their insert. While standing rows are being filled it is worked out as they are read: answers are right from the
       first moment. May run beside everything else, and be ended and begun again: the same again goes on. One of the name
-      that is of another path, type or default is refused
+      that is of another path, type or default is refused. Whoever may read analysis_events sees it, also who may not read
+      raw ids: make no column of a property that names somebody
 list  every such column: path, type, default, since when, parts still to be filled, bytes on disk
 drop  takes it from the views, then from the table; asks first. The properties themselves stay
 
