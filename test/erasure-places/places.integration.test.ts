@@ -64,6 +64,17 @@ it('a table, a materialized view and a column with an identity that nobody regis
   }
 });
 
+it('a property of events that an operator has made a column is accounted for by its prefix, in no other table', async () => {
+  await query('ALTER TABLE events ADD COLUMN property_friend_id String');
+  await query('ALTER TABLE consent_log ADD COLUMN property_friend_id String');
+  try {
+    const gaps = findTableGaps(await readColumns(), TABLES).filter((gap) => gap.includes('property_'));
+    expect(gaps).toEqual([expect.stringMatching(/^column consent_log\.property_friend_id is not registered/)]);
+  } finally {
+    for (const table of ['events', 'consent_log']) await query(`ALTER TABLE ${table} DROP COLUMN property_friend_id`);
+  }
+});
+
 it('no swept table has a projection: a delete of rows would be refused, or write the projection anew', async () => {
   const swept = SWEPT_TABLES.map(({ name }) => `'${name}'`).join();
   const projections = `SELECT table, name FROM system.projections WHERE database = currentDatabase() AND table IN (${swept})`;

@@ -26,14 +26,12 @@ export interface RunOptions {
   readonly answer?: string;
 }
 
-/** A database of its own with every table, and the command on it. */
-export async function openColumnsFixture() {
-  const own = await openOwnStores();
-  const started = new Set<ChildProcess>();
-  const run = async (words: readonly string[], { stopAt, answer }: RunOptions = {}) => {
+/** The command as it is, in this process. */
+function createRun(environment: Readonly<Record<string, string>>) {
+  return async (words: readonly string[], { stopAt, answer }: RunOptions = {}) => {
     const [results, progress]: [string[], string[]] = [[], []];
     const stop = new AbortController();
-    const { clickhouse } = createAddresses(configSchema.parse(own.environment), '/nowhere');
+    const { clickhouse } = createAddresses(configSchema.parse(environment), '/nowhere');
     const command = createColumnsCommand({ clickhouse, wallClockMs: () => NOW, stop: stop.signal });
     const code = await runCommand([command], ['columns', ...words], {
       result: (line) => void results.push(line),
@@ -46,6 +44,13 @@ export async function openColumnsFixture() {
     });
     return { code, results, progress: progress.join('\n') };
   };
+}
+
+/** A database of its own with every table, and the command on it. */
+export async function openColumnsFixture() {
+  const own = await openOwnStores();
+  const started = new Set<ChildProcess>();
+  const run = createRun(own.environment);
   const add = (name: string, type: string, ...more: string[]) =>
     run(['add', '--name', name, '--path', name, '--type', type, ...more]);
   return {
