@@ -1,0 +1,130 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { applySql } from './apply.ts';
+
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+
+async function run(sql: string): Promise<string> {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
+  const answer = await fetch(url, { method: 'POST', headers, body: sql });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(text);
+  return text.trim();
+}
+const rowsOf = async (sql: string) =>
+  (await run(`${sql} FORMAT JSONCompactEachRow`))
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as unknown[]);
+
+const KEYS = Array.from({ length: 5 }, () => randomBytes(16).toString('hex'));
+const keyOf = (hex: string) => `toFixedString(unhex('${hex}'), 16)`;
+
+interface Override {
+  readonly who: number;
+  readonly person: number;
+  readonly version: number;
+}
+
+const put = (environment: string, { who, person, version }: Override, storedAt = 'now64(3)') =>
+  run(`INSERT INTO identity_overrides (environment_id, identity_key, person_key, version, stored_at)
+    SELECT '${environment}', ${keyOf(KEYS[who]!)}, ${keyOf(KEYS[person]!)}, ${version}, ${storedAt}`);
+/** Long before the dictionary is loaded again, so that only the dictionary has it. */
+const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
+const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
+
+/** One event of each identity; and the person of each, as views about events, days and persons tell. */
+const play = (environment: string) =>
+  run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
+    ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
+async function told(environment: string) {
+  const of = `WHERE environment_id = '${environment}'`;
+  const events = await rowsOf(
+    `SELECT lower(hex(identity_key)), lower(hex(person_key)) FROM events_identified ${of} ORDER BY ALL`,
+  );
+  const analysis = await rowsOf(`SELECT identity_id, person_id FROM analysis_events ${of} ORDER BY ALL`);
+  const days = await rowsOf(`SELECT DISTINCT person_id FROM person_days ${of} ORDER BY ALL`);
+  const persons = await rowsOf(`SELECT person_id, identities, members FROM persons ${of} ORDER BY ALL`);
+  return { events, analysis, days, persons };
+}
+function expected(overrides: readonly Override[]) {
+  const persons = KEYS.map((key, who) => {
+    const [latest] = overrides.filter((each) => each.who === who).sort((a, b) => b.version - a.version);
+    return [key, latest === undefined ? key : KEYS[latest.person]!];
+  });
+  const events = [...persons].sort();
+  const ids = [...new Set(persons.map(([, person]) => person!))].sort();
+  const membersOf = (id: string) => events.filter(([, person]) => person === id).map(([key]) => key);
+  return {
+    events,
+    analysis: events,
+    days: ids.map((id) => [id]),
+    persons: ids.map((id) => [id, String(membersOf(id).length), membersOf(id)]),
+  };
+}
+
+beforeAll(() => applySql({ url, user, password, database }));
+afterAll(() => run(`DROP DATABASE ${database} SYNC`));
+
+it('a person is who the latest decision says in every view, settled or just made, in whichever order decisions are stored', async () => {
+  // One version each, as decisions have one place each.
+  const decisions = fc.uniqueArray(
+    fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 1, max: 60 }), isSettled: fc.boolean() }),
+    { selector: ({ version }) => version, maxLength: 8 },
+  );
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(decisions, async (list) => {
+      const environment = `test-${run++}`;
+      // Identities are one of an environment each: what the run before said of them goes.
+      await clear();
+      await play(environment);
+      for (const decision of list) if (decision.isSettled) await settle(environment, decision);
+      await reload();
+      for (const decision of list) if (!decision.isSettled) await put(environment, decision);
+      expect(await told(environment)).toEqual(expected(list));
+    }),
+    { numRuns: 12 },
+  );
+});
+
+const clear = () => run('TRUNCATE TABLE identity_overrides');
+
+it('an event that nobody owns has no person, and an identity that nobody linked is a person of its own', async () => {
+  await clear();
+  await reload();
+  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
+    ('nobody', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${'0'.repeat(32)}'))`);
+  expect(await rowsOf("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'nobody'")).toEqual([
+    [null, null],
+  ]);
+  await play('alone');
+  expect(await told('alone')).toEqual(expected([]));
+});
+
+it('a timeline holds every event of a person once, over all identities, and of nobody else', async () => {
+  await clear();
+  await reload();
+  await play('line');
+  await play('line');
+  const copy = `INSERT INTO events SELECT * REPLACE(received_at + 5 AS received_at) FROM events WHERE environment_id = 'line'`;
+  await run(copy);
+  await put('line', { who: 1, person: 0, version: 1 });
+  const of = (person: string) =>
+    rowsOf(
+      `SELECT lower(hex(identity_key)), toString(received_at) FROM person_timeline(environment = 'line', person = '${person}') ORDER BY ALL`,
+    );
+  const first = '2026-10-01 10:00:00.000';
+  expect(await of(KEYS[0]!)).toEqual([KEYS[0], KEYS[0], KEYS[1], KEYS[1]].sort().map((key) => [key, first]));
+  expect(await of(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
+});
+
+it('times of the views for analysts go into funnels and differences of times as they are', async () => {
+  await play('times');
+  const sql = `SELECT windowFunnel(60)(event_second, event_name = 'e', event_name = 'f'), max(dateDiff('day', event_time, received_at))
+    FROM analysis_events WHERE environment_id = 'times'`;
+  expect(await rowsOf(sql)).toEqual([[1, '0']]);
+});
