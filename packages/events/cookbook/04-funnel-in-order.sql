@@ -1,0 +1,40 @@
+-- Funnel, in order
+--
+-- How many people did the first step, then the second, then the third, all within a time that begins with the first.
+-- The order is that of the clocks of the clients, to the millisecond. For more steps, add a parameter, a line with it,
+-- and a number.
+--
+-- Change:
+--   environment           which environment
+--   since, until          first day, and the day after the last, in UTC
+--   first, second, third  names of the events
+--   seconds               from the first step to the last, at most
+--
+-- Cost: reads events of these names from since to until, and their names, times and owners only.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_first=session_started&param_second=level_completed&param_third=purchase&param_seconds=86400" --data-binary @04-funnel-in-order.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 --param_first=session_started --param_second=level_completed --param_third=purchase --param_seconds=86400 < 04-funnel-in-order.sql
+WITH reached AS
+(
+    SELECT
+        person_key,
+        windowFunnel({seconds: UInt32} * 1000)(
+            toUInt64(toUnixTimestamp64Milli(event_time)),
+            event_name = {first: String},
+            event_name = {second: String},
+            event_name = {third: String}) AS steps
+    FROM analysis_events
+    WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
+        AND event_name IN ({first: String}, {second: String}, {third: String}) AND person_id IS NOT NULL
+    GROUP BY person_key
+)
+SELECT
+    step,
+    [{first: String}, {second: String}, {third: String}][step] AS event,
+    countIf(steps >= step) AS people,
+    people / countIf(steps >= 1) AS share
+FROM reached
+ARRAY JOIN [1, 2, 3] AS step
+GROUP BY step
+ORDER BY step

@@ -1,0 +1,36 @@
+-- Funnel, in any order
+--
+-- How many people did the first thing, how many of them the second as well, and how many the third too, in whatever
+-- order and however far apart.
+--
+-- Change:
+--   environment           which environment
+--   since, until          first day, and the day after the last, in UTC
+--   first, second, third  names of the events
+--
+-- Cost: reads the days on which identities were active with these events, from since to until, and no event.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_first=session_started&param_second=level_completed&param_third=purchase" --data-binary @05-funnel-in-any-order.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 --param_first=session_started --param_second=level_completed --param_third=purchase < 05-funnel-in-any-order.sql
+WITH done AS
+(
+    SELECT
+        person_key,
+        maxIf(1, event_name = {first: String}) AS first,
+        maxIf(1, event_name = {second: String}) AS second,
+        maxIf(1, event_name = {third: String}) AS third
+    FROM person_days
+    WHERE environment_id = {environment: String} AND day >= {since: Date} AND day < {until: Date}
+        AND event_name IN ({first: String}, {second: String}, {third: String})
+    GROUP BY person_key
+)
+SELECT
+    step,
+    [{first: String}, {second: String}, {third: String}][step] AS event,
+    countIf([first, first * second, first * second * third][step] = 1) AS people,
+    people / countIf(first = 1) AS share
+FROM done
+ARRAY JOIN [1, 2, 3] AS step
+GROUP BY step
+ORDER BY step

@@ -1,0 +1,32 @@
+-- Revenue by day
+--
+-- What people paid a day in each currency, how many paid, and how much each of them on average. Amounts are added in
+-- hundredths: sums of fractions would depend on their order.
+--
+-- Price and currency are columns of their own. This makes them of the properties of the same names:
+-- `npm run columns -- add --name price --path price --type Float64`
+-- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`
+-- For the few purchases of a day the next recipe does without.
+--
+-- Change:
+--   environment   which environment
+--   since, until  first day, and the day after the last, in UTC
+--   event         name of the event of a purchase
+--
+-- Cost: reads purchases from since to until, and of them name, time, owner and two columns.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @08-revenue.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 --param_event=purchase < 08-revenue.sql
+SELECT
+    toDate(event_time) AS day,
+    property_currency AS currency,
+    count() AS purchases,
+    uniqExactIf(person_key, person_id IS NOT NULL) AS payers,
+    sum(toInt64(round(property_price * 100))) / 100 AS revenue,
+    revenue / payers AS revenue_of_a_payer
+FROM analysis_events
+WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
+    AND event_name = {event: String} AND property_price IS NOT NULL
+GROUP BY day, currency
+ORDER BY day, currency

@@ -1,0 +1,26 @@
+-- Revenue by day, read from the properties as they were sent
+--
+-- The same as the recipe before, for accounts that may read raw properties, and without columns of their own.
+--
+-- Change:
+--   environment   which environment
+--   since, until  first day, and the day after the last, in UTC
+--   event         name of the event of a purchase
+--
+-- Cost: reads the whole properties of purchases from since to until, and parses each: some ten times the recipe before.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @09-revenue-of-raw-properties.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 --param_event=purchase < 09-revenue-of-raw-properties.sql
+SELECT
+    toDate(event_time) AS day,
+    JSONExtractString(properties, 'currency') AS currency,
+    count() AS purchases,
+    uniqExactIf(person_key, person_id IS NOT NULL) AS payers,
+    sum(toInt64(round(JSONExtractFloat(properties, 'price') * 100))) / 100 AS revenue,
+    revenue / payers AS revenue_of_a_payer
+FROM analysis_events_raw
+WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
+    AND event_name = {event: String} AND JSONHas(properties, 'price')
+GROUP BY day, currency
+ORDER BY day, currency

@@ -1,0 +1,19 @@
+-- A person's timeline
+--
+-- What one person did, over all their devices and accounts, in order, tests included. For accounts that may read raw
+-- data. The person is the person_id of any view; of a raw id: `npm run identity -- resolve`.
+--
+-- Change:
+--   environment   which environment
+--   person        person_id: 32 hexadecimal digits
+--   since, until  first day, and the day after the last, in UTC
+--
+-- Cost: reads the events of this person alone, found by the days on which they were active.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_person=00112233445566778899aabbccddeeff&param_since=2026-06-08&param_until=2026-07-13" --data-binary @11-person-timeline.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_person=00112233445566778899aabbccddeeff --param_since=2026-06-08 --param_until=2026-07-13 < 11-person-timeline.sql
+SELECT event_time, type, event_name, test, surface, session_id, page_path, properties, message_id
+FROM person_timeline(environment = {environment: String}, person = {person: String})
+WHERE event_time >= {since: Date} AND event_time < {until: Date}
+ORDER BY event_time, message_id

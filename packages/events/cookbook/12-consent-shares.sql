@@ -1,0 +1,18 @@
+-- Shares of tracking consents
+--
+-- Of the anonymous identities that ever said, how many consent to what by now. Those that never said have no row: their
+-- status is not_set.
+--
+-- Change:
+--   environment  which environment
+--
+-- Cost: reads every change of a consent in the environment.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production" --data-binary @12-consent-shares.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production < 12-consent-shares.sql
+SELECT status, count() AS identities, identities / sum(identities) OVER () AS share
+FROM consents_current
+WHERE environment_id = {environment: String}
+GROUP BY status
+ORDER BY status

@@ -1,0 +1,38 @@
+-- Error rates by version of the client
+--
+-- Errors of rejected messages for a thousand accepted events, for each version of a client library, the worst first.
+-- Compare releases with it. Errors are a sample under load, and a message may have several. Errors of tests count,
+-- while tests among the events do not: a rejection does not say. Kept for 90 days.
+--
+-- Change:
+--   environment   which environment
+--   since, until  first day of receipt, and the day after the last, in UTC
+--
+-- Cost: reads all errors of the environment in the span, and versions of all events that could have come in it: events may
+-- have happened 30 days before they come.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @13-error-rates-by-client-version.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 13-error-rates-by-client-version.sql
+WITH counted AS
+(
+    SELECT library, library_version, 0 AS errors, count() AS events
+    FROM analysis_events
+    WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
+        AND event_time >= {since: Date} - INTERVAL 31 DAY AND event_time < {until: Date} + INTERVAL 1 DAY
+    GROUP BY library, library_version
+    UNION ALL
+    SELECT library, library_version, count() AS errors, 0 AS events
+    FROM message_rejections FINAL
+    WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
+    GROUP BY library, library_version
+)
+SELECT
+    library,
+    library_version,
+    sum(counted.events) AS events,
+    sum(counted.errors) AS errors,
+    if(events = 0, NULL, 1000 * errors / events) AS errors_of_a_thousand
+FROM counted
+GROUP BY library, library_version
+ORDER BY errors_of_a_thousand DESC NULLS FIRST, library, library_version

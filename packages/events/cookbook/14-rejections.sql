@@ -1,0 +1,28 @@
+-- Data quality: what was rejected
+--
+-- What was wrong with rejected messages: codes and fields, with the client that sent them, the commonest first. Trace ids
+-- are in the answers to those requests. Under load this is a sample. Kept for 90 days.
+--
+-- Change:
+--   environment   which environment
+--   since, until  first day of receipt, and the day after the last, in UTC
+--
+-- Cost: reads the errors of the environment in the span.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @14-rejections.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 14-rejections.sql
+SELECT
+    code,
+    field,
+    library,
+    library_version,
+    count() AS errors,
+    uniqExact(trace_id) AS requests,
+    min(received_at) AS first_at,
+    max(received_at) AS last_at
+FROM message_rejections FINAL
+WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
+GROUP BY code, field, library, library_version
+ORDER BY errors DESC, code, field, library, library_version
+LIMIT 200

@@ -1,0 +1,26 @@
+-- Data quality: how late events come
+--
+-- Of the events that came on each day: how many had happened more than an hour or a day before, how many come from a clock
+-- that is ahead, and how late 99 of 100 come at most. Says how long numbers of a day keep growing.
+--
+-- Change:
+--   environment   which environment
+--   since, until  first day of receipt, and the day after the last, in UTC
+--
+-- Cost: reads times of all events that could have come in the span: events may have happened 30 days before they come.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @15-late-events.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 15-late-events.sql
+SELECT
+    toDate(received_at) AS day_of_receipt,
+    count() AS events,
+    countIf(event_time < received_at - INTERVAL 1 HOUR) AS an_hour_late,
+    countIf(event_time < received_at - INTERVAL 1 DAY) AS a_day_late,
+    countIf(event_time > received_at) AS ahead,
+    quantileExact(0.99)(dateDiff('second', event_time, received_at)) AS seconds_late_of_99_in_100
+FROM analysis_events
+WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
+    AND event_time >= {since: Date} - INTERVAL 31 DAY AND event_time < {until: Date} + INTERVAL 1 DAY
+GROUP BY day_of_receipt
+ORDER BY day_of_receipt

@@ -1,0 +1,19 @@
+-- Export events to Parquet
+--
+-- All events of the span as a Parquet file: without raw ids, with every property that has a column. For accounts that may
+-- read raw data, analysis_events_raw gives the rest. Write the answer into a file with `> events.parquet`.
+--
+-- Change:
+--   environment   which environment
+--   since, until  first day, and the day after the last, in UTC
+--
+-- Cost: reads all events from since to until, and streams them: memory stays the same. An account may ask for 60 seconds,
+-- so ask for days.
+--
+-- Run:
+--   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @17-export-to-parquet.sql
+--   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 17-export-to-parquet.sql
+SELECT * EXCEPT (person_key, event_second, event_day)
+FROM analysis_events
+WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
+FORMAT Parquet

@@ -1,0 +1,65 @@
+/** One question of the cookbook: a file of SQL that begins with a comment for people. */
+export interface Recipe {
+  /** Of its file: `04-funnel-in-order.sql`. */
+  readonly file: string;
+  readonly title: string;
+  /** What it answers: a paragraph each, without line breaks. */
+  readonly about: readonly string[];
+  /** What a reader sets, by name. */
+  readonly parameters: readonly RecipeParameters[];
+  readonly cost: string;
+  /** With curl, then with clickhouse-client: a line each, from within the folder of the files. */
+  readonly commands: readonly string[];
+  /** The statement without the comment. */
+  readonly query: string;
+  /** The whole file. */
+  readonly text: string;
+}
+
+/** One parameter, or several that belong together. */
+export interface RecipeParameters {
+  readonly names: readonly string[];
+  readonly words: string;
+}
+
+const COMMENT = /^-- ?/;
+const [CHANGE, COST, RUN] = ['Change:', 'Cost: ', 'Run:'];
+
+/**
+ * Reads the parts of a file of the cookbook.
+ * @throws Error that names the file and the part it lacks
+ */
+export function parseRecipe(file: string, text: string): Recipe {
+  const lines = text.split('\n');
+  const end = lines.findIndex((line) => !COMMENT.test(line));
+  const comment = lines.slice(0, end).map((line) => line.replace(COMMENT, ''));
+  const parts = comment.join('\n').split('\n\n');
+  const [title = '', ...rest] = parts;
+  const partOf = (head: string) => {
+    const part = rest.find((one) => one.startsWith(head));
+    if (part === undefined) throw new Error(`${file}: its comment has no part that begins with ${head.trim()}`);
+    return part.slice(head.length);
+  };
+  const linesOf = (head: string) =>
+    partOf(head)
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
+  return {
+    file,
+    title,
+    about: rest.filter((part) => ![CHANGE, COST, RUN].some((head) => part.startsWith(head))).map(toOneLine),
+    parameters: linesOf(CHANGE).map(toParameters),
+    cost: toOneLine(partOf(COST)),
+    commands: linesOf(RUN),
+    query: lines.slice(end).join('\n').trim(),
+    text,
+  };
+}
+
+const toOneLine = (part: string): string => part.replaceAll('\n', ' ');
+
+function toParameters(line: string): RecipeParameters {
+  const [names = '', words = ''] = line.split(/ {2,}/);
+  return { names: names.split(', '), words };
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { readRecipes } from './index.ts';
+import { parseRecipe, type Recipe } from './recipe.ts';
+
+const recipes = readRecipes();
+const unique = (names: Iterable<string>) => [...new Set(names)].sort();
+const namesIn = (text: string, pattern: RegExp) => unique([...text.matchAll(pattern)].map(([, name = '']) => name));
+
+/** Of a command: what each parameter is set to. */
+const valuesIn = (command = '', pattern = /./) =>
+  Object.fromEntries([...command.matchAll(pattern)].map(([, name, value]) => [name, value]));
+
+describe('a recipe of the cookbook', () => {
+  it.each(recipes)('$file says what it answers, what to change, what it costs and how to run it', (recipe) => {
+    const { file, title, about, cost, parameters, commands, query } = recipe;
+    expect(file).toMatch(/^\d\d-[a-z-]+\.sql$/);
+    expect(title).toMatch(/^[A-Z].{5,80}[^.]$/);
+    expect(about.join(' ').length).toBeGreaterThan(80);
+    expect(cost).toMatch(/^\w.{20,}\.$/);
+    expect(parameters[0]?.names).toEqual(['environment']);
+    for (const { words } of parameters) expect(words).toMatch(/^\S.{5,}$/);
+    expect(commands.map((command) => command.split(' ')[0])).toEqual(['curl', 'clickhouse-client']);
+    for (const command of commands) expect(command).toMatch(new RegExp(`[@ ]${file.replace('.', '[.]')}$`));
+    expect(query).toMatch(/^(WITH|SELECT)\b/);
+  });
+
+  it.each(recipes)('$file describes and sets exactly the parameters that its query has', (recipe: Recipe) => {
+    const asked = namesIn(recipe.query, /\{(\w+): \w+\}/g);
+    const [overHttp, byClient] = recipe.commands;
+    expect(unique(recipe.parameters.flatMap(({ names }) => names))).toEqual(asked);
+    const values = valuesIn(overHttp, /[?&]param_(\w+)=([^&"]*)/g);
+    expect(Object.keys(values).sort()).toEqual(asked);
+    expect(valuesIn(byClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
+  });
+
+  it('is refused by name when a part of its comment is missing', () => {
+    const { text } = recipes[0]!;
+    expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
+      '01-a.sql: its comment has no part that begins with Cost:',
+    );
+  });
+});

@@ -1,0 +1,45 @@
+import type { World } from '../world.ts';
+import { type Asked, groupSorted, happened, peopleOf, type Row, toDay, toMs, toTime } from './facts-of.ts';
+
+export function revenue(world: World, asked: Asked): Row[] {
+  const purchases = happened(world, asked).flatMap((fact) => {
+    const { price, currency } = (fact.message.properties ?? {}) as { price?: number; currency?: string };
+    const isPurchase = fact.message.eventName === asked.event && price !== undefined;
+    return isPurchase ? [{ fact, price, currency: currency ?? '' }] : [];
+  });
+  return groupSorted(purchases, ({ fact, currency }) => [toDay(fact.message.eventTime), currency] as const).map(
+    ([[day, currency], group]) => {
+      const payers = peopleOf(group.map(({ fact }) => fact));
+      const sum = group.reduce((cents, { price }) => cents + Math.round(price * 100), 0) / 100;
+      return { day, currency, purchases: group.length, payers, revenue: sum, revenue_of_a_payer: sum / payers };
+    },
+  );
+}
+
+export function consentShares({ consents }: World): Row[] {
+  const latest = new Map(consents.map(({ identityKey, status }) => [identityKey.toString('hex'), status]));
+  return groupSorted([...latest.values()], (status) => [status] as const).map(([[status], group]) => ({
+    status,
+    identities: group.length,
+    share: group.length / latest.size,
+  }));
+}
+
+export function personTimeline({ facts }: World, asked: Asked): Row[] {
+  const own = facts.filter(({ person, message: { eventTime } }) => {
+    return person === asked.person && eventTime >= toMs(asked.since) && eventTime < toMs(asked.until);
+  });
+  return groupSorted(own, ({ message, idOrder }) => [message.eventTime, idOrder] as const).flatMap(([, group]) =>
+    group.map(({ message, id }) => ({
+      event_time: toTime(message.eventTime),
+      type: message.type,
+      event_name: message.eventName ?? '',
+      test: message.test ?? false,
+      surface: message.surface ?? '',
+      session_id: message.sessionId ?? '',
+      page_path: message.context?.pagePath ?? '',
+      properties: message.properties === undefined ? '' : JSON.stringify(message.properties),
+      message_id: id,
+    })),
+  );
+}

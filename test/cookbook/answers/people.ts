@@ -1,0 +1,101 @@
+import type { World } from '../world.ts';
+import {
+  type Asked,
+  compareLists,
+  daysBetween,
+  eventsOf,
+  groupSorted,
+  happened,
+  peopleOf,
+  type Row,
+  toDay,
+  toMonday,
+  toMonth,
+  toMs,
+} from './facts-of.ts';
+
+const PERIODS: Readonly<Record<string, (day: string) => string>> = {
+  day: (day) => day,
+  week: toMonday,
+  month: toMonth,
+};
+
+export function activePeople(world: World, asked: Asked): Row[] {
+  const toPeriod = PERIODS[asked.period ?? '']!;
+  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  return groupSorted(owned, ({ message }) => [toPeriod(toDay(message.eventTime))] as const).map(
+    ([[period], facts]) => ({
+      period,
+      people: peopleOf(facts),
+    }),
+  );
+}
+
+export function stickiness(world: World, asked: Asked): Row[] {
+  const { since = '', until = '' } = asked;
+  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  return groupSorted(owned, ({ message }) => [toMonth(toDay(message.eventTime))] as const).map(([[month], facts]) => {
+    const next = toMonth(toDay(toMs(month) + 31 * 24 * 60 * 60 * 1000));
+    const days = daysBetween(since > month ? since : month, until < next ? until : next);
+    const daily = groupSorted(facts, ({ message }) => [toDay(message.eventTime)] as const);
+    const people = peopleOf(facts);
+    const peopleOfADay = daily.reduce((sum, [, ofDay]) => sum + peopleOf(ofDay), 0) / days;
+    return { month, people, people_of_a_day: peopleOfADay, stickiness: peopleOfADay / people };
+  });
+}
+
+/** When each person was first seen, tests apart. */
+export function firstSeenOf(world: World): Map<string, number> {
+  const first = new Map<string, number>();
+  for (const { person, message } of eventsOf(world))
+    if (person !== null) first.set(person, Math.min(first.get(person) ?? message.eventTime, message.eventTime));
+  return first;
+}
+
+export function retention(world: World, asked: Asked): Row[] {
+  const first = firstSeenOf(world);
+  const [from, to] = [toMs(asked.since), toMs(asked.until)];
+  const newcomers = happened(world, asked).flatMap((fact) => {
+    const firstMs = first.get(fact.person ?? '') ?? Number.NaN;
+    if (!(firstMs >= from && firstMs < to)) return [];
+    const cohort = toMonday(toDay(firstMs));
+    return [{ fact, cohort, week: daysBetween(cohort, toMonday(toDay(fact.message.eventTime))) / 7 }];
+  });
+  const rows = groupSorted(newcomers, ({ cohort, week }) => [cohort, week] as const).map(([[cohort, week], group]) => ({
+    cohort,
+    week,
+    people: peopleOf(group.map(({ fact }) => fact)),
+  }));
+  return rows.map((row) => {
+    const begun = rows.find(({ cohort, week }) => cohort === row.cohort && week === 0)!;
+    return { ...row, share: row.people / begun.people };
+  });
+}
+
+export function firstTouch(world: World, asked: Asked): Row[] {
+  const owned = eventsOf(world).filter(({ person }) => person !== null);
+  const doers = new Set(
+    owned
+      .filter(({ message }) => message.eventName === asked.event && message.eventTime >= toMs(asked.since))
+      .map(({ person }) => person),
+  );
+  const first = firstSeenOf(world);
+  const touches = groupSorted(owned, ({ person }) => [person!] as const).flatMap(([[person], facts]) => {
+    const firstMs = first.get(person)!;
+    if (firstMs < toMs(asked.since) || firstMs >= toMs(asked.until)) return [];
+    const paged = facts.filter(({ message }) => (message.context?.pageUrl ?? '') !== '');
+    const [touch] = (paged.length > 0 ? paged : facts).toSorted((a, b) =>
+      compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder]),
+    );
+    const { pageUrl, pageReferrer } = touch!.message.context ?? {};
+    const campaign = (pageUrl && new URL(pageUrl).searchParams.get('utm_campaign')) || '';
+    const referrer = pageReferrer ? new URL(pageReferrer).hostname.replace(/^www\./, '') : '';
+    return [{ person, key: [campaign, referrer, touch!.message.surface ?? ''] as const }];
+  });
+  return groupSorted(touches, ({ key }) => key)
+    .map(([[campaign, referrer, surface], group]) => {
+      const did = group.filter(({ person }) => doers.has(person)).length;
+      return { campaign, referrer_domain: referrer, surface, people: group.length, did, share: did / group.length };
+    })
+    .sort((a, b) => b.people - a.people);
+}

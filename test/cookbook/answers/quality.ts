@@ -1,0 +1,87 @@
+import type { World } from '../world.ts';
+import { type Asked, came, groupSorted, happened, quantile, type Row, toDay, toMs, toTime } from './facts-of.ts';
+
+const HOUR_MS = 60 * 60 * 1000;
+
+function rejectedIn({ rejections }: World, { since, until }: Asked): World['rejections'] {
+  return rejections.filter(({ receivedAt }) => receivedAt >= toMs(since) && receivedAt < toMs(until));
+}
+
+export function errorRates(world: World, asked: Asked): Row[] {
+  const events = came(world, asked).map(({ message: { context } }) => ({
+    error: 0,
+    client: [context?.library ?? '', context?.libraryVersion ?? ''] as const,
+  }));
+  const errors = rejectedIn(world, asked).map(({ library, libraryVersion }) => ({
+    error: 1,
+    client: [library, libraryVersion] as const,
+  }));
+  const rateOf = ({ errors_of_a_thousand: rate }: { errors_of_a_thousand: number | null }) =>
+    rate ?? Number.POSITIVE_INFINITY;
+  return groupSorted([...events, ...errors], ({ client }) => client)
+    .map(([[library, version], group]) => {
+      const wrong = group.filter(({ error }) => error === 1).length;
+      const right = group.length - wrong;
+      const rate = right === 0 ? null : (1000 * wrong) / right;
+      return { library, library_version: version, events: right, errors: wrong, errors_of_a_thousand: rate };
+    })
+    .sort((a, b) => (rateOf(a) === rateOf(b) ? 0 : rateOf(b) - rateOf(a)));
+}
+
+export function rejections(world: World, asked: Asked): Row[] {
+  return groupSorted(
+    rejectedIn(world, asked),
+    ({ code, field, library, libraryVersion }) => [code, field, library, libraryVersion] as const,
+  )
+    .map(([[code, field, library, version], group]) => {
+      const times = group.map(({ receivedAt }) => receivedAt);
+      return {
+        ...{ code, field, library, library_version: version, errors: group.length },
+        requests: new Set(group.map(({ traceId }) => traceId)).size,
+        first_at: toTime(Math.min(...times)),
+        last_at: toTime(Math.max(...times)),
+      };
+    })
+    .sort((a, b) => b.errors - a.errors)
+    .slice(0, 200);
+}
+
+export function lateEvents(world: World, asked: Asked): Row[] {
+  return groupSorted(came(world, asked), ({ receivedAt }) => [toDay(receivedAt)] as const).map(([[day], facts]) => {
+    const lateBy = (ms: number) =>
+      facts.filter(({ message, receivedAt }) => receivedAt - message.eventTime > ms).length;
+    const seconds = facts.map(
+      ({ message, receivedAt }) => Math.floor(receivedAt / 1000) - Math.floor(message.eventTime / 1000),
+    );
+    return {
+      day_of_receipt: day,
+      events: facts.length,
+      an_hour_late: lateBy(HOUR_MS),
+      a_day_late: lateBy(24 * HOUR_MS),
+      ahead: facts.filter(({ message, receivedAt }) => message.eventTime > receivedAt).length,
+      seconds_late_of_99_in_100: quantile(seconds, 0.99),
+    };
+  });
+}
+
+export function conflictingIds(world: World, asked: Asked): Row[] {
+  const textsOf = (texts: readonly string[]) => [...new Set(texts)].sort();
+  return groupSorted(happened(world, asked), ({ idOrder }) => [idOrder] as const)
+    .filter(([, group]) => group.length > 1)
+    .map(([, group]) => {
+      const times = group.map(({ message }) => message.eventTime);
+      return {
+        message_id: group[0]!.id,
+        messages: group.length,
+        owners: new Set(group.flatMap(({ identity }) => identity ?? [])).size,
+        names: textsOf(group.map(({ message }) => message.eventName || message.type)),
+        clients: textsOf(
+          group.map(({ message: { context } }) => `${context?.library ?? ''} ${context?.libraryVersion ?? ''}`),
+        ),
+        first_at: toTime(Math.min(...times)),
+        last_at: toTime(Math.max(...times)),
+      };
+    })
+    .sort((a, b) => b.messages - a.messages)
+    .slice(0, Number(asked.ids));
+}

@@ -1,0 +1,107 @@
+import type { Fact, World } from '../world.ts';
+import {
+  type Asked,
+  compareLists,
+  groupSorted,
+  happened,
+  peopleOf,
+  quantile,
+  type Row,
+  toDay,
+  toMs,
+} from './facts-of.ts';
+
+function stepsOf({ first = '', second = '', third = '' }: Asked): string[] {
+  return [first, second, third];
+}
+
+/** Counts how many reached each step at least. */
+function toFunnel(names: readonly string[], reached: readonly number[]): Row[] {
+  const atLeast = (step: number) => reached.filter((steps) => steps >= step).length;
+  return names.map((event, index) => {
+    const people = atLeast(index + 1);
+    return { step: index + 1, event, people, share: people / atLeast(1) };
+  });
+}
+
+export function funnelInOrder(world: World, asked: Asked): Row[] {
+  const names = stepsOf(asked);
+  const windowMs = Number(asked.seconds) * 1000;
+  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  const reached = groupSorted(owned, ({ person }) => [person!] as const).map(([, facts]) => {
+    const times = names.map((name) =>
+      facts.filter(({ message }) => message.eventName === name).map(({ message }) => message.eventTime),
+    );
+    // Every beginning is tried, and after it the earliest of each next step.
+    const reach = (begin: number) => {
+      let [at, steps] = [begin, 1];
+      for (const later of times.slice(1)) {
+        const next = Math.min(...later.filter((time) => time >= at && time <= begin + windowMs));
+        if (next === Number.POSITIVE_INFINITY) break;
+        [at, steps] = [next, steps + 1];
+      }
+      return steps;
+    };
+    return Math.max(0, ...times[0]!.map(reach));
+  });
+  return toFunnel(names, reached);
+}
+
+export function funnelInAnyOrder(world: World, asked: Asked): Row[] {
+  const names = stepsOf(asked);
+  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  const reached = groupSorted(owned, ({ person }) => [person!] as const).map(([, facts]) => {
+    const done = new Set(facts.map(({ message }) => message.eventName));
+    const missing = names.findIndex((name) => !done.has(name));
+    return missing === -1 ? names.length : missing;
+  });
+  return toFunnel(names, reached);
+}
+
+/** Events of each session of a person that began in the span, in order. */
+export function sessionsOf(world: World, asked: Asked): Fact[][] {
+  const inSession = happened(world, asked, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
+  return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
+    .map(([, facts]) =>
+      facts.toSorted((a, b) => compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder])),
+    )
+    .filter(([first]) => {
+      const { eventTime } = first!.message;
+      return eventTime >= toMs(asked.since) && eventTime < toMs(asked.until);
+    });
+}
+
+/** What a path calls an event. */
+function toThing({ message: { eventName, type, context } }: Fact): string {
+  const route = (context?.pagePath ?? '')
+    .split('/')
+    .map((segment, index) => (index > 0 && /[0-9@%]/.test(segment) ? ':id' : segment))
+    .join('/');
+  return eventName || route || type;
+}
+
+export function paths(world: World, asked: Asked): Row[] {
+  const sessions = sessionsOf(world, asked);
+  return groupSorted(sessions, (facts) => facts.slice(0, Number(asked.steps)).map(toThing))
+    .map(([path, group]) => ({ path, sessions: group.length, share: group.length / sessions.length }))
+    .sort((a, b) => b.sessions - a.sessions)
+    .slice(0, Number(asked.paths));
+}
+
+export function sessions(world: World, asked: Asked): Row[] {
+  return groupSorted(sessionsOf(world, asked), ([first]) => [toDay(first!.message.eventTime)] as const).map(
+    ([[day], ofDay]) => {
+      const seconds = ofDay.map((facts) => {
+        const [from, to] = [facts[0]!, facts.at(-1)!].map(({ message }) => Math.floor(message.eventTime / 1000));
+        return to! - from!;
+      });
+      return {
+        day,
+        sessions: ofDay.length,
+        people: peopleOf(ofDay.flat()),
+        seconds_of_half: quantile(seconds, 0.5),
+        events_of_one: ofDay.flat().length / ofDay.length,
+      };
+    },
+  );
+}

@@ -1,0 +1,122 @@
+import { type Recipe, readRecipes } from '@playline/events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { happened, toTime } from './answers/facts-of.ts';
+import { ANSWERS, type Asked, type Row } from './answers/index.ts';
+import { ENVIRONMENT, fill } from './fill.ts';
+import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
+import { createWorld } from './world.ts';
+
+const recipes = readRecipes();
+const world = createWorld();
+const formatOf = ({ query }: Recipe) => /\bFORMAT (\w+)$/.exec(query)?.[1] ?? null;
+const questions = recipes.filter((recipe) => formatOf(recipe) === null);
+const exports = recipes.filter((recipe) => formatOf(recipe) !== null);
+
+/** The person who has most ids of those that sent a test: here a row could be lost, and another be too much. */
+function personOfMany(): string {
+  const tested = new Set(world.facts.map(({ person, message }) => (message.test === true ? person : null)));
+  const members = Map.groupBy(world.linked, ({ person }) => person);
+  const [most] = [...members].filter(([person]) => tested.has(person)).sort(([, a], [, b]) => b.length - a.length);
+  return most![0];
+}
+
+/** Other values than those of its command, where one question has several answers worth to know. */
+const ALSO: Readonly<Record<string, readonly Asked[]>> = {
+  '01-active-people.sql': [{ period: 'day' }, { period: 'month' }],
+  '04-funnel-in-order.sql': [{ seconds: '60' }, { first: 'purchase', third: 'player_died' }],
+  '05-funnel-in-any-order.sql': [{ first: 'purchase', third: 'session_started' }],
+  '06-paths.sql': [{ steps: '2', paths: '100' }],
+  '11-person-timeline.sql': [{ person: personOfMany() }],
+};
+
+/** What a recipe is asked with: as its command says, then with other values. */
+function askedOf({ commands, file }: Recipe): Asked[] {
+  const values = [...commands[0]!.matchAll(/param_(\w+)=([^&"]*)/g)].map(([, name, value]) => [name, value]);
+  return [{}, ...(ALSO[file] ?? [])].map((also) => ({ ...Object.fromEntries(values), ...also }));
+}
+
+const toSearch = (asked: Asked) =>
+  Object.fromEntries(Object.entries(asked).map(([name, value]) => [`param_${name}`, value]));
+const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
+const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
+
+describe('the cookbook, asked of the traffic of a simulated game', () => {
+  let database: OwnDatabase;
+  beforeAll(async () => {
+    database = await openOwnDatabase();
+    await fill(database, world);
+  });
+  afterAll(() => database.close());
+
+  const rowsOf = async (sql: string, asked: Asked = {}) =>
+    toRows(await (await database.ask(sql, { ...toSearch(asked), ...AS_JSON })).text());
+
+  it('has a test that knows the answer of each recipe', () => {
+    expect(questions.map(({ file }) => file)).toEqual(Object.keys(ANSWERS));
+    expect(exports.map(formatOf)).toEqual(['Parquet', 'CSVWithNames']);
+  });
+
+  it('is asked of all that could count wrongly: copies, ids used twice, tests, links, sessions of two people', async () => {
+    const where = `WHERE environment_id = '${ENVIRONMENT}'`;
+    const counts = `SELECT count() AS copies, uniqExact(message_id) AS ids, countIf(test) AS tests FROM events ${where}`;
+    const [{ ids, tests, ...stored } = {}] = await rowsOf(counts);
+    expect(stored).toEqual({ copies: world.copies.length });
+    expect(await rowsOf(`SELECT count() AS facts FROM events_exact ${where}`)).toEqual([{ facts: world.facts.length }]);
+    expect(world.copies.length - world.facts.length).toBeGreaterThan(100);
+    expect(world.facts.length - Number(ids)).toBeGreaterThan(50);
+    expect(Number(tests)).toBeGreaterThan(50);
+    expect(world.linked.length).toBeGreaterThan(60);
+    const inSession = world.facts.filter(({ person, message }) => person !== null && message.sessionId !== undefined);
+    const sessions = [...Map.groupBy(inSession, ({ message }) => message.sessionId).values()];
+    const shared = sessions.filter((facts) => new Set(facts.map(({ person }) => person)).size > 1);
+    expect(shared.length).toBeGreaterThan(3);
+  });
+
+  it.each(questions)('$file is answered with what is true', async (recipe) => {
+    const expected = askedOf(recipe).map((asked) => ANSWERS[recipe.file]!(world, asked));
+    expect(expected.flat().length).toBeGreaterThan(1);
+    for (const [index, asked] of askedOf(recipe).entries())
+      expect(await rowsOf(recipe.text, asked), JSON.stringify(asked)).toEqual(expected[index]);
+  });
+
+  it('answers the same once the persons of fresh links are in the dictionary', async () => {
+    const answers = async () => {
+      const given: Row[][] = [];
+      for (const recipe of questions) given.push(await rowsOf(recipe.text, askedOf(recipe).at(-1)));
+      return given;
+    };
+    const before = await answers();
+    await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
+    expect(await answers()).toEqual(before);
+  });
+
+  it.each(exports)('$file gives a file with every event of the span, which the engine reads back', async (recipe) => {
+    const [asked = {}] = askedOf(recipe);
+    const exported = await (await database.ask(recipe.text, toSearch(asked))).blob();
+    const form = new FormData();
+    form.append('exported', exported);
+    const structure =
+      "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
+    const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
+    const answer = await database.ask(form, { ...search, query: 'SELECT * FROM exported' });
+    const expected = happened(world, asked).map(({ id, person, message }) => ({
+      message_id: id,
+      event_name: message.eventName ?? '',
+      event_time: toTime(message.eventTime),
+      person_id: person,
+      property_price: message.properties?.price ?? null,
+    }));
+    const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+    expect(sorted(toRows(await answer.text()))).toEqual(sorted(expected));
+  });
+
+  it.each(exports)('$file gives no raw id, and no property that has no column', async (recipe) => {
+    const [asked = {}] = askedOf(recipe);
+    const text = await (await database.ask(recipe.text, toSearch(asked))).text();
+    const { anonymousId, deviceId } = world.facts
+      .map(({ message }) => message)
+      .find((one) => one.anonymousId && one.deviceId)!;
+    const raw = [anonymousId!, deviceId!, 'anonymous_id', 'device_id', 'user_agent', 'page_url', 'traits', 'match_id'];
+    expect([...raw, 'property_currency'].filter((one) => text.includes(one))).toEqual(['property_currency']);
+  });
+});

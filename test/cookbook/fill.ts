@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { messageRecordCodec } from '@playline/contracts';
+import {
+  addConsentRow,
+  addOverrideRows,
+  addRejectionRow,
+  createRowPlan,
+  type EventTable,
+  encodeMessages,
+  RowBuffer,
+  RowTranscoder,
+} from '@playline/events';
+import { openEventStore } from '@playline/events/clickhouse';
+import type { OwnDatabase } from './own-database.ts';
+import { keyOf, type World } from './world.ts';
+
+export const ENVIRONMENT = 'production';
+/** Has some of the same messages; nothing of it may count. */
+const OTHER_ENVIRONMENT = 'staging';
+const OTHER_ROWS = 500;
+const TABLES = new URL('../../infra/clickhouse/tables/', import.meta.url);
+const EVENT_VIEWS = ['events-exact', 'events-identified', 'analysis-events-raw', 'analysis-events'];
+
+/** Stores the world as the event writer does, and leaves copies of messages unmerged. */
+export async function fill(database: OwnDatabase, world: World): Promise<void> {
+  await database.command('SYSTEM STOP MERGES events');
+  // Rejections are kept for 90 days, and these are of a fixed date.
+  await database.command('SYSTEM STOP TTL MERGES message_rejections');
+  const store = openEventStore(database.target);
+  const { signal } = new AbortController();
+  const insert = (table: EventTable, add: (out: RowBuffer) => void) => {
+    const out = new RowBuffer(1024);
+    add(out);
+    return store.insert({ table, rows: out.toBytes(), token: table, signal });
+  };
+  await insert('events', (out) => addEventRows(out, world));
+  await addPropertyColumns(database);
+  // Loaded before anybody is linked: the links below are of those that the dictionary does not have.
+  await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
+  await insert('identity_overrides', (out) => addLinks(out, world));
+  await insert('consent_log', (out) => {
+    for (const [offset, consent] of world.consents.entries())
+      addConsentRow(
+        out,
+        { ...consent, environmentId: ENVIRONMENT, traceId: '' },
+        { partition: 0, offset, timestampMs: 0 },
+      );
+  });
+  await insert('message_rejections', (out) => {
+    for (const [offset, rejection] of world.rejections.entries())
+      for (const environmentId of [ENVIRONMENT, OTHER_ENVIRONMENT])
+        addRejectionRow(out, { ...rejection, environmentId }, { partition: 0, offset, timestampMs: 0 });
+  });
+  await store.close();
+}
+
+function addEventRows(out: RowBuffer, { copies }: World): void {
+  const [plan, transcoder] = [createRowPlan(messageRecordCodec.schema), new RowTranscoder()];
+  let offset = 0;
+  const add = (environmentId: string, copy: World['copies'][number]) => {
+    const { message, receivedAt, traceId } = copy;
+    const envelope = { schemaId: 1, environmentId, receivedAt, traceId };
+    for (const { value } of encodeMessages([{ message }], envelope, keyOf))
+      transcoder.add(out, plan, { value, partition: 0, offset: offset++ });
+  };
+  for (const copy of copies) add(ENVIRONMENT, copy);
+  for (const copy of copies.slice(0, OTHER_ROWS)) add(OTHER_ENVIRONMENT, copy);
+}
+
+function addLinks(out: RowBuffer, { linked }: World): void {
+  for (const [offset, { key, kind, person }] of linked.entries()) {
+    const moved = [{ key, kind, linkedAt: 0 }];
+    const decision = { environmentId: ENVIRONMENT, generation: 0, offset, step: 0, moved, unlink: null };
+    addOverrideRows(out, { ...decision, root: Buffer.from(person, 'hex') } as never);
+  }
+}
+
+/** As `npm run columns -- add` does: the columns, and the views again, which keep the columns of the time they were made. */
+async function addPropertyColumns({ command }: OwnDatabase): Promise<void> {
+  const raw = (name: string) => `JSONExtractRaw(properties, '${name}')`;
+  const price = `toFloat64OrNull(${raw('price')})`;
+  const currency = `if(startsWith(${raw('currency')}, '"'), JSONExtractString(${raw('currency')}), NULL)`;
+  await command(`ALTER TABLE events ADD COLUMN property_price Nullable(Float64) DEFAULT ${price}`);
+  await command(`ALTER TABLE events ADD COLUMN property_currency LowCardinality(Nullable(String)) DEFAULT ${currency}`);
+  const files = readdirSync(TABLES).sort();
+  for (const view of EVENT_VIEWS) {
+    const file = files.findLast(
+      (name) => name.endsWith(`-${view}.sql`) && /^\d{4}-/.test(name) && name.slice(5) === `${view}.sql`,
+    );
+    await command(readFileSync(new URL(file ?? view, TABLES), 'utf8'));
+  }
+}

@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { testStores } from '@playline/testkit';
+
+/** A database with every table, of its own. */
+export interface OwnDatabase {
+  readonly target: { url: string; user: string; password: string; database: string };
+  /** Runs a statement. @throws Error with the words of ClickHouse */
+  readonly command: (sql: string) => Promise<void>;
+  /** Asks over HTTP as an analyst does, within their bounds. @throws Error with the words of ClickHouse */
+  readonly ask: (sql: string | FormData, search?: Readonly<Record<string, string>>) => Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** What the account of analysts may at most (infra/clickhouse/users.xml). */
+const ANALYST_BOUNDS = { readonly: '2', max_execution_time: '60', max_memory_usage: '2000000000' };
+
+export async function openOwnDatabase(): Promise<OwnDatabase> {
+  const target = { ...testStores().clickhouse, database: `playline_test_${randomBytes(6).toString('hex')}` };
+  await applySql(target);
+  const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
+  const post = async (body: string | FormData, search: Readonly<Record<string, string>>) => {
+    const query = new URLSearchParams({ database: target.database, ...search });
+    const answer = await fetch(`${target.url}/?${query}`, { method: 'POST', headers, body });
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer;
+  };
+  const command = async (sql: string) => void (await (await post(sql, {})).text());
+  return {
+    target,
+    command,
+    ask: (sql, search = {}) => post(sql, { ...search, ...ANALYST_BOUNDS }),
+    close: () => command(`DROP DATABASE ${target.database} SYNC`),
+  };
+}

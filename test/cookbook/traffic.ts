@@ -1,0 +1,121 @@
+import {
+  EVENT_AGE_MAX_MS,
+  EVENT_AHEAD_MAX_MS,
+  judgeBatch,
+  type Message,
+  type RejectionRecord,
+  SURFACES,
+} from '@playline/contracts';
+import { createCast } from '../../services/operator/src/simulate/cast.ts';
+import { createLedger } from '../../services/operator/src/simulate/ledger.ts';
+import type { Identity, PersonsModel } from '../../services/operator/src/simulate/persons.ts';
+import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import { type Batch, createTraffic, type Traffic } from '../../services/operator/src/simulate/traffic.ts';
+
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A week before the days that recipes ask about, and a week after them: what is not theirs must not count. */
+const FROM_MS = Date.parse('2026-06-01T00:00:00Z');
+const TO_MS = Date.parse('2026-07-20T00:00:00Z');
+const [PLAYERS, BATCHES, BROKEN_SHARE] = [70, 420, 0.05];
+/** A client that lost the answer sends the same batch again after this time. */
+const AGAIN_MS = 5_000;
+/** Every so manieth message has its id used again, for another message. */
+const CONFLICT_EVERY = 150;
+const SESSION_ENDS_SHARE = 0.5;
+
+/** A message as a gateway accepted it; one that was sent again stands several times. */
+export interface AcceptedCopy {
+  readonly message: Message;
+  readonly receivedAt: number;
+  readonly traceId: string;
+}
+
+/** What a game of some weeks sent, and who is who in it. */
+export interface SimulatedTraffic {
+  readonly copies: readonly AcceptedCopy[];
+  readonly rejections: readonly Omit<RejectionRecord, 'environmentId'>[];
+  /** Everybody who owns a message or was linked. */
+  readonly identities: readonly Identity[];
+  readonly persons: PersonsModel;
+}
+
+/** Plays the simulator's traffic over seven weeks. The same each time: seed, ids and times are fixed. */
+export function createSimulatedTraffic(): SimulatedTraffic {
+  const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
+  const [random, ledger, cast] = [createRandom(run.seed), createLedger(), createCast()];
+  const traffic = createTraffic({ run, players: PLAYERS, brokenShare: BROKEN_SHARE, ledger });
+  const copies: AcceptedCopy[] = [];
+  const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
+  const identities = new Map<string, Identity>();
+  const know = (identity: Identity) => identities.set(`${identity.kind} ${identity.id}`, identity);
+  for (let number = 0; number < BATCHES; number++) {
+    const nowMs = FROM_MS + Math.floor(((TO_MS - FROM_MS) * number) / BATCHES) + random.integer(0, HOUR_MS);
+    endSessions(traffic, random);
+    const batch = traffic.next(nowMs);
+    for (const sound of batch.sound) {
+      cast.accept(batch.household, sound);
+      for (const each of [sound.owner, sound.fact?.from, sound.fact?.to]) if (each) know(each);
+    }
+    for (const receivedAt of batch.resent || batch.answerLost ? [nowMs, nowMs + AGAIN_MS] : [nowMs]) {
+      const judged = judge(batch, receivedAt, random.hex(32));
+      copies.push(...judged.copies);
+      rejections.push(...judged.rejections);
+    }
+  }
+  return {
+    copies: [...copies, ...createConflicts(copies)],
+    rejections,
+    identities: [...identities.values()],
+    persons: cast.model,
+  };
+}
+
+/** The simulator plays for minutes; over weeks a device begins a new session now and then between two batches. */
+function endSessions({ households }: Traffic, random: Random): void {
+  for (const { devices } of households)
+    for (const device of devices) if (random.chance(SESSION_ENDS_SHARE)) device.sessionId = random.hex(32);
+}
+
+/** As the gateway judges a batch. */
+function judge(batch: Batch, receivedAt: number, traceId: string): Pick<SimulatedTraffic, 'copies' | 'rejections'> {
+  const document = JSON.parse(batch.body) as { messages: unknown[] };
+  const sources = document.messages.map((element) => ({
+    bytes: Buffer.byteLength(JSON.stringify(element)),
+    messageIdText: JSON.stringify((element as { messageId?: unknown } | null)?.messageId) ?? '',
+  }));
+  const window = { fromMs: receivedAt - EVENT_AGE_MAX_MS, toMs: receivedAt + EVENT_AHEAD_MAX_MS };
+  const verdict = judgeBatch(document, { window, sources });
+  if (verdict.kind === 'fault' || verdict.accepted.length !== batch.sound.length)
+    throw new Error('a batch of the simulator was judged as the simulator does not expect');
+  return {
+    copies: verdict.accepted.map(({ message }) => ({ message, receivedAt, traceId })),
+    rejections: verdict.rejected.flatMap(({ index, errors }) =>
+      errors.map(({ code, field }) => ({ code, field, ...clientOf(document.messages[index]), receivedAt, traceId })),
+    ),
+  };
+}
+
+/** Which client sent a message, as far as the message says it in the right form. */
+function clientOf(element: unknown): Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'> {
+  const { surface, context } = (element ?? {}) as { surface?: unknown; context?: unknown };
+  const { library, libraryVersion } = (context ?? {}) as { library?: unknown; libraryVersion?: unknown };
+  const textOf = (value: unknown) => (typeof value === 'string' ? value.slice(0, 64) : '');
+  return {
+    surface: SURFACES.find((name) => name === surface) ?? '',
+    library: textOf(library),
+    libraryVersion: textOf(libraryVersion),
+  };
+}
+
+/** Other messages under ids that are taken: another time and name, or another time alone. */
+function createConflicts(copies: readonly AcceptedCopy[]): AcceptedCopy[] {
+  return copies
+    .filter(({ message }, index) => message.type === 'track' && index % CONFLICT_EVERY < 5)
+    .map(({ message, receivedAt, traceId }, index) => {
+      const eventName = index % 2 === 0 ? 'level_completed' : message.eventName;
+      const other = { ...message, eventTime: message.eventTime - HOUR_MS, eventName } as Message;
+      return { message: other, receivedAt: receivedAt + DAY_MS, traceId };
+    });
+}
