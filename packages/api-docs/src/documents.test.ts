@@ -15,7 +15,7 @@ interface Item {
 }
 
 describe('the documents of an interface', () => {
-  it('have a page for each code that the source names, and for no other', () => {
+  it('have a page for each code and article that the source names, and for no other', () => {
     expect(pages.map(([path]) => path).sort()).toEqual([
       '/docs',
       '/docs/errors',
@@ -23,8 +23,17 @@ describe('the documents of an interface', () => {
       '/docs/errors/RESOURCE_NOT_FOUND',
       '/docs/errors/TOO_MANY_REQUESTS_ERROR',
       '/docs/errors/VALIDATION_ERROR',
+      '/docs/opening-hours',
       '/docs/reference',
     ]);
+  });
+
+  it('lead to each article from every page and list, and give its files as they are', () => {
+    for (const [path, { text }] of pages) expect(text, path).toMatch(/href="[./]*docs\/opening-hours"/);
+    expect(textOf('/docs')).toContain('<dd>When the doors are open.</dd>');
+    expect(textOf('/llms.txt')).toContain('- [Opening hours](https://library.test/docs/opening-hours): When the doors');
+    const file = documents.get('/docs/opening-hours/weeks.txt');
+    expect(file).toEqual({ type: 'text/plain; charset=utf-8', text: 'Monday to Friday\n' });
   });
 
   it('say of a code what the source says, with the status and the words of the envelope', () => {

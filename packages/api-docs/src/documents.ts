@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs';
 import { toCollection } from './formats/collection.ts';
 import { toLlmsText } from './formats/llms.ts';
 import { toOpenApi } from './formats/openapi.ts';
+import { createArticlePage } from './pages/article-page.ts';
 import { createCodePages } from './pages/code-pages.ts';
 import { createFirstPage } from './pages/first-page.ts';
 import { createReferencePage } from './pages/reference.ts';
 import { createUnknownPage } from './pages/unknown-page.ts';
-import type { DocsSource } from './source.ts';
+import { articlePath, type DocsSource } from './source.ts';
 
 /** One thing that a path under documentation gives. */
 export interface Document {
@@ -16,6 +17,7 @@ export interface Document {
 }
 
 const HTML = 'text/html; charset=utf-8';
+const PLAIN = 'text/plain; charset=utf-8';
 
 const STYLE = 'text/css; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
@@ -45,14 +47,19 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
     ['/docs', createFirstPage(source)] as const,
     ['/docs/reference', createReferencePage(source)] as const,
     ...createCodePages(source),
+    ...source.articles.map((article) => [articlePath(article), createArticlePage(source, article)] as const),
   ];
+  const files = source.articles.flatMap((article) =>
+    article.files.map(({ name, text }) => [`${articlePath(article)}/${name}`, { type: PLAIN, text }] as const),
+  );
   const json = (value: unknown): Document => ({ type: 'application/json', text: JSON.stringify(value, null, 2) });
   return new Map<string, Document>([
     ...pages.map(([path, text]) => [path, { type: HTML, text }] as const),
+    ...files,
     ...ASSETS,
     ['/openapi.json', json(toOpenApi(source))],
     ['/collection.json', json(toCollection(source))],
-    ['/llms.txt', { type: 'text/plain; charset=utf-8', text: toLlmsText(source) }],
+    ['/llms.txt', { type: PLAIN, text: toLlmsText(source) }],
   ]);
 }
 

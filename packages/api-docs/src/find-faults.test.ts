@@ -10,9 +10,11 @@ const withOperation = (changed: Partial<Operation>): DocsSource => ({
   ...source,
   operations: [{ ...getBook, ...changed }, listLoans, lend],
 });
+const [hours] = source.articles;
 const [first] = getBook.examples;
 const [shelf] = getBook.parameters;
-if (first === undefined || shelf === undefined) throw new Error('a book has examples and parameters');
+if (first === undefined || shelf === undefined || hours === undefined)
+  throw new Error('a book has examples and parameters, and the library hours');
 
 describe('a source', () => {
   it('that contradicts itself nowhere has no faults', () => {
@@ -40,6 +42,9 @@ describe('a source', () => {
     ['AUTHENTICATION_ERROR has no example', withOperation({ examples: [first] })],
     ['two operations or examples are called book', withOperation({ examples: [first, first] })],
     ['two operations or examples are called book', withOperation({ id: 'book' })],
+    ['two pages are called errors', { ...source, articles: [{ ...hours, name: 'errors' }] }],
+    ['two pages are called opening-hours', { ...source, articles: [hours, hours] }],
+    ['a/b is no part of an address', { ...source, articles: [{ ...hours, name: 'a/b' }] }],
   ])('is told that %s', (words, faulty) => {
     expect(findFaults(faulty).map((line) => line.replace(/^\w+: /, ''))).toContain(words);
   });

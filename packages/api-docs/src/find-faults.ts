@@ -8,7 +8,11 @@ const TAKEN = ['key', 'body'];
 
 /** What of a source contradicts itself, one line each: types cannot say it, and the documents would be wrong. */
 export function findFaults(source: DocsSource): string[] {
-  return [...source.operations.flatMap((operation) => faultsOf(operation, source)), ...faultsOfNames(source)];
+  return [
+    ...source.operations.flatMap((operation) => faultsOf(operation, source)),
+    ...faultsOfNames(source),
+    ...faultsOfArticles(source),
+  ];
 }
 
 function faultsOf(operation: Operation, source: DocsSource): string[] {
@@ -75,6 +79,16 @@ function faultsOfNames(source: DocsSource): string[] {
     // Pages jump to both by these names.
     ...repeated(names).map((name) => `two operations or examples are called ${name}`),
     ...codes.filter((code) => examplesOfError(source, code).length === 0).map((code) => `${code} has no example`),
+  ];
+}
+
+/** A page of its own must not stand where another one does. */
+function faultsOfArticles({ articles, partCodes }: DocsSource): string[] {
+  const names = articles.map(({ name }) => name);
+  const taken = ['reference', 'errors', ...(partCodes === null ? [] : [partCodes.folder])];
+  return [
+    ...names.filter((name) => !/^[a-z][a-z-]*$/.test(name)).map((name) => `${name} is no part of an address`),
+    ...repeated([...taken, ...names]).map((name) => `two pages are called ${name}`),
   ];
 }
 

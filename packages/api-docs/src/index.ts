@@ -5,6 +5,7 @@ export * from './find-faults.ts';
 export { toCommand, toSizeText } from './formats/text.ts';
 export * from './operation.ts';
 export { type HtmlValue, html, type Markup } from './pages/html.ts';
+export { toCodeSpans } from './pages/words.ts';
 export { CURSOR_OF, placeholderOf, toShellVariable } from './placeholders.ts';
 export * from './routes.ts';
 export * from './source.ts';

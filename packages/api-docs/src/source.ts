@@ -29,6 +29,21 @@ export interface DocsSource {
   readonly partCodes: PartCodes | null;
   /** Examples that belong to no operation. */
   readonly nowhere: readonly Example[];
+  /** Pages beside those of the interface, in the order of the navigation. */
+  readonly articles: readonly Article[];
+}
+
+/** A page about something that is no part of the interface, such as what to do with what it took. */
+export interface Article {
+  /** Where it stands below `/docs/`: one part of an address. */
+  readonly name: string;
+  readonly title: string;
+  /** What a reader finds there, in a sentence. */
+  readonly summary: string;
+  /** Links are relative to `/docs/`. */
+  readonly content: HtmlValue;
+  /** Served below the page as plain text, so that they can be fetched and piped. */
+  readonly files: readonly { readonly name: string; readonly text: string }[];
 }
 
 /** A kind of key. */
@@ -96,6 +111,8 @@ export const errorCodesOf = ({ errors }: DocsSource): ErrorCode[] => Object.keys
 
 /** Path of the page that explains a code of a part. */
 export const partCodePath = ({ folder }: PartCodes, code: string): string => `/docs/${folder}/${code}`;
+
+export const articlePath = ({ name }: Article): string => `/docs/${name}`;
 
 /** Examples whose answer has this code in its envelope. */
 export function examplesOfError(source: DocsSource, code: string): Example[] {

@@ -11,6 +11,7 @@ const PAGES = [
   '/docs/errors',
   '/docs/errors/VALIDATION_ERROR',
   '/docs/rejections/INVALID_VALUE',
+  '/docs/cookbook',
   '/docs/no/such/page',
 ];
 

@@ -1,12 +1,12 @@
 import { ERRORS } from '@playline/errors';
 import { errorPath, type Operation, type Parameter } from '../operation.ts';
-import { type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
+import { articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
 import { toValueWords } from '../values.ts';
 import { toAnswerText, toCommand } from './text.ts';
 
 /** The whole interface in one text for machines that read: https://llmstxt.org. */
 export function toLlmsText(source: DocsSource): string {
-  const { publicUrl, title, about, notes, operations, partCodes, nowhere } = source;
+  const { publicUrl, title, about, notes, operations, partCodes, nowhere, articles } = source;
   const sections = [
     `# ${title}`,
     `> ${about}`,
@@ -17,6 +17,7 @@ export function toLlmsText(source: DocsSource): string {
       `- [OpenAPI 3.1](${publicUrl}/openapi.json): every operation and schema`,
       `- [Collection](${publicUrl}/collection.json): every example as a request, for Postman and Bruno`,
       `- [Reference](${publicUrl}/docs/reference): the same to read and try in a browser`,
+      ...articles.map((article) => `- [${article.title}](${publicUrl}${articlePath(article)}): ${article.summary}`),
     ].join('\n'),
     ...operations.map((operation) => toSection(operation, publicUrl)),
     toErrors(source),

@@ -1,6 +1,6 @@
 import { ERRORS } from '@playline/errors';
 import { errorPath, type Operation } from '../operation.ts';
-import { type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
+import { articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 
 interface Group {
@@ -22,13 +22,14 @@ ${links.map(
 }
 
 function createGroups(source: DocsSource): Group[] {
-  const { operations, partCodes, first } = source;
+  const { operations, partCodes, first, articles } = source;
   return [
     {
       title: 'Start',
       links: [
         { path: '/docs', text: first.heading },
         { path: '/docs/reference', text: 'Reference' },
+        ...articles.map((article) => ({ path: articlePath(article), text: article.title })),
       ],
     },
     {

@@ -172,5 +172,14 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
     },
     partCodes: null,
     nowhere: [],
+    articles: [
+      {
+        name: 'opening-hours',
+        title: 'Opening hours',
+        summary: 'When the doors are open.',
+        content: html`<p>See <a href="opening-hours/weeks.txt">all weeks</a>.</p>`,
+        files: [{ name: 'weeks.txt', text: 'Monday to Friday\n' }],
+      },
+    ],
   };
 }

@@ -38,6 +38,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     errors: ERROR_WORDS,
     partCodes: null,
     nowhere: createNowhereExamples(settings),
+    articles: [],
   };
 }
 

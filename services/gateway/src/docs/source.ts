@@ -1,5 +1,6 @@
 import type { DocsSource, KeySpec, PartCodes } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
+import { createCookbook } from './cookbook.ts';
 import { type DocsSettings, type ExampleContext, keyHeadersOf } from './examples/context.ts';
 import { createNowhereExamples } from './examples/nowhere.ts';
 import { createFirstPage } from './first-page.ts';
@@ -25,6 +26,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     errors: ERRORS,
     partCodes: REJECTION_CODES,
     nowhere: createNowhereExamples(context),
+    articles: [createCookbook()],
   };
 }
 
