@@ -2,9 +2,9 @@ import { type Recipe, readRecipes } from '@playline/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { happened, toTime } from './answers/facts-of.ts';
 import { ANSWERS, type Asked, type Row } from './answers/index.ts';
-import { ENVIRONMENT, fill } from './fill.ts';
+import { fill } from './fill.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
-import { createWorld } from './world.ts';
+import { createWorld, ENVIRONMENT } from './world.ts';
 
 const recipes = readRecipes();
 const world = createWorld();

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { messageRecordCodec } from '@playline/contracts';
+import { messageRecordCodec, ZERO_KEY } from '@playline/contracts';
 import {
   addConsentRow,
   addOverrideRows,
@@ -12,9 +12,8 @@ import {
 } from '@playline/events';
 import { openEventStore } from '@playline/events/clickhouse';
 import type { OwnDatabase } from './own-database.ts';
-import { keyOf, type World } from './world.ts';
+import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
 
-export const ENVIRONMENT = 'production';
 /** Has some of the same messages; nothing of it may count. */
 const OTHER_ENVIRONMENT = 'staging';
 const OTHER_ROWS = 500;
@@ -57,10 +56,9 @@ export async function fill(database: OwnDatabase, world: World): Promise<void> {
 function addEventRows(out: RowBuffer, { copies }: World): void {
   const [plan, transcoder] = [createRowPlan(messageRecordCodec.schema), new RowTranscoder()];
   let offset = 0;
-  const add = (environmentId: string, copy: World['copies'][number]) => {
-    const { message, receivedAt, traceId } = copy;
+  const add = (environmentId: string, { message, receivedAt, traceId }: World['copies'][number]) => {
     const envelope = { schemaId: 1, environmentId, receivedAt, traceId };
-    for (const { value } of encodeMessages([{ message }], envelope, keyOf))
+    for (const { value } of encodeMessages([{ message }], envelope, createKeyOf(environmentId)))
       transcoder.add(out, plan, { value, partition: 0, offset: offset++ });
   };
   for (const copy of copies) add(ENVIRONMENT, copy);
@@ -68,11 +66,14 @@ function addEventRows(out: RowBuffer, { copies }: World): void {
 }
 
 function addLinks(out: RowBuffer, { linked }: World): void {
-  for (const [offset, { key, kind, person }] of linked.entries()) {
-    const moved = [{ key, kind, linkedAt: 0 }];
-    const decision = { environmentId: ENVIRONMENT, generation: 0, offset, step: 0, moved, unlink: null };
-    addOverrideRows(out, { ...decision, root: Buffer.from(person, 'hex') } as never);
-  }
+  for (const [offset, { key, kind, person }] of linked.entries())
+    addOverrideRows(out, {
+      ...{ environmentId: ENVIRONMENT, generation: 0, partition: 0, offset, step: 0, messageId: ZERO_KEY },
+      ...{ link: 'identify', aKey: key, aKind: kind, bKey: ZERO_KEY, bKind: 'untyped', outcome: 'linked', reason: '' },
+      ...{ eventTime: 0, receivedAt: 0, traceId: '', unlink: null },
+      root: Buffer.from(person, 'hex'),
+      moved: [{ key, kind, linkedAt: 0 }],
+    });
 }
 
 /** As `npm run columns -- add` does: the columns, and the views again, which keep the columns of the time they were made. */
@@ -84,9 +85,7 @@ async function addPropertyColumns({ command }: OwnDatabase): Promise<void> {
   await command(`ALTER TABLE events ADD COLUMN property_currency LowCardinality(Nullable(String)) DEFAULT ${currency}`);
   const files = readdirSync(TABLES).sort();
   for (const view of EVENT_VIEWS) {
-    const file = files.findLast(
-      (name) => name.endsWith(`-${view}.sql`) && /^\d{4}-/.test(name) && name.slice(5) === `${view}.sql`,
-    );
-    await command(readFileSync(new URL(file ?? view, TABLES), 'utf8'));
+    const latest = files.findLast((name) => name.slice('0000-'.length) === `${view}.sql`);
+    await command(readFileSync(new URL(latest!, TABLES), 'utf8'));
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { ConsentRecord } from '@playline/contracts';
-import { identitiesOf } from '@playline/events';
+import type { ConsentRecord, IdentityKind } from '@playline/contracts';
+import { identitiesOf, type KeyOf } from '@playline/events';
 import type { Identity } from '../../services/operator/src/simulate/persons.ts';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
 import { type AcceptedCopy, createSimulatedTraffic, type SimulatedTraffic } from './traffic.ts';
@@ -23,13 +23,18 @@ export interface World extends Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   readonly facts: readonly Fact[];
   readonly consents: readonly Consent[];
   /** Identities that are not alone, with their person. */
-  readonly linked: readonly { readonly key: Buffer; readonly kind: string; readonly person: string }[];
+  readonly linked: readonly { readonly key: Buffer; readonly kind: IdentityKind; readonly person: string }[];
 }
 
-/** Stands for the gateway's keyed hash. */
-export function keyOf(kind: string, id: string): Buffer {
-  return createHash('sha256').update(`${kind} ${id.trim()}`).digest().subarray(0, 16);
+/** Whose answers are known; the commands of recipes ask about it. */
+export const ENVIRONMENT = 'production';
+
+/** Stands for the gateway's keyed hash, which is another one in each environment. */
+export function createKeyOf(environmentId: string): KeyOf {
+  return (kind, id) => createHash('sha256').update(`${environmentId} ${kind} ${id.trim()}`).digest().subarray(0, 16);
 }
+
+const keyOf = createKeyOf(ENVIRONMENT);
 
 /** Made once: all that is random in it comes from seeds. */
 export function createWorld(): World {

@@ -8,7 +8,7 @@
 --   since, until  first day, and the day after the last, in UTC
 --
 -- Cost: reads the days on which identities were active, from since to until, and no event. It remembers each person of a
--- day once, some 50 bytes each.
+-- day once, some 150 bytes each.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @02-stickiness.sql
@@ -16,7 +16,8 @@
 SELECT
     toStartOfMonth(day) AS month,
     uniqExact(person_key) AS people,
-    uniqExact((day, person_key)) / dateDiff('day', greatest(month, {since: Date}), least(addMonths(month, 1), {until: Date})) AS people_of_a_day,
+    dateDiff('day', greatest(month, {since: Date}), least(addMonths(month, 1), {until: Date})) AS days,
+    uniqExact((day, person_key)) / days AS people_of_a_day,
     people_of_a_day / people AS stickiness
 FROM person_days
 WHERE environment_id = {environment: String} AND day >= {since: Date} AND day < {until: Date}

@@ -9,7 +9,8 @@
 --   since, until  first day, and the day after the last, in UTC
 --   ids           how many ids, those of most messages first
 --
--- Cost: reads all events from since to until, and remembers every id, some 100 bytes each: ask for days.
+-- Cost: reads all events from since to until, their ids twice, and remembers every id, some 150 bytes each: ask for
+-- days or weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_ids=100" --data-binary @16-conflicting-ids.sql
@@ -24,7 +25,14 @@ SELECT
     max(event_time) AS last_at
 FROM analysis_events
 WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
+    AND message_id IN
+    (
+        SELECT message_id
+        FROM analysis_events
+        WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
+        GROUP BY message_id
+        HAVING count() > 1
+    )
 GROUP BY message_id
-HAVING messages > 1
 ORDER BY messages DESC, message_id
 LIMIT {ids: UInt32}

@@ -7,8 +7,8 @@
 --   environment   which environment
 --   since, until  first day, and the day after the last, in UTC
 --
--- Cost: reads all events from since to until, and streams them: memory stays the same. An account may ask for 60 seconds,
--- so ask for days.
+-- Cost: reads all events from since to until, and streams them: memory does not grow with them. An account may ask for
+-- 60 seconds, so ask for days.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @17-export-to-parquet.sql

@@ -40,7 +40,7 @@ export function stickiness(world: World, asked: Asked): Row[] {
     const daily = groupSorted(facts, ({ message }) => [toDay(message.eventTime)] as const);
     const people = peopleOf(facts);
     const peopleOfADay = daily.reduce((sum, [, ofDay]) => sum + peopleOf(ofDay), 0) / days;
-    return { month, people, people_of_a_day: peopleOfADay, stickiness: peopleOfADay / people };
+    return { month, people, days, people_of_a_day: peopleOfADay, stickiness: peopleOfADay / people };
   });
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { readRecipes } from './index.ts';
 import { parseRecipe, type Recipe } from './recipe.ts';
@@ -31,6 +32,18 @@ describe('a recipe of the cookbook', () => {
     const values = valuesIn(overHttp, /[?&]param_(\w+)=([^&"]*)/g);
     expect(Object.keys(values).sort()).toEqual(asked);
     expect(valuesIn(byClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
+  });
+
+  it.each(recipes)('$file has a command that a shell gives to curl as it is meant', ({ file, commands }) => {
+    const script = `curl() { printf '%s\\n' "$@"; }\n${commands[0]}`;
+    const env = { CLICKHOUSE_URL: 'https://clickhouse.test:8443', CLICKHOUSE_PASSWORD: "it's $HOME" };
+    const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
+    const [quiet, user, account, address = '', ...rest] = stdout.trim().split('\n');
+    expect([stderr, quiet, user, account, ...rest]).toEqual([
+      ...['', '-sS', '-u', "analyst:it's $HOME", '--data-binary', `@${file}`],
+    ]);
+    expect(new URL(address).origin).toBe(env.CLICKHOUSE_URL);
+    expect(new URL(address).searchParams.get('param_environment')).toBe('production');
   });
 
   it('is refused by name when a part of its comment is missing', () => {
