@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { messageRecordCodec, ZERO_KEY } from '@playline/contracts';
 import {
   addConsentRow,
@@ -12,16 +11,16 @@ import {
 } from '@playline/events';
 import { openEventStore } from '@playline/events/clickhouse';
 import type { OwnDatabase } from './own-database.ts';
+import { addPropertyColumns } from './property-columns.ts';
 import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
 
 /** Has some of the same messages; nothing of it may count. */
 const OTHER_ENVIRONMENT = 'staging';
 const OTHER_ROWS = 500;
-const TABLES = new URL('../../infra/clickhouse/tables/', import.meta.url);
-const EVENT_VIEWS = ['events-exact', 'events-identified', 'analysis-events-raw', 'analysis-events'];
 
 /** Stores the world as the event writer does, and leaves copies of messages unmerged. */
 export async function fill(database: OwnDatabase, world: World): Promise<void> {
+  await addPropertyColumns(database);
   await database.command('SYSTEM STOP MERGES events');
   // Rejections are kept for 90 days, and these are of a fixed date.
   await database.command('SYSTEM STOP TTL MERGES message_rejections');
@@ -33,7 +32,6 @@ export async function fill(database: OwnDatabase, world: World): Promise<void> {
     return store.insert({ table, rows: out.toBytes(), token: table, signal });
   };
   await insert('events', (out) => addEventRows(out, world));
-  await addPropertyColumns(database);
   // Loaded before anybody is linked: the links below are of those that the dictionary does not have.
   await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
   await insert('identity_overrides', (out) => addLinks(out, world));
@@ -74,18 +72,4 @@ function addLinks(out: RowBuffer, { linked }: World): void {
       root: Buffer.from(person, 'hex'),
       moved: [{ key, kind, linkedAt: 0 }],
     });
-}
-
-/** As `npm run columns -- add` does: the columns, and the views again, which keep the columns of the time they were made. */
-async function addPropertyColumns({ command }: OwnDatabase): Promise<void> {
-  const raw = (name: string) => `JSONExtractRaw(properties, '${name}')`;
-  const price = `toFloat64OrNull(${raw('price')})`;
-  const currency = `if(startsWith(${raw('currency')}, '"'), JSONExtractString(${raw('currency')}), NULL)`;
-  await command(`ALTER TABLE events ADD COLUMN property_price Nullable(Float64) DEFAULT ${price}`);
-  await command(`ALTER TABLE events ADD COLUMN property_currency LowCardinality(Nullable(String)) DEFAULT ${currency}`);
-  const files = readdirSync(TABLES).sort();
-  for (const view of EVENT_VIEWS) {
-    const latest = files.findLast((name) => name.slice('0000-'.length) === `${view}.sql`);
-    await command(readFileSync(new URL(latest!, TABLES), 'utf8'));
-  }
 }

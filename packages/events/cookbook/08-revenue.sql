@@ -3,9 +3,9 @@
 -- What people paid a day in each currency, how many paid, and how much each of them on average. Amounts are added in
 -- hundredths: sums of fractions would depend on their order.
 --
--- Price and currency are columns of their own. This makes them of the properties of the same names:
--- `npm run columns -- add --name price --path price --type Float64`
--- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`
+-- Price and currency are columns of their own, which two commands make of the properties of the same names:
+-- `npm run columns -- add --name price --path price --type Float64` and
+-- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`.
 -- For the few purchases of a day the next recipe does without.
 --
 -- Change:

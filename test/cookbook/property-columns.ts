@@ -1,0 +1,24 @@
+import { readRecipes } from '@playline/events';
+import { runCommand } from '../../services/operator/src/app.ts';
+import { createColumnsCommand } from '../../services/operator/src/commands/columns.ts';
+import type { OwnDatabase } from './own-database.ts';
+
+const COMMAND = /`npm run columns -- ([^`]+)`/g;
+
+/** Runs every command about columns that a recipe names, word for word. */
+export async function addPropertyColumns({ target }: OwnDatabase): Promise<void> {
+  const stop = new AbortController().signal;
+  const columns = createColumnsCommand({ clickhouse: () => target, wallClockMs: Date.now, stop });
+  const said: string[] = [];
+  const say = (line: string) => void said.push(line);
+  const about = readRecipes().flatMap((recipe) => recipe.about);
+  for (const [, words = ''] of about.join('\n').matchAll(COMMAND)) {
+    const args = (words.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''));
+    const code = await runCommand([columns], ['columns', ...args], {
+      result: say,
+      progress: say,
+      isInteractive: false,
+    });
+    if (code !== 0) throw new Error(`npm run columns -- ${words} ended with ${code}: ${said.join('; ')}`);
+  }
+}
