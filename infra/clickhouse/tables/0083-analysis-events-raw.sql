@@ -5,6 +5,7 @@ WITH event.identity_key = toFixedString('', 16) AS is_nobodys
 SELECT
     environment_id, type, event_name, event_time,
     toDateTime(event_time, 'UTC') AS event_second,
+    toUInt64(toUnixTimestamp64Milli(event_time)) AS event_millisecond,
     toDate(event_time) AS event_day,
     received_at, message_id,
     person_key,
@@ -19,4 +20,4 @@ SELECT
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id
 FROM events_identified AS event
 WHERE NOT test
-COMMENT 'Events as analysts ask for them, with raw ids and all that clients sent. One row a message, without tests.'
+COMMENT 'Events as analysts ask for them, with raw ids and all that clients sent. One row a message, without tests. Nobody has no person_id, so count people with uniqExact(person_id).'

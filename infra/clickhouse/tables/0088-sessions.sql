@@ -19,4 +19,4 @@ FROM
 )
 GROUP BY environment_id, session_id, person_key
 HAVING started_at >= {since: DateTime64(3, 'UTC')} AND started_at < {until: DateTime64(3, 'UTC')}
-COMMENT 'sessions(environment = …, since = …, until = …): sessions of a person that began in the span. A session that two people share is one of each.'
+COMMENT 'sessions(environment = …, since = …, until = …): sessions of a person that began in the span: with a first event in it and none in the day before. A session that two people share is one of each.'

@@ -20,7 +20,7 @@ WITH reached AS
     SELECT
         person_key,
         windowFunnel({seconds: UInt32} * 1000)(
-            toUInt64(toUnixTimestamp64Milli(event_time)),
+            event_millisecond,
             event_name = {first: String},
             event_name = {second: String},
             event_name = {third: String}) AS steps
