@@ -15,17 +15,17 @@ SELECT
     argMaxIfMerge(latest_traits) AS traits
 FROM
 (
-    WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key', 'version'), reinterpretAsUInt64(identity.identity_key),
-        (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'), toUInt64(0))) AS settled
+    WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(identity.identity_key),
+        (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
     SELECT
         identity.environment_id AS environment_id, identity.identity_key AS identity_key,
-        multiIf(recent.latest > settled.3, recent.person_key,
+        multiIf(recent.person_key != toFixedString('', 16), recent.person_key,
             reinterpretAsUUID(identity.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
             identity.identity_key) AS person_key,
         identity.first_seen_at AS identity_first_seen_at, identity.last_seen_at AS identity_last_seen_at,
         identity.first_touch AS first_touch, identity.latest_traits AS latest_traits
     FROM identities AS identity
-    LEFT ANY JOIN recent_overrides AS recent ON identity.environment_id = recent.environment_id AND identity.identity_key = recent.identity_key
+    LEFT ANY JOIN recent_overrides AS recent ON identity.identity_key = recent.identity_key
     WHERE NOT identity.test
 )
 GROUP BY environment_id, person_key
