@@ -9,7 +9,20 @@ export interface Engine {
   read(sql: string): Promise<Buffer>;
   insert(sql: string, body: Buffer): Promise<void>;
   /** Asks, and says what it took by the engine's own count. */
-  measure(sql: string): Promise<{ rows: number; readRows: number; ms: number }>;
+  measure(sql: string): Promise<Asked>;
+}
+
+/** An answer, and what it took. */
+export interface Asked {
+  /** Without its last line break. */
+  readonly text: string;
+  /** Lines of the answer. */
+  readonly rows: number;
+  readonly readRows: number;
+  readonly readBytes: number;
+  /** The most memory that the question held at once. */
+  readonly memoryBytes: number;
+  readonly ms: number;
 }
 
 /** What the engine takes unless it is told otherwise. */
@@ -40,7 +53,10 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
       const text = (await answer.text()).trimEnd();
       const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
       const rows = text === '' ? 0 : text.split('\n').length;
-      return { rows, readRows: Number(summary.read_rows), ms: Number(summary.elapsed_ns) / 1e6 };
+      return {
+        ...{ text, rows, readRows: Number(summary.read_rows), readBytes: Number(summary.read_bytes) },
+        ...{ memoryBytes: Number(summary.memory_usage), ms: Number(summary.elapsed_ns) / 1e6 },
+      };
     },
     insert: async (sql, body) => void (await (await send({ query: sql, async_insert: '0' }, body)).text()),
   };

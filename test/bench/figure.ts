@@ -39,6 +39,8 @@ export interface Bench {
   readonly secretKey: string;
   /** Share of its rows and requests with which a figure that fills a table is taken, to try it; 1 for a figure that counts. */
   readonly scale: number;
+  /** Rows of `queries` where they are not as many as usual. */
+  readonly rows?: number;
   /** Settings that every service takes from its environment. */
   readonly environment: Readonly<Record<string, string>>;
   /** The same for our own services under measurement: by TLS and with logins where the run has them. */

@@ -3,7 +3,7 @@ import { cpus, release, totalmem, type } from 'node:os';
 import { numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
-import type { Figure, Row } from './figure.ts';
+import type { Bench, Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
@@ -12,6 +12,7 @@ import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
+import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
 import { start } from './figures/start.ts';
@@ -24,18 +25,21 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure, feed, replicate],
+  ...[start, storedOffsets, insertSync, erasure, feed, replicate, queries],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
   --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure, feed or replicate is tried, such as 0.01
+  --scale   share of its rows and requests with which erasure, feed, replicate or queries is tried, such as 0.01
+  --rows    rows that queries fills instead of 20 million, such as 100000000
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
+/** Fewer are no game; more are no bench. */
+const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
 const GIB = 1024 ** 3;
 
 /** What a figure must be read with. */
@@ -49,8 +53,10 @@ function describeMachine(): Record<string, string | number> {
   };
 }
 
-async function take(figure: Figure, stores: BenchStores, scale: number): Promise<Row[]> {
-  const { bench, close } = await openBench(stores, scale);
+type Size = Pick<Bench, 'scale' | 'rows'>;
+
+async function take(figure: Figure, stores: BenchStores, size: Size): Promise<Row[]> {
+  const { bench, close } = await openBench(stores, size);
   try {
     return await figure.measure(bench);
   } finally {
@@ -58,14 +64,20 @@ async function take(figure: Figure, stores: BenchStores, scale: number): Promise
   }
 }
 
+function sizeOf(values: ReturnType<typeof parseOptions>['values']): Size {
+  const scale = numberOf(values, 'scale', { min: 0.001, max: 1, fallback: 1 });
+  const rows = numberOf(values, 'rows', { min: ROWS_MIN, max: ROWS_MAX, fallback: 0 });
+  return { scale, ...(rows > 0 && { rows }) };
+}
+
 /** Takes the figures named, one after another; one that fails is reported and the others go on. */
 async function run(args: readonly string[]): Promise<void> {
   const { values, words: names } = parseOptions(
     args,
-    { tls: { type: 'boolean' }, scale: { type: 'string' } },
+    { tls: { type: 'boolean' }, scale: { type: 'string' }, rows: { type: 'string' } },
     FIGURES.length,
   );
-  const scale = numberOf(values, 'scale', { min: 0.001, max: 1, fallback: 1 });
+  const size = sizeOf(values);
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0) throw new UsageError(`no figure ${unknown.join(', ')}`);
   const rows: Row[] = [];
@@ -80,7 +92,7 @@ async function run(args: readonly string[]): Promise<void> {
     )) {
       console.error(`measuring ${figure.name} …`);
       try {
-        rows.push(...(await take(figure, stores, scale)));
+        rows.push(...(await take(figure, stores, size)));
       } catch (error) {
         console.error(`${figure.name}: ${error instanceof Error ? error.message : error}`);
         process.exitCode = 1;

@@ -18,7 +18,10 @@ const KEY_STORE_MAX_MS = 10_000;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Topics, tables and a key of one figure alone, since what one publishes another must not read; `close` removes them. */
-export async function openBench(stores: BenchStores, scale = 1): Promise<{ bench: Bench; close(): Promise<void> }> {
+export async function openBench(
+  stores: BenchStores,
+  size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 },
+): Promise<{ bench: Bench; close(): Promise<void> }> {
   const run = randomBytes(4).toString('hex');
   const [topicPrefix, database, environmentId] = [`test-bench-${run}.`, `test_bench_${run}`, `test-bench-${run}`];
   const redis = toBenchDatabase(stores.redis);
@@ -36,7 +39,7 @@ export async function openBench(stores: BenchStores, scale = 1): Promise<{ bench
     const keyOf = await createAccessKeys(redis, environmentId);
     const keys = { accessKey: keyOf.publishable, secretKey: keyOf.secret };
     const names = { topicPrefix, database, environmentId };
-    return { bench: { stores, ...names, ...keys, scale, environment, serviceEnvironment }, close };
+    return { bench: { stores, ...names, ...keys, ...size, environment, serviceEnvironment }, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,0 +1,31 @@
+import type { Asked, Engine } from '../clickhouse.ts';
+
+/** One question as it was answered: first without anything in memory, then the best of some more. */
+export interface Answer {
+  readonly coldMs: number;
+  readonly warm: Asked;
+  readonly memoryBytes: number;
+}
+
+const WARM_TURNS = 3;
+/** What the engine keeps of its files in its own memory; the system's cache of them stays. */
+const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
+/** Which granules a condition holds for is remembered by the engine: who asks twice is not what is measured. */
+const UNREMEMBERED = 'SETTINGS use_query_condition_cache = 0';
+
+export async function askColdAndWarm(engine: Engine, sql: string): Promise<Answer> {
+  for (const cache of CACHES) await engine.ask(`SYSTEM DROP ${cache}`);
+  const cold = await askOnce(engine, sql);
+  const answers: Asked[] = [];
+  for (let turn = 0; turn < WARM_TURNS; turn++) answers.push(await askOnce(engine, sql));
+  const warm = answers.reduce((best, answer) => (answer.ms < best.ms ? answer : best));
+  const memoryBytes = Math.max(cold.memoryBytes, ...answers.map((answer) => answer.memoryBytes));
+  return { coldMs: cold.ms, warm, memoryBytes };
+}
+
+/** @throws Error with the question, when the engine refuses it */
+export async function askOnce(engine: Engine, sql: string): Promise<Asked> {
+  return engine.measure(`${sql} ${UNREMEMBERED}`).catch((error: Error) => {
+    throw new Error(`${error.message}\nasked: ${sql}`);
+  });
+}

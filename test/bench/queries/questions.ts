@@ -1,0 +1,115 @@
+import type { Bar } from '../figure.ts';
+import type { Scene } from './scene.ts';
+import type { Source, Span } from './sources.ts';
+
+/** One question, of each that can be asked: what an analyst would write who knows the tables. */
+export interface Question {
+  readonly name: string;
+  /** It touches one day, and must not cost more when others are added. */
+  readonly isOfDay?: true;
+  readonly raw: string;
+  /** Copies folded; left out where nobody would ask so. */
+  readonly exact?: string;
+  /** Copies folded, and people instead of identities. */
+  readonly identified: string;
+  readonly peer: string;
+  /** The peer's answer has to be ours: copies change nothing about it. */
+  readonly agrees?: true;
+  /** Of the milliseconds or the ratio of `identified`. */
+  readonly bars?: readonly Bar[];
+  /** Rows that `identified` may read. */
+  readonly readRowsBar?: Bar;
+}
+
+type Write = (source: Source) => string;
+
+/** The same words for each of the sources. */
+const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
+  raw: write(raw),
+  exact: write(exact),
+  identified: write(analysis),
+  peer: write(peer),
+});
+
+const bar = (must: number, aim: number): readonly Bar[] => [{ of: 'ours', bound: 'at most', must, aim }];
+const OF_ONE_HOUR = 3_600;
+
+/** What analysts ask most, from a day's count to one message. */
+export function basicQuestions(scene: Scene): Question[] {
+  const { day, month } = scene.spans;
+  return [
+    {
+      ...{ name: 'count of a day', isOfDay: true },
+      ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ span: day })}`),
+    },
+    {
+      ...{ name: 'people of a day', isOfDay: true, agrees: true },
+      ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
+    },
+    {
+      ...{ name: 'one name of a day, by a property', isOfDay: true },
+      ...ofAll(scene, (source) => byProperty(source, day)),
+    },
+    {
+      name: 'active people a day, 30 days',
+      ...ofAll(
+        scene,
+        (source) =>
+          `SELECT toDate(event_time) AS day, uniqExact(${source.person}) FROM ${source.peopleRows({ span: month })} GROUP BY day ORDER BY day`,
+      ),
+      identified: `SELECT day, uniqExact(person_key) FROM ${personDays(scene, month)} GROUP BY day ORDER BY day`,
+      ...{ agrees: true, bars: bar(1_500, 300) },
+    },
+    { name: 'count of all', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
+    { ...{ name: 'timeline of one person', bars: bar(100, 30) }, ...timeline(scene), readRowsBar: READ_ROWS },
+    { name: 'timeline of one person, 7 days', ...timeline(scene, scene.spans.week) },
+    { ...{ name: 'funnel of three steps, a day', isOfDay: true }, ...ofAll(scene, (source) => funnel(source, day)) },
+    { ...{ name: 'one message by its id', bars: bar(50, 15) }, ...oneMessage(scene) },
+  ];
+}
+
+const READ_ROWS: Bar = { of: 'ours', bound: 'at most', must: 500_000 };
+
+/** Who was active on which day: what our own questions about weeks and months read. */
+export const personDays = ({ environmentId }: Scene, { since, until }: Span): string =>
+  `person_days WHERE environment_id = '${environmentId}' AND day >= '${since}' AND day < '${until}'`;
+
+const byProperty = (source: Source, span: Span) =>
+  `SELECT JSONExtractString(properties, 'map') AS map, count() AS events, uniqExact(${source.person}) AS people
+   FROM ${source.peopleRows({ span, names: ['level_finished'] })} GROUP BY map ORDER BY map`;
+
+function funnel(source: Source, span: Span): string {
+  const steps = ['level_started', 'level_finished', 'item_bought'] as const;
+  const conditions = steps.map((step) => `event_name = '${step}'`).join(', ');
+  return `SELECT step, count() FROM (
+    SELECT ${source.person} AS who, windowFunnel(${OF_ONE_HOUR})(toDateTime(event_time), ${conditions}) AS step
+    FROM ${source.peopleRows({ span, names: steps })} GROUP BY who) GROUP BY step ORDER BY step`;
+}
+
+function timeline(scene: Scene, span?: Span): Pick<Question, 'raw' | 'exact' | 'identified' | 'peer'> {
+  const { environmentId, who } = scene;
+  const columns = 'event_time, event_name, session_id, page_path, properties';
+  const filter = span === undefined ? {} : { span };
+  const ofIdentity = ({ rows }: Source) =>
+    `SELECT ${columns} FROM ${rows(filter)} AND identity_key = unhex('${who.identity}') ORDER BY event_time`;
+  const times = span === undefined ? '' : `WHERE event_time >= '${span.since}' AND event_time < '${span.until}'`;
+  const ids = who.ids.map((id) => `'${id}'`).join(', ');
+  return {
+    raw: ofIdentity(scene.raw),
+    exact: ofIdentity(scene.exact),
+    identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${who.person}') ${times} ORDER BY event_time`,
+    // It looks up the ids of a person before it asks.
+    peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
+  };
+}
+
+function oneMessage({ environmentId, who, peer }: Scene): Pick<Question, 'raw' | 'exact' | 'identified' | 'peer'> {
+  const of = (name: string) =>
+    `SELECT * FROM ${name} WHERE environment_id = '${environmentId}' AND message_id = '${who.messageId}'`;
+  return {
+    raw: of('events'),
+    exact: of('events_exact'),
+    identified: of('events_identified'),
+    peer: `SELECT * FROM ${peer.rows({})} WHERE message_id = '${who.messageId}'`,
+  };
+}

@@ -1,0 +1,80 @@
+import type { Engine } from '../clickhouse.ts';
+import { firstOfPairs } from './fill.ts';
+import { DAY_MS, DAYS, type Game, idsOf } from './game.ts';
+import { createSource, PEER, type Source, type Span } from './sources.ts';
+
+/** What questions are about, and of whom they are asked. */
+export interface Scene {
+  readonly environmentId: string;
+  readonly raw: Source;
+  /** Copies of a message folded. */
+  readonly exact: Source;
+  /** The same and the person of each; for whoever may read raw ids. */
+  readonly analysis: Source;
+  readonly peer: Source;
+  readonly spans: Spans;
+  readonly who: Who;
+}
+
+export interface Spans {
+  readonly day: Span;
+  readonly week: Span;
+  readonly month: Span;
+  /** Whole weeks, from the first Monday on. */
+  readonly weeks: Span;
+}
+
+/** Somebody who was joined with somebody else a moment ago, and one of their messages. */
+export interface Who {
+  /** 32 hexadecimal digits. */
+  readonly person: string;
+  readonly identity: string;
+  readonly userId: string;
+  /** Of all the identities. */
+  readonly ids: readonly string[];
+  readonly messageId: string;
+}
+
+const MONTH_DAYS = 30;
+
+/** @param day of the game, from 0: the day, and the last of the seven, that is asked about */
+export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
+  const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+  const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
+  const dayMs = startMs + day * DAY_MS;
+  const monday = startMs + ((8 - new Date(startMs).getUTCDay()) % 7) * DAY_MS;
+  return {
+    day: span(dayMs, dayMs + DAY_MS),
+    week: span(dayMs - 6 * DAY_MS, dayMs + DAY_MS),
+    month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
+    weeks: span(monday, endMs),
+  };
+}
+
+/** @param day as of `spansOf` */
+export async function createScene(engine: Engine, game: Game, day?: number): Promise<Scene> {
+  const { environmentId } = game;
+  return {
+    environmentId,
+    raw: createSource('events', environmentId, 'identity_key'),
+    exact: createSource('events_exact', environmentId, 'identity_key'),
+    analysis: createSource('analysis_events_raw', environmentId, 'person_key'),
+    peer: PEER,
+    spans: spansOf(game, day),
+    who: await findWho(engine, game),
+  };
+}
+
+async function findWho(engine: Engine, game: Game): Promise<Who> {
+  const first = firstOfPairs(game);
+  const [one, other] = [idsOf(first), idsOf(first + 1)];
+  const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');
+  const texts = [one.anonymousId, one.userId, other.anonymousId, other.userId].join(', ');
+  const answer = await engine.ask(
+    `SELECT lower(hex(arrayMin([${keys}]))), lower(hex(${one.anonymousKey})), ${texts},
+       (SELECT min(message_id) FROM events WHERE environment_id = '${game.environmentId}' AND identity_key = ${one.anonymousKey})`,
+  );
+  const [person = '', identity = '', ...rest] = answer.split('\t');
+  const [ids, messageId] = [rest.slice(0, 4), rest[4] ?? ''];
+  return { person, identity, userId: ids[1] ?? '', ids, messageId };
+}
