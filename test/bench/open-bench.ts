@@ -23,7 +23,11 @@ export async function openBench(
   size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 },
 ): Promise<{ bench: Bench; close(): Promise<void> }> {
   const run = randomBytes(4).toString('hex');
-  const [topicPrefix, database, environmentId] = [`test-bench-${run}.`, `test_bench_${run}`, `test-bench-${run}`];
+  const [topicPrefix, database, environmentId] = [
+    `test-bench-${run}.`,
+    `playline_test_bench_${run}`,
+    `test-bench-${run}`,
+  ];
   const redis = toBenchDatabase(stores.redis);
   const environment = environmentOf({ ...stores, redis }, { topicPrefix, database });
   const serviceEnvironment = { ...environment, ...stores.secured };

@@ -2,7 +2,7 @@ import { createEngine, type Engine } from '../clickhouse.ts';
 import type { Figure } from '../figure.ts';
 import { askColdAndWarm } from '../queries/ask.ts';
 import { cookbookQuestions } from '../queries/cookbook.ts';
-import { fillRows, linkPairs, linkPeople, settle } from '../queries/fill.ts';
+import { fillRows, linkPairs, linkPeople, pairsOf, settle } from '../queries/fill.ts';
 import { createGame, DAYS, type Game } from '../queries/game.ts';
 import { type ReadOfDay, readOfDay, toGrowthRows } from '../queries/growth.ts';
 import { createPeerTables } from '../queries/peer.ts';
@@ -34,7 +34,7 @@ export const queries: Figure = {
 
 const questionsOf = (scene: Scene): Question[] => [...basicQuestions(scene), ...cookbookQuestions(scene)];
 
-/** Fills a fifth, asks about a day, fills the rest and asks again; behind it some people are joined. */
+/** Fills a fifth, asks about a day, fills the rest and asks again; some people are joined just before each. */
 async function fillInTwo(
   engine: Engine,
   database: string,
@@ -46,12 +46,13 @@ async function fillInTwo(
   await linkPeople(engine, game, { first: 0, count: people });
   await fillRows(engine, game, { first: 0, count: rows });
   await settle(engine, database);
+  await linkPairs(engine, game, pairsOf(game).early);
   const ask = async () => readOfDay(engine, questionsOf(await createScene(engine, game, OLD_DAY)));
   const before = await ask();
   await linkPeople(engine, game, { first: people, count: game.people - people });
   await fillRows(engine, game, { first: rows, count: game.rows - rows });
   await settle(engine, database);
-  await linkPairs(engine, game);
+  await linkPairs(engine, game, pairsOf(game).late);
   console.error(`filled with ${game.rows} rows twice in ${Math.round((performance.now() - startedAt) / 1_000)} s`);
   return { before, after: await ask() };
 }

@@ -35,20 +35,22 @@ function eventsStatement({ environmentId }: Game, rows: string): string {
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,
-    version: '1 + number',
+    ...{ version: '1 + number', storedAt: 'now64(3) - INTERVAL 1 HOUR' },
   });
 }
 
-/** The first of the pairs of people who are joined last. */
-export const firstOfPairs = ({ people }: Game): number => Math.floor(people * 0.45);
+/** Pairs of people who are joined last, twice as many: for history as it is at first, and for all of it. */
+export const pairsOf = ({ people }: Game): { readonly early: Range; readonly late: Range } => {
+  const first = Math.floor(people * 0.45);
+  return { early: { first: first + 2 * FRESH_PAIRS, count: FRESH_PAIRS }, late: { first, count: FRESH_PAIRS } };
+};
 
-/** Joins two people each: decisions that are younger than anything that was loaded before. */
-export async function linkPairs(engine: Engine, game: Game): Promise<void> {
+/** Joins two people each, neighbours by number: decisions that are younger than anything that was loaded before. */
+export async function linkPairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {
-    groups: `SELECT number, toUInt32(${firstOfPairs(game)} + 2 * number) AS one, [${members.join(', ')}] AS members
-      FROM numbers(${FRESH_PAIRS})`,
-    version: `${2 ** 40} + number`,
+    groups: `SELECT number, toUInt32(${first} + 2 * number) AS one, [${members.join(', ')}] AS members FROM numbers(${count})`,
+    ...{ version: `${2 ** 40} + number`, storedAt: 'now64(3)' },
   });
 }
 
@@ -62,13 +64,13 @@ function membersOf(person: string): string[] {
 async function insertOverrides(
   engine: Engine,
   { environmentId }: Game,
-  { groups, version }: { groups: string; version: string },
+  { groups, version, storedAt }: { groups: string; version: string; storedAt: string },
 ): Promise<void> {
   const rows = `SELECT '${environmentId}' AS environment_id, member.1 AS identity_key,
-    arrayMin(key -> key.1, members) AS person_key, member.2 AS kind, now64(3) AS linked_at,
+    arrayMin(key -> key.1, members) AS person_key, member.2 AS kind, ${storedAt} AS linked_at, ${storedAt} AS stored_at,
     toUInt64(${version}) AS version, member.3 AS id
   FROM (${groups}) ARRAY JOIN members AS member`;
-  const columns = 'environment_id, identity_key, person_key, kind, linked_at, version';
+  const columns = 'environment_id, identity_key, person_key, kind, linked_at, version, stored_at';
   await engine.ask(`INSERT INTO identity_overrides (${columns}) SELECT ${columns} FROM (${rows})`);
   await fillPeerOverrides(engine, rows);
 }
@@ -76,7 +78,7 @@ async function insertOverrides(
 /** Rows and merges of a hundred million take half an hour. */
 const MERGES_MAX_MS = 3_600_000;
 
-/** Lets the engine end its merges, and loads who is who as it stands then: what is linked later comes on top of it. */
+/** Lets the engine end its merges, and loads who is who: what is linked later comes on top of it. */
 export async function settle(engine: Engine, database: string): Promise<void> {
   await waitForMerges(engine, database, MERGES_MAX_MS);
   await engine.ask('SYSTEM RELOAD DICTIONARY identity_persons');

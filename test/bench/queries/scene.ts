@@ -1,5 +1,5 @@
 import type { Engine } from '../clickhouse.ts';
-import { firstOfPairs } from './fill.ts';
+import { pairsOf } from './fill.ts';
 import { DAY_MS, DAYS, type Game, idsOf } from './game.ts';
 import { createSource, PEER, type Source, type Span } from './sources.ts';
 
@@ -36,8 +36,10 @@ export interface Who {
 }
 
 const MONTH_DAYS = 30;
+/** When whoever is asked about came for the first time. */
+const FIRST_WEEK_DAY = 13;
 
-/** @param day of the game, from 0: the day, and the last of the seven, that is asked about */
+/** @param day of the game, from 0: the day that is asked about */
 export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
   const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
@@ -45,7 +47,7 @@ export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
   const monday = startMs + ((8 - new Date(startMs).getUTCDay()) % 7) * DAY_MS;
   return {
     day: span(dayMs, dayMs + DAY_MS),
-    week: span(dayMs - 6 * DAY_MS, dayMs + DAY_MS),
+    week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
     month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
     weeks: span(monday, endMs),
   };
@@ -66,7 +68,7 @@ export async function createScene(engine: Engine, game: Game, day?: number): Pro
 }
 
 async function findWho(engine: Engine, game: Game): Promise<Who> {
-  const first = firstOfPairs(game);
+  const { first } = pairsOf(game).late;
   const [one, other] = [idsOf(first), idsOf(first + 1)];
   const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');
   const texts = [one.anonymousId, one.userId, other.anonymousId, other.userId].join(', ');
