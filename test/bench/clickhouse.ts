@@ -23,6 +23,8 @@ export interface Asked {
   /** The most memory that the question held at once. */
   readonly memoryBytes: number;
   readonly ms: number;
+  /** Its name in the engine's log of questions. */
+  readonly queryId: string;
 }
 
 /** What the engine takes unless it is told otherwise. */
@@ -56,6 +58,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
       return {
         ...{ text, rows, readRows: Number(summary.read_rows), readBytes: Number(summary.read_bytes) },
         ...{ memoryBytes: Number(summary.memory_usage), ms: Number(summary.elapsed_ns) / 1e6 },
+        queryId: answer.headers.get('x-clickhouse-query-id') ?? '',
       };
     },
     insert: async (sql, body) => void (await (await send({ query: sql, async_insert: '0' }, body)).text()),

@@ -5,6 +5,8 @@ export interface Answer {
   readonly coldMs: number;
   readonly warm: Asked;
   readonly memoryBytes: number;
+  /** The least CPU of the warm ones: it says more than time where something else keeps the machine busy. */
+  readonly cpuMs: number;
 }
 
 const WARM_TURNS = 3;
@@ -20,7 +22,17 @@ export async function askColdAndWarm(engine: Engine, sql: string): Promise<Answe
   for (let turn = 0; turn < WARM_TURNS; turn++) answers.push(await askOnce(engine, sql));
   const warm = answers.reduce((best, answer) => (answer.ms < best.ms ? answer : best));
   const memoryBytes = Math.max(cold.memoryBytes, ...answers.map((answer) => answer.memoryBytes));
-  return { coldMs: cold.ms, warm, memoryBytes };
+  return { coldMs: cold.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, answers) };
+}
+
+async function readCpuMs(engine: Engine, answers: readonly Asked[]): Promise<number> {
+  await engine.ask('SYSTEM FLUSH LOGS query_log');
+  const ids = answers.map(({ queryId }) => `'${queryId}'`).join(', ');
+  const answer = await engine.ask(
+    `SELECT min(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1e3 FROM system.query_log
+     WHERE event_date >= today() - 1 AND type = 'QueryFinish' AND query_id IN (${ids}) SETTINGS log_queries = 0`,
+  );
+  return Number(answer);
 }
 
 /** @throws Error with the question, when the engine refuses it */

@@ -21,11 +21,11 @@ function describeCount(count: number): string {
   return count >= 1e3 ? `${Math.round(count / 1e3)} k` : String(count);
 }
 
-function describe({ coldMs, warm, memoryBytes }: Answer): string {
+function describe({ coldMs, warm, memoryBytes, cpuMs }: Answer): string {
   const [read, memory] = [warm.readBytes / MEGA, memoryBytes / MEGA].map((mb) =>
     mb < 10 ? mb.toFixed(1) : Math.round(mb),
   );
-  return `cold ${Math.round(coldMs)} ms, ${describeCount(warm.readRows)} rows, ${read} MB read, memory ${memory} MB`;
+  return `cold ${Math.round(coldMs)} ms, CPU ${Math.round(cpuMs)} ms, ${describeCount(warm.readRows)} rows, ${read} MB read, memory ${memory} MB`;
 }
 
 /** Ours over raw rows and over the peer, by the best of the warm answers. */
