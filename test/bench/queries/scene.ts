@@ -24,7 +24,7 @@ export interface Spans {
   readonly weeks: Span;
 }
 
-/** Somebody who was joined with somebody else a moment ago, and one of their messages. */
+/** Somebody who was joined with somebody else a moment ago, one of their messages, and a user who sent some. */
 export interface Who {
   /** 32 hexadecimal digits. */
   readonly person: string;
@@ -72,11 +72,12 @@ async function findWho(engine: Engine, game: Game): Promise<Who> {
   const [one, other] = [idsOf(first), idsOf(first + 1)];
   const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');
   const texts = [one.anonymousId, one.userId, other.anonymousId, other.userId].join(', ');
+  const rows = `FROM events WHERE environment_id = '${game.environmentId}'`;
   const answer = await engine.ask(
     `SELECT lower(hex(arrayMin([${keys}]))), lower(hex(${one.anonymousKey})), ${texts},
-       (SELECT min(message_id) FROM events WHERE environment_id = '${game.environmentId}' AND identity_key = ${one.anonymousKey})`,
+       (SELECT min(message_id) ${rows} AND identity_key = ${one.anonymousKey}), (SELECT min(user_id) ${rows} AND user_id != '')`,
   );
   const [person = '', identity = '', ...rest] = answer.split('\t');
-  const [ids, messageId] = [rest.slice(0, 4), rest[4] ?? ''];
-  return { person, identity, userId: ids[1] ?? '', ids, messageId };
+  const [messageId = '', userId = ''] = rest.slice(4);
+  return { person, identity, userId, ids: rest.slice(0, 4), messageId };
 }
