@@ -33,6 +33,8 @@ const ofTargets = (batchId: Buffer) =>
  * @throws RowsFault, or the reason of the signal
  */
 export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
+  // A wait that fails must fail while nothing is gone.
+  await awaitInserts(connection, wait.signal);
   for (const { name } of DERIVED_TABLES) {
     const where = ofTargets(batchId);
     const [{ rows } = { rows: 0 }] = await connection.read<{ rows: number }>(
@@ -58,13 +60,16 @@ async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Ba
   return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${ofTargets(batchId)}`;
 }
 
-/** Rows that say something of the batch that no event says any more. */
+/**
+ * Rows that say something of the batch that no event says any more; and what events say of those who came back that the
+ * tables lack, so that whoever sweeps until nothing is found ends with both right.
+ */
 export async function findDerivedSurvivors(batch: Batch, signal?: AbortSignal): Promise<FoundRows[]> {
-  const first = await findUnfounded(batch);
+  const first = await findDifferent(batch);
   if (first.length === 0) return first;
-  // Of an insert that runs just now, what follows from an event may stand before the event does.
+  // Of an insert that runs just now, what follows from an event and the event do not stand at one moment.
   await awaitInserts(batch.connection, signal);
-  return findUnfounded(batch);
+  return findDifferent(batch);
 }
 
 /** As survivors; and deleted rows that stand in files, as they are masked until the files are written anew. */
@@ -82,15 +87,19 @@ export async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
   return found;
 }
 
-async function findUnfounded(batch: Batch): Promise<FoundRows[]> {
+async function findDifferent(batch: Batch): Promise<FoundRows[]> {
   const found: FoundRows[] = [];
   for (const table of DERIVED_TABLES) {
     const { keys, values } = table.clearing;
-    const told = (from: string) => `SELECT ${[...keys, ...values].join(', ')} FROM ${from} GROUP BY ${keys.join(', ')}`;
+    const named = [...keys, ...values.map((_, index) => `value_${index}`)].join(', ');
+    const told = (from: string, side: 1 | 2) =>
+      `SELECT ${[...keys, ...values.map((value, index) => `${value} AS value_${index}`)].join(', ')}, ${side} AS side
+       FROM ${from} GROUP BY ${keys.join(', ')}`;
+    const stored = told(`${table.name} WHERE ${ofTargets(batch.batchId)}`, 1);
     const rows = await batch.connection.read<FoundRow>(
       `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
-       FROM (${told(`${table.name} WHERE ${ofTargets(batch.batchId)}`)})
-       WHERE tuple(*) NOT IN (${told(await derivedOf(table, batch))})
+       FROM (SELECT ${named} FROM (${stored} UNION ALL ${told(await derivedOf(table, batch), 2)})
+         GROUP BY ${named} HAVING groupBitOr(side) != 3)
        GROUP BY environment_id, key`,
     );
     found.push(...toFound(table.name, rows));

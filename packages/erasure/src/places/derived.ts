@@ -9,7 +9,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
     clearing: {
       by: 'derived',
       view: 'derived_identity_days',
-      keys: ['environment_id', 'identity_key', 'day', 'event_name', 'test'],
+      keys: ['environment_id', 'identity_key', 'day', 'event_name'],
       values: [],
     },
     columns: {
@@ -25,7 +25,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
     clearing: {
       by: 'derived',
       view: 'derived_identities',
-      keys: ['environment_id', 'identity_key', 'test'],
+      keys: ['environment_id', 'identity_key'],
       values: ['min(first_seen_at)', 'max(last_seen_at)', 'argMinMerge(first_touch)', 'argMaxIfMerge(latest_traits)'],
     },
     columns: {

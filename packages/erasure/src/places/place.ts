@@ -22,7 +22,10 @@ export interface Derivation {
   readonly by: 'derived';
   /** The parameterised view, of `since` and `until`, that says what the table has to hold for the events of a span. */
   readonly view: string;
-  /** Columns that tell its rows apart; the first two are `environment_id` and `identity_key`. */
+  /**
+   * By what its rows are compared with events; the first two are `environment_id` and `identity_key`. Without `test`: copies
+   * of one message may differ in it, and which of them a merge has left says nothing of a row.
+   */
   readonly keys: readonly string[];
   /** What else a row says, as expressions that fold the rows of one key which no merge has folded yet. */
   readonly values: readonly string[];

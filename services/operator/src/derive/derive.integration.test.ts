@@ -31,7 +31,7 @@ const operate = createOperate(
   '',
 );
 const derive = () => operate('derive');
-const WHOLE = { missing: 0, unfounded: 0 };
+const WHOLE = { missing: 0, unfounded: 0, fault: null };
 
 beforeAll(async () => {
   await applySql(account);

@@ -8,6 +8,8 @@ export interface Drift {
   readonly missing: number;
   /** Rows that no event says. */
   readonly unfounded: number;
+  /** Why it could not be compared to the end; null when it was. */
+  readonly fault: string | null;
 }
 
 /** A part of a derived table that is compared and mended by itself, as SQL. */
@@ -89,13 +91,18 @@ const listSlices = (table: DerivedTable): Span[] =>
  */
 export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
   const { rows, found: first } = await compare(query, span, '1');
-  let found = first;
-  for (let look = 1; look < LOOKS_MAX && found.length > 0 && rows <= LOOKED_AT_MAX; look++) {
+  let [found, counted] = [first, rows];
+  for (let look = 1; look < LOOKS_MAX && found.length > 0; look++) {
     await awaitInserts(query);
-    found = (await compare(query, span, ofIdentities(found))).found;
+    const again = await compare(query, span, counted > LOOKED_AT_MAX ? '1' : ofIdentities(found));
+    const names = new Set(again.found.map(nameOf));
+    found = counted > LOOKED_AT_MAX ? again.found : found.filter((each) => names.has(nameOf(each)));
+    counted = counted > LOOKED_AT_MAX ? again.rows : found.length;
   }
-  return { found, rows: rows > LOOKED_AT_MAX ? rows : found.length };
+  return { found, rows: counted };
 }
+
+const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${environmentId}`;
 
 /** The condition that a row is about one of these. */
 export const ofIdentities = (of: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
@@ -138,11 +145,17 @@ export async function awaitInserts(query: QueryRows): Promise<void> {
 
 /** Compares every derived table with events. Reads only. */
 export async function findDrift(query: QueryRows, onProgress: (line: string) => void): Promise<Drift[]> {
-  const drifts = new Map(DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0 }]));
+  const drifts = new Map(
+    DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0, fault: null as string | null }]),
+  );
   for (const span of await listSpans(query)) {
     onProgress(`comparing ${span.name} with events`);
-    const { found, rows } = await findDifferences(query, span);
     const drift = drifts.get(span.table.name)!;
+    const told = await findDifferences(query, span).catch((fault: unknown) => {
+      drift.fault = fault instanceof Error ? fault.message : String(fault);
+      return { found: [], rows: 0 };
+    });
+    const { found, rows } = told;
     const unfounded = found.filter(({ kind }) => kind === 'unfounded').length;
     drift.unfounded += unfounded;
     drift.missing += rows - unfounded;

@@ -69,7 +69,7 @@ export function isClean({ partitions, derived }: VerifyReport): boolean {
   );
 }
 
-const hasDrifted = ({ missing, unfounded }: Drift) => missing + unfounded > 0;
+const hasDrifted = ({ missing, unfounded, fault }: Drift) => missing + unfounded > 0 || fault !== null;
 
 export function toJson(report: VerifyReport): VerifyReport & { ok: boolean } {
   return { ok: isClean(report), ...report };
@@ -121,8 +121,10 @@ export function toLines(report: VerifyReport): string[] {
   return [...lines, ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }
 
-const toDriftLine = ({ table, missing, unfounded }: Drift) =>
-  `${table} has drifted from events: ${missing} rows missing, ${unfounded} rows that no event says; mend it by: npm run derive`;
+const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>
+  fault !== null
+    ? `${table} could not be compared with events: ${fault}`
+    : `${table} has drifted from events: ${missing} rows missing, ${unfounded} rows that no event says; mend it by: npm run derive`;
 
 function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
   const { topic, partition, group, examples } = report;

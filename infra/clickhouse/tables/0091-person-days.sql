@@ -3,7 +3,7 @@ WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinte
     (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
 SELECT
     active.environment_id AS environment_id, active.day AS day, active.event_name AS event_name,
-    multiIf(recent.person_key != toFixedString('', 16), recent.person_key,
+    multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
         reinterpretAsUUID(active.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
         active.identity_key) AS person_key,
     lower(hex(person_key)) AS person_id

@@ -7,8 +7,8 @@ CREATE TABLE IF NOT EXISTS identities
     test Bool COMMENT 'Sent as a test',
     first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of its first event, by the clock of the client',
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of its last event',
-    first_touch AggregateFunction(argMin, Tuple(surface String, page_url String, page_referrer String), Tuple(Bool, DateTime64(3, 'UTC'), UUID, UInt64)) COMMENT 'Surface, page and referrer of its first event with a page, or of its first one when none has',
-    latest_traits AggregateFunction(argMaxIf, String, Tuple(DateTime64(3, 'UTC'), UUID, UInt64), UInt8) COMMENT 'Traits of its last message that has any'
+    first_touch AggregateFunction(argMin, Tuple(surface String, page_url String, page_referrer String), Tuple(Bool, DateTime64(3, 'UTC'), UUID, UInt64)) COMMENT 'Surface, page and referrer of its first page event, or of its first event when there is none',
+    latest_traits AggregateFunction(argMaxIf, String, Tuple(DateTime64(3, 'UTC'), UUID, UInt64), UInt8) COMMENT 'Traits of its last identify'
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (environment_id, identity_key, test)

@@ -19,7 +19,7 @@ FROM
         (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
     SELECT
         identity.environment_id AS environment_id, identity.identity_key AS identity_key,
-        multiIf(recent.person_key != toFixedString('', 16), recent.person_key,
+        multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
             reinterpretAsUUID(identity.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
             identity.identity_key) AS person_key,
         identity.first_seen_at AS identity_first_seen_at, identity.last_seen_at AS identity_last_seen_at,

@@ -1,0 +1,2 @@
+-- And takes it back.
+ATTACH TABLE IF NOT EXISTS events_by_time

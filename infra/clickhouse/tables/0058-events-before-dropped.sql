@@ -1,2 +1,0 @@
--- The former table.
-DROP TABLE IF EXISTS events_by_time SYNC

@@ -1,0 +1,2 @@
+-- And takes it back.
+ATTACH TABLE IF NOT EXISTS identity_overrides_by_week
