@@ -6,7 +6,7 @@ FROM
 (
     SELECT *, version
     FROM events
-    WHERE NOT test AND type != 'alias' AND (environment_id, event_name, toDate(event_time), identity_key) IN
+    WHERE type != 'alias' AND (environment_id, event_name, toDate(event_time), identity_key) IN
     (
         SELECT environment_id, event_name, day, identity_key
         FROM identity_days
@@ -26,4 +26,4 @@ FROM
     ORDER BY version DESC
     LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 )
-COMMENT 'person_timeline(environment = …, person = …): every event of a person, aliases and tests apart, over all its identities; person is person_id, 32 hexadecimal digits'
+COMMENT 'person_timeline(environment = …, person = …): every event of a person, aliases apart and tests included, over all its identities; person is person_id, 32 hexadecimal digits'

@@ -1,8 +1,8 @@
 -- First touch: where new people come from
 --
 -- People whose first event ever came in the span, by the campaign and the site that brought them, and by where they were
--- first seen; and how many of them have since done what you hope for. Campaign is utm_campaign of the page first seen;
--- empty where there was none.
+-- first seen; and how many of them have since done what you hope for. Campaign is utm_campaign of the first page event, or
+-- of the first event where there is none; empty where it had none.
 --
 -- Change:
 --   environment   which environment

@@ -83,7 +83,7 @@ export function firstTouch(world: World, asked: Asked): Row[] {
   const touches = groupSorted(owned, ({ person }) => [person!] as const).flatMap(([[person], facts]) => {
     const firstMs = first.get(person)!;
     if (firstMs < toMs(asked.since) || firstMs >= toMs(asked.until)) return [];
-    const paged = facts.filter(({ message }) => (message.context?.pageUrl ?? '') !== '');
+    const paged = facts.filter(({ message }) => message.type === 'page');
     const [touch] = (paged.length > 0 ? paged : facts).toSorted((a, b) =>
       compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder]),
     );
