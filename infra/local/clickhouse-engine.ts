@@ -7,7 +7,7 @@
 // that ends the whole process when any client resets its connection (ClickHouse #115666, mended in #115715). So this
 // process makes a pseudo-terminal, puts one end in place of its standard input and keeps the other; a thread waits for
 // the end of the real input and then types the end of file there. A parent that dies ends the input too: no orphans.
-import { constants, openSync, rmSync } from 'node:fs';
+import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { DataType, load, open } from 'ffi-rs';
@@ -41,6 +41,32 @@ function lendTerminal(): { terminal: number; input: number } {
   return { terminal, input };
 }
 
+/**
+ * clickhouse-local lets every account read every file of this user by the function `file`, which no grant forbids and no
+ * setting bounds: all data, and all passwords. Before it reads it asks which folder the process stands in, and fails when
+ * that one is gone. To start the engine needs one; so its first statement reads a pipe, and while it waits there a thread
+ * removes the folder.
+ * @returns that statement, and the thread
+ */
+function createNowhere(dataFolder: string): { statement: string; thread: Worker } {
+  const folder = join(dataFolder, '..', 'nowhere');
+  // One that was killed while it started has left its own.
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const pipe = join(folder, 'pipe');
+  const made = load({
+    library: 'libc',
+    funcName: 'mkfifo',
+    retType: DataType.I32,
+    paramsType: [DataType.String, DataType.I32],
+    paramsValue: [pipe, 0o600],
+  });
+  if (made < 0) throw new Error(`mkfifo failed: no pipe in ${folder}`);
+  process.chdir(folder);
+  const thread = new Worker(new URL('./clickhouse-nowhere.ts', import.meta.url), { workerData: { folder, pipe } });
+  return { statement: `SELECT file('pipe') FORMAT Null`, thread };
+}
+
 function runEngine(library: string, flags: string[]): void {
   open({ library: 'engine', path: library });
   const args = ['clickhouse-local', ...flags];
@@ -60,12 +86,14 @@ function runEngine(library: string, flags: string[]): void {
   if (load({ ...error, retType: DataType.U64 })) throw new Error(load({ ...error, retType: DataType.String }));
 }
 
-const [library = '', dataFolder = '', ...flags] = process.argv.slice(2);
+const [library = '', dataFolder = '', statement = '', ...flags] = process.argv.slice(2);
 // The system database forgets its tables with the process but not their folders, and then fails to make them anew.
 rmSync(join(dataFolder, 'data', 'system'), { recursive: true, force: true });
 const workerData = lendTerminal();
 const lifeline = new Worker(new URL('./clickhouse-lifeline.ts', import.meta.url), { workerData });
-// The main thread does nothing else from here on, so the thread must be up before.
-await new Promise((done, fail) => lifeline.once('online', done).once('error', fail));
-runEngine(library, flags);
+const nowhere = createNowhere(dataFolder);
+const isUp = (thread: Worker) => new Promise((done, fail) => thread.once('online', done).once('error', fail));
+// The main thread does nothing else from here on, so the threads must be up before.
+await Promise.all([isUp(lifeline), isUp(nowhere.thread)]);
+runEngine(library, [...flags, '--query', `${nowhere.statement}; ${statement}`]);
 process.exit(0);

@@ -78,7 +78,8 @@ function configuration(etc: string): string {
 /**
  * The engine's own session is `default`, and starts with no other account, nor with a password. All it may do is what its
  * one statement needs, and that statement uses up its quota until the process ends (the duration is the longest there
- * is). Only a SELECT that reads no table is outside of quotas: it gets a second.
+ * is). Only a SELECT that reads no table is outside of quotas, such as the one that the engine begins with: it gets a
+ * second.
  */
 const SESSION_ACCOUNT = `<clickhouse>
   <users><default>
@@ -110,7 +111,6 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
     path: dataFolder,
     listen_host: '127.0.0.1',
     http_port: String(port),
-    query: 'SYSTEM START LISTEN HTTP',
     history_file: join(folder, 'history'),
     progress: '0',
   };
@@ -121,6 +121,7 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
       ENGINE,
       engineLibrary(),
       dataFolder,
+      'SYSTEM START LISTEN HTTP',
       '--interactive',
       '--disable_suggestion',
       ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]),
