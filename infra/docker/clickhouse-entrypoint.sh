@@ -11,4 +11,13 @@ CLICKHOUSE_VIEWS_SHA256=$(hash "$CLICKHOUSE_VIEWS_PASSWORD")
 export CLICKHOUSE_OPERATOR_SHA256 CLICKHOUSE_WRITER_SHA256 CLICKHOUSE_READER_SHA256 CLICKHOUSE_ANALYST_SHA256
 export CLICKHOUSE_VIEWS_SHA256
 unset CLICKHOUSE_OPERATOR_PASSWORD CLICKHOUSE_WRITER_PASSWORD CLICKHOUSE_READER_PASSWORD CLICKHOUSE_ANALYST_PASSWORD
+# Accounts for analysts are made by SQL here (`analysts create`). Those that users.xml has for engines where that cannot be
+# done get a hash of nothing that anybody knows, unless somebody has set a password.
+for account in ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6 ANALYST_7 ANALYST_8 \
+  ANALYST_RAW_1 ANALYST_RAW_2 ANALYST_RAW_3 ANALYST_RAW_4; do
+  eval "password=\${CLICKHOUSE_${account}_PASSWORD:-}"
+  [ -n "$password" ] || password=$(head -c 32 /dev/urandom | sha256sum)
+  export "CLICKHOUSE_${account}_SHA256=$(hash "$password")"
+  unset "CLICKHOUSE_${account}_PASSWORD" password
+done
 exec /entrypoint.sh "$@"

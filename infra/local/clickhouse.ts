@@ -94,6 +94,24 @@ const SESSION_ACCOUNT = `<clickhouse>
 </clickhouse>
 `;
 
+/** Hashes of all passwords, as users.xml takes them. */
+function accountEnvironment(secrets: Secrets): Record<string, string> {
+  const passwords = {
+    operator: secrets.operatorPassword,
+    writer: secrets.writerPassword,
+    reader: secrets.readerPassword,
+    views: secrets.viewsPassword,
+    analyst: secrets.analystPassword,
+    ...secrets.analystPasswords,
+  };
+  const hashes = Object.entries(passwords).map(([account, password]) => [
+    `CLICKHOUSE_${account.toUpperCase()}_SHA256`,
+    sha256(password),
+  ]);
+  // The engine itself logs in with this one, to load its dictionary.
+  return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
+}
+
 /** ClickHouse on loopback: the engine of the npm package with its real HTTP listener, and production's accounts. */
 export function clickhouseSpec(places: Places, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(places.state, 'data', 'clickhouse');
@@ -130,12 +148,7 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
       ...storeEnvironment(),
       // No colours and cursor movements in the log.
       TERM: 'dumb',
-      CLICKHOUSE_OPERATOR_SHA256: sha256(secrets.operatorPassword),
-      CLICKHOUSE_WRITER_SHA256: sha256(secrets.writerPassword),
-      CLICKHOUSE_READER_SHA256: sha256(secrets.readerPassword),
-      CLICKHOUSE_VIEWS_SHA256: sha256(secrets.viewsPassword),
-      CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword,
-      CLICKHOUSE_ANALYST_SHA256: sha256(secrets.analystPassword),
+      ...accountEnvironment(secrets),
     },
     folder,
     logFile: logFileOf(places, 'clickhouse'),

@@ -30,6 +30,7 @@ const COMMANDS: Record<string, Command> = {
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
   derive: operate('derive'),
+  analysts: operate('analysts'),
   erasures: operate('erasures'),
   columns: operate('columns'),
   import: operate('import'),

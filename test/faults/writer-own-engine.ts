@@ -11,7 +11,8 @@ import { loadSecrets } from '../../infra/local/secrets.ts';
 export interface OwnEngine {
   /** As the operator. */
   readonly address: Stores['clickhouse'];
-  readonly analyst: Readonly<{ user: string; password: string }>;
+  /** Every account for people who ask questions. */
+  readonly analysts: readonly Readonly<{ user: string; password: string }>[];
   /** Where its tables lie. */
   readonly dataFolder: string;
   /** Asks it to end, as a deployment does; resolves when it has ended. */
@@ -60,7 +61,7 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   });
   return {
     address: { url: `http://127.0.0.1:${port}`, user: 'operator', password: secrets.operatorPassword },
-    analyst: { user: 'analyst', password: secrets.analystPassword },
+    analysts: Object.entries(secrets.analystPasswords).map(([user, password]) => ({ user, password })),
     ...{ dataFolder, start, stop, close },
   };
 }

@@ -18,6 +18,22 @@ const KAFKA_START_MS = 120_000;
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
+/** users.xml has accounts for giving out; a test that needs one makes it by SQL. */
+function hashesOfPool(password: string): Record<string, string> {
+  const names = [
+    'ANALYST_1',
+    'ANALYST_2',
+    'ANALYST_3',
+    'ANALYST_4',
+    'ANALYST_5',
+    'ANALYST_6',
+    'ANALYST_7',
+    'ANALYST_8',
+  ];
+  const raw = ['ANALYST_RAW_1', 'ANALYST_RAW_2', 'ANALYST_RAW_3', 'ANALYST_RAW_4'];
+  return Object.fromEntries([...names, ...raw].map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]));
+}
+
 /**
  * Kafka must advertise an address that is known only once the container runs, so its own start waits for a file that
  * holds the mapped port.
@@ -77,6 +93,7 @@ function startClickHouse(password: string): Promise<StartedTestContainer> {
       CLICKHOUSE_WRITER_SHA256: sha256(password),
       CLICKHOUSE_READER_SHA256: sha256(password),
       CLICKHOUSE_ANALYST_SHA256: sha256(password),
+      ...hashesOfPool(password),
       CLICKHOUSE_VIEWS_SHA256: sha256(password),
       CLICKHOUSE_VIEWS_PASSWORD: password,
     })

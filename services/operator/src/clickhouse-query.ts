@@ -22,7 +22,7 @@ const QUERY_MAX_MS = 300_000;
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What ClickHouse answered instead of rows. */
-class ClickHouseFault extends Error {
+export class ClickHouseFault extends Error {
   override readonly name = 'ClickHouseFault';
   readonly code: string;
 

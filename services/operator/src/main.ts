@@ -10,6 +10,7 @@ import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
+import { createAnalystsCommand } from './commands/analysts.ts';
 import { createColumnsCommand } from './commands/columns.ts';
 import { createErasuresCommand } from './commands/erasures.ts';
 import { createFeedCommands, createImportSources } from './commands/feed-commands.ts';
@@ -79,6 +80,7 @@ async function main(): Promise<number> {
       stop: stop.signal,
     }),
     createColumnsCommand({ clickhouse: addresses.clickhouse, wallClockMs: Date.now, stop: stop.signal }),
+    createAnalystsCommand({ clickhouse: () => addresses.clickhouse(), folder, environment: process.env }),
     ...createLogCommands(log, { ...shared, openRecords }),
     ...createFeedCommands(feedAdapters, { ...shared, ...streams, folder }),
   ];

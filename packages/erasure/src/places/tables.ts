@@ -258,6 +258,29 @@ export const OTHER_TABLES: readonly TablePlace[] = [
     columns: { name: HASH, identity_key: HASH, person_key: HASH, version: OF_THE_LOG },
   },
   {
+    name: 'analyst_grants',
+    clearing: { by: 'kept', reason: 'which account may read what; accounts have made-up names' },
+    columns: {
+      account: 'name of an account of ClickHouse, made up by a command',
+      environment_id: ENVIRONMENT,
+      revoked: 'yes or no',
+      changed_at: TIME,
+      version: COUNT,
+    },
+  },
+  {
+    name: 'analyst_accounts',
+    clearing: { by: 'kept', reason: 'which accounts were given out; accounts have made-up names' },
+    columns: {
+      account: 'name of an account of ClickHouse, made up by a command',
+      password_mark: 'part of a hash of a random password',
+      claim: 'random; names a command',
+      dropped: 'yes or no',
+      changed_at: TIME,
+      version: COUNT,
+    },
+  },
+  {
     name: 'applied_sql_files',
     clearing: { by: 'no personal data', reason: 'which numbered SQL files were applied' },
     columns: { name: 'name of a file of ours', checksum: 'of a file of ours', applied_at: TIME },

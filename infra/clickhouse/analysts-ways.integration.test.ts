@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AnalystsEngine, type Answer, openAnalystsEngine } from './test/analysts-engine.ts';
+import { fillTwoEnvironments, OURS, ofOther, RAW } from './test/two-environments.ts';
+
+const START_MS = 120_000;
+/** Hundreds of functions, some thousand questions. */
+const ENUMERATION_MS = 180_000;
+const AT_ONCE = 4;
+let engine: AnalystsEngine;
+
+beforeAll(async () => {
+  engine = await openAnalystsEngine();
+  await fillTwoEnvironments(engine);
+  for (const account of ['analyst_1', 'analyst_raw_1']) await engine.grant(account, OURS);
+}, START_MS);
+afterAll(() => engine?.close(), START_MS);
+
+/** Whether an answer, a refusal as well, tells what is not the account's to know. */
+function tells({ text }: Answer, account = 'analyst_1'): boolean {
+  if (engine.passwords.some((password) => text.includes(password))) return true;
+  return ofOther(text) || (account === 'analyst_1' && text.toLowerCase().includes(RAW));
+}
+
+/** The questions of these whose answers tell something. */
+async function tellingOf(questions: readonly string[], account = 'analyst_1'): Promise<string[]> {
+  const telling: string[] = [];
+  const left = [...questions];
+  const askAll = async () => {
+    for (let sql = left.pop(); sql !== undefined; sql = left.pop())
+      if (tells(await engine.ask(account, sql), account)) telling.push(sql);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, askAll));
+  return telling;
+}
+
+const namesOf = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
+
+describe('no way around the views', () => {
+  it('is a table function, on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
+    const functions = await namesOf('SELECT name FROM system.table_functions');
+    expect(functions).toEqual(
+      expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'loop', 'viewExplain']),
+    );
+    const host = new URL(engine.url).host;
+    const places = [
+      ...[
+        'playline.events',
+        'playline.identity_persons',
+        "'playline.identity_persons'",
+        "'playline', 'events'",
+        "'playline', '.*'",
+      ],
+      ...[
+        'playline, events',
+        `'${host}', playline.events`,
+        `'${host}', 'playline', 'events'`,
+        "'default', 'playline', 'events'",
+      ],
+      ...[
+        "'SELECT * FROM playline.events'",
+        'SELECT * FROM playline.events',
+        "'EXPLAIN', '', (SELECT * FROM playline.events)",
+      ],
+      ...[
+        `'${engine.secretsFile}'`,
+        `'${engine.secretsFile}', 'LineAsString'`,
+        `'file://${engine.secretsFile}', 'LineAsString'`,
+      ],
+      `'${engine.url}/?user=views&query=SELECT+1', 'LineAsString'`,
+    ];
+    const questions = functions.flatMap((name) => places.map((place) => `SELECT * FROM ${name}(${place}) LIMIT 5`));
+    expect(await tellingOf(questions)).toEqual([]);
+    expect(await tellingOf(questions, 'analyst_raw_1')).toEqual([]);
+  });
+
+  it('is a function, on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
+    const functions = await namesOf('SELECT name FROM system.functions WHERE NOT is_aggregate ORDER BY name');
+    expect(functions).toEqual(expect.arrayContaining(['file', 'dictGet', 'joinGet']));
+    // The key of the other environment's identity, not told by the question itself: errors repeat that.
+    const other = "reinterpretAsUInt64(repeat('s', 8))";
+    const questions = functions.flatMap((name) => [
+      `SELECT ${name}('${engine.secretsFile}')`,
+      `SELECT ${name}('/proc/self/environ', 'nothing')`,
+      ...(/dict|get/i.test(name) ? [`SELECT hex(${name}('playline.identity_persons', 'person_key', ${other}))`] : []),
+    ]);
+    expect(await tellingOf(questions)).toEqual([]);
+    expect((await engine.ask('analyst_1', "SELECT file('/etc/hostname')")).ok).toBe(false);
+  });
+
+  it('is a table of the system: none tells of other people, their questions, or passwords', async () => {
+    await engine.ask('analyst_raw_1', 'SELECT count() FROM analysis_events_raw /* asked about stray */');
+    await engine.operate('SYSTEM FLUSH LOGS');
+    const tables = await namesOf(
+      "SELECT concat(database, '.', name) FROM system.tables WHERE database NOT IN ('playline', 'default')",
+    );
+    expect(tables).toEqual(
+      expect.arrayContaining(['system.query_log', 'system.processes', 'system.named_collections', 'system.users']),
+    );
+    expect(await tellingOf(tables.map((table) => `SELECT * FROM ${table} LIMIT 100000`))).toEqual([]);
+    for (const table of [
+      'query_log',
+      'processes',
+      'users',
+      'role_grants',
+      'row_policies',
+      'named_collections',
+      'parts',
+      'dictionaries',
+    ])
+      expect((await engine.ask('analyst_1', `SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
+  });
+
+  it.each([
+    ['another account', 'EXECUTE AS operator SELECT count() FROM playline.events'],
+    ['a role', 'SET ROLE reads_raw_ids'],
+    ['a right', 'GRANT reads_raw_ids TO analyst_1'],
+    ['a grant', `INSERT INTO analyst_grants VALUES ('analyst_1', '*', false, now64(3), 99999999999999)`],
+    ['the grants', 'SELECT * FROM analyst_grants'],
+    ['a view', 'CREATE VIEW mine AS SELECT * FROM events'],
+    [
+      'a view with the rights of another',
+      'CREATE VIEW mine DEFINER = views SQL SECURITY DEFINER AS SELECT * FROM events',
+    ],
+    ['a temporary table', 'CREATE TEMPORARY TABLE mine AS SELECT * FROM events'],
+    ['a temporary view', 'CREATE TEMPORARY VIEW mine AS SELECT * FROM events'],
+    ['a function', 'CREATE FUNCTION mine AS x -> x'],
+    [
+      'a dictionary',
+      'CREATE DICTIONARY mine (a UInt64) PRIMARY KEY a SOURCE(CLICKHOUSE(NAME persons)) LAYOUT(FLAT()) LIFETIME(0)',
+    ],
+    ['a policy', 'CREATE ROW POLICY mine ON events USING 1 TO analyst_1'],
+    ['a row less', 'ALTER TABLE events DELETE WHERE 1'],
+    ['a table less', 'DROP TABLE events'],
+    ['a copy', "BACKUP TABLE events TO File('mine')"],
+    ['the text of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
+    ['its structure', 'DESCRIBE TABLE identity_persons'],
+    ['what others ask', 'SHOW PROCESSLIST'],
+    ['the end of what others ask', "KILL QUERY WHERE user = 'operator'"],
+    ['accounts', 'SHOW ACCESS'],
+    ['a cache of the server', 'SYSTEM DROP MARK CACHE'],
+    ['a file', "SELECT * FROM analysis_events INTO OUTFILE 'mine'"],
+  ])('is to have %s', async (_what, sql) => {
+    for (const account of ['analyst_1', 'analyst_raw_1', 'analyst']) {
+      const answer = await engine.ask(account, sql);
+      const isEmpty = answer.ok && !/[a-z]/i.test(answer.text);
+      expect(
+        [
+          sql,
+          isEmpty ||
+            /ACCESS_DENIED|READONLY|NOT_IMPLEMENTED|SUPPORT_IS_DISABLED|UNKNOWN|SYNTAX|SET_NON_GRANTED|NOT_SUPPORTED|INTO OUTFILE/.test(
+              answer.text,
+            ),
+        ],
+        answer.text,
+      ).toEqual([sql, true]);
+      expect(tells(answer, account === 'analyst' ? 'analyst_raw_1' : account)).toBe(false);
+    }
+  });
+
+  it('is to be taken for another account', async () => {
+    const question = 'SELECT currentUser(), count() FROM analysis_events GROUP BY 1';
+    const asked = async (how: Parameters<AnalystsEngine['ask']>[2]) =>
+      (await engine.ask('analyst_1', question, how)).text;
+    expect(await asked({})).toBe('analyst_1\t1\n');
+    for (const search of [
+      '&initial_user=operator',
+      '&current_user=operator',
+      '&role=reads_raw_ids',
+      '&quota_key=operator',
+    ])
+      expect(await asked({ search })).not.toMatch(/operator\t|\t2/);
+    for (const headers of [{ 'x-clickhouse-initial-user': 'operator' }, { 'x-forwarded-user': 'operator' }] as Record<
+      string,
+      string
+    >[])
+      expect(await asked({ headers })).toBe('analyst_1\t1\n');
+    expect(await asked({ search: '&user=operator' })).toContain('AUTHENTICATION');
+    expect(await asked({ search: '&user=operator&session_id=one' })).toContain('AUTHENTICATION');
+  });
+
+  it('is EXPLAIN: a plan tells neither rows nor what others may read', async () => {
+    const kinds = ['PLAN indexes = 1, actions = 1', 'PIPELINE', 'SYNTAX', 'QUERY TREE', 'AST', 'ESTIMATE'];
+    const questions = kinds.map((kind) => `EXPLAIN ${kind} SELECT * FROM analysis_events WHERE event_name != ''`);
+    expect(await tellingOf(questions)).toEqual([]);
+    expect((await engine.ask('analyst_1', 'EXPLAIN SELECT * FROM events')).text).toContain('Not enough privileges');
+  });
+
+  it('is to have a condition looked at before the policy is', async () => {
+    for (const account of ['analyst_1', 'analyst_raw_1'])
+      for (const condition of ["throwIf(environment_id = 'demo-stray') = 0", "throwIf(event_name LIKE 'stray%') = 0"])
+        expect((await engine.ask(account, `SELECT count() FROM analysis_events WHERE ${condition}`)).text).toBe('1\n');
+    for (const sql of [
+      'SELECT min(environment_id), max(environment_id), count() FROM events_exact',
+      'SELECT any(environment_id), max(environment_id), 1 FROM events_exact',
+    ])
+      expect((await engine.ask('analyst_raw_1', sql)).text).toBe(`${OURS}\t${OURS}\t1\n`);
+  });
+});

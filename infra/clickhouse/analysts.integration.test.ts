@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
+import { argumentsOf, fillTwoEnvironments, OTHER, OURS, ofOther, RAW } from './test/two-environments.ts';
+
+const START_MS = 120_000;
+/** What an account without raw ids may read, and what one with them may read besides. Whoever adds a view decides here. */
+const VIEWS = [
+  ...['analysis_consents', 'analysis_consents_current', 'analysis_events', 'analysis_rejections'],
+  ...['event_catalogue', 'person_days', 'persons', 'sessions'],
+];
+const RAW_VIEWS = [
+  'analysis_events_raw',
+  'events_exact',
+  'events_identified',
+  'person_timeline',
+  'persons_raw',
+  'property_catalogue',
+];
+/** Who asks, what it was granted, and what it may read. */
+const ACCOUNTS = [
+  { account: 'analyst_1', granted: OURS, views: VIEWS },
+  { account: 'analyst_2', granted: null, views: VIEWS },
+  { account: 'analyst_raw_1', granted: OURS, views: [...VIEWS, ...RAW_VIEWS] },
+  { account: 'analyst', granted: '*', views: [...VIEWS, ...RAW_VIEWS] },
+] as const;
+
+let engine: AnalystsEngine;
+const names = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
+const read = (account: string, view: string, environment: typeof OURS | typeof OTHER = OURS) =>
+  engine.ask(account, `SELECT * FROM ${view}${argumentsOf(view, environment)} FORMAT JSONEachRow`);
+
+beforeAll(async () => {
+  engine = await openAnalystsEngine();
+  await fillTwoEnvironments(engine);
+  for (const { account, granted } of ACCOUNTS) if (granted === OURS) await engine.grant(account, OURS);
+}, START_MS);
+afterAll(() => engine?.close(), START_MS);
+
+describe('row policies', () => {
+  it('stand on every table that has an environment', async () => {
+    const tables = await names(
+      `SELECT table FROM system.columns WHERE database = 'playline' AND name = 'environment_id' AND table IN
+       (SELECT name FROM system.tables WHERE database = 'playline' AND engine LIKE '%MergeTree') ORDER BY table`,
+    );
+    expect(tables).toContain('events');
+    const guarded = await names(
+      "SELECT table FROM system.row_policies WHERE database = 'playline' AND has(apply_to_list, 'views') ORDER BY table",
+    );
+    expect(guarded).toEqual(tables);
+  });
+
+  it('know an account by its login: over the native protocol a client says itself who the current user is', async () => {
+    const asked = await engine.operate(
+      "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
+    );
+    expect(asked).toContain('authenticatedUser()');
+    // Where nobody has logged in: no client can have that said.
+    const said = asked.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
+    expect(said).not.toMatch(/current_?user|\buser\(|initial/i);
+  });
+
+  it('leave the dictionary of persons whole, also when the question of an account without grants loads it', async () => {
+    for (const word of ['DETACH', 'ATTACH']) await engine.operate(`${word} DICTIONARY identity_persons`);
+    expect((await engine.ask('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
+    // One row an environment, and one that says when.
+    expect(await engine.operate("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'")).toBe(
+      '3\n',
+    );
+  });
+
+  it('leave the services and the operator every row', async () => {
+    for (const account of ['operator', 'writer'])
+      expect((await engine.ask(account, 'SELECT count() FROM events_identified')).text).toBe('2\n');
+  });
+});
+
+describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) => {
+  it('reads these views, and no other view, table or dictionary', async () => {
+    const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
+    expect(all).toEqual(expect.arrayContaining([...views, 'identity_persons', 'events', 'settled_persons']));
+    const readable: string[] = [];
+    for (const name of all) {
+      const { ok, text } = await read(account, name);
+      if (ok) readable.push(name);
+      else expect([name, text]).toEqual([name, expect.stringContaining('Not enough privileges')]);
+    }
+    expect(readable).toEqual([...views].sort());
+    expect((await engine.ask(account, 'SHOW TABLES')).text.trim().split('\n').sort()).toEqual([...views].sort());
+  });
+
+  it.each(views)('sees in %s what it was granted, and nothing else', async (view) => {
+    const ours = (await read(account, view)).text;
+    const other = (await read(account, view, OTHER)).text;
+    if (granted === null) expect([ours, other]).toEqual(['', '']);
+    else expect(ours).not.toBe('');
+    if (granted === '*') expect(ofOther(other)).toBe(true);
+    else expect([ofOther(ours), ofOther(other)]).toEqual([false, false]);
+  });
+});
+
+describe('an account without raw ids', () => {
+  it.each(VIEWS)(
+    'gets no raw id from %s: not in a column, not in a URL, not in what else clients send',
+    async (view) => {
+      const { ok, text } = await read('analyst_1', view);
+      expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
+    },
+  );
+
+  it('would have found them in the views that it may not read', async () => {
+    for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
+  });
+});
+
+describe('what an operator says of an account', () => {
+  it('counts at its next question, of the same words too', async () => {
+    const question = 'SELECT count() FROM analysis_events';
+    const counted = async () => (await engine.ask('analyst_3', question)).text;
+    expect(await counted()).toBe('0\n');
+    await engine.grant('analyst_3', OURS);
+    expect(await counted()).toBe('1\n');
+    await engine.grant('analyst_3', OTHER);
+    expect(await counted()).toBe('2\n');
+    await engine.grant('analyst_3', OURS, false);
+    expect((await engine.ask('analyst_3', 'SELECT DISTINCT environment_id FROM analysis_events')).text).toBe(
+      `${OTHER}\n`,
+    );
+    await engine.grant('analyst_3', OTHER, false);
+    expect(await counted()).toBe('0\n');
+    await engine.grant('analyst_3', '*');
+    expect(await counted()).toBe('2\n');
+    await engine.grant('analyst_3', '*', false);
+    expect(await counted()).toBe('0\n');
+  });
+});

@@ -1,0 +1,84 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { clickhouseSpec } from '../../local/clickhouse.ts';
+import { keepRunning } from '../../local/keeper.ts';
+import { placesOf } from '../../local/places.ts';
+import { freePorts } from '../../local/ports.ts';
+import { loadSecrets } from '../../local/secrets.ts';
+import { applySql } from '../apply.ts';
+
+/** How a question is sent besides. */
+export interface How {
+  /** After `?database=playline`. */
+  readonly search?: string;
+  readonly headers?: Record<string, string>;
+}
+
+export interface Answer {
+  readonly ok: boolean;
+  readonly text: string;
+}
+
+/** An engine of one test with production's accounts and the database that their grants and policies are of. */
+export interface AnalystsEngine {
+  readonly url: string;
+  /** Everything that somebody logs in with, in the clear. */
+  readonly passwords: readonly string[];
+  /** Where the passwords stand. */
+  readonly secretsFile: string;
+  readonly logFile: string;
+  ask(account: string, sql: string, how?: How): Promise<Answer>;
+  /** As the operator. @throws Error with the words of ClickHouse */
+  operate(sql: string): Promise<string>;
+  /** Says whether an account may read an environment from now on. */
+  grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openAnalystsEngine(): Promise<AnalystsEngine> {
+  const parent = join(placesOf().state, 'test');
+  mkdirSync(parent, { recursive: true });
+  const places = placesOf(mkdtempSync(join(parent, 'analysts-')));
+  const [port = 0] = await freePorts(1);
+  const secrets = loadSecrets(places);
+  const spec = clickhouseSpec(places, { port, secrets });
+  const keeper = keepRunning(spec, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
+  const close = async () => {
+    await keeper.stop();
+    rmSync(places.state, { recursive: true, force: true });
+  };
+  const url = `http://127.0.0.1:${port}`;
+  const { operatorPassword, analystPassword, analystPasswords, viewsPassword, writerPassword } = secrets;
+  const passwordOf: Record<string, string> = {
+    ...analystPasswords,
+    ...{ operator: operatorPassword, analyst: analystPassword, views: viewsPassword, writer: writerPassword },
+  };
+  const ask: AnalystsEngine['ask'] = async (account, sql, { search = '', headers = {} } = {}) => {
+    const named = { 'x-clickhouse-user': account, 'x-clickhouse-key': passwordOf[account] ?? '' };
+    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql };
+    const answer = await fetch(`${url}/?database=playline${search}`, sent);
+    return { ok: answer.ok, text: await answer.text() };
+  };
+  const operate = async (sql: string) => {
+    const { ok, text } = await ask('operator', sql);
+    if (!ok) throw new Error(text);
+    return text;
+  };
+  let version = Date.now();
+  const grant = async (account: string, environmentId: string, isGranted = true) => {
+    version += 1;
+    await operate(
+      `INSERT INTO analyst_grants VALUES ('${account}', '${environmentId}', ${!isGranted}, now64(3), ${version})`,
+    );
+  };
+  try {
+    await keeper.whenReady();
+    await applySql({ url, user: 'operator', password: operatorPassword, database: 'playline' });
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+  const passwords = Object.values(passwordOf);
+  const files = { secretsFile: join(places.state, 'secrets.json'), logFile: spec.logFile };
+  return { url, passwords, ...files, ask, operate, grant, close };
+}

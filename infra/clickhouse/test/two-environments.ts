@@ -1,0 +1,79 @@
+import type { AnalystsEngine } from './analysts-engine.ts';
+
+/** Two environments with one of everything. All texts of the second one have `stray` in them. */
+export const OURS = 'demo-ours';
+export const OTHER = 'demo-stray';
+/** In everything that names a person, and in nothing else. */
+export const RAW = 'rawid';
+/** Hexadecimal keys of the identities. */
+const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
+type Environment = keyof typeof KEY;
+
+/** What an answer must not have in it when it is about no row of the other environment. */
+export const ofOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
+export const personOf = (environment: Environment) => KEY[environment];
+
+/** Arguments of the views that take some, about an environment. */
+export function argumentsOf(view: string, environment: Environment): string {
+  const span = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
+  if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
+  if (['sessions', 'event_catalogue', 'property_catalogue'].includes(view)) return `(${span})`;
+  return view === 'person_timeline' ? `(environment = '${environment}', person = '${KEY[environment]}')` : '';
+}
+
+function eventOf(environment: Environment): Record<string, unknown> {
+  const [word] = [environment === OURS ? 'ours' : 'stray'];
+  const id = `${RAW}-${word}-7@example.org`;
+  return {
+    ...{ environment_id: environment, type: 'identify', event_name: `${word}_event` },
+    ...{ event_time: '2026-11-01 10:00:00.000', received_at: '2026-11-01 10:00:01.000' },
+    message_id: environment === OURS ? '11111111-1111-4111-8111-111111111111' : '22222222-2222-4222-8222-222222222222',
+    ...{ user_id: id, identity_type: 'email', anonymous_id: `anonymous-${id}`, device_id: `device-${id}` },
+    ...{
+      from_id: `from-${id}`,
+      from_type: 'email',
+      to_id: `to-${id}`,
+      to_type: 'email',
+      session_id: `${word}-session`,
+    },
+    ...{
+      page_url: `https://game.example/u/${id}/shop?email=${id}&utm_campaign=${word}-summer`,
+      page_path: `/u/${id}/shop`,
+    },
+    ...{ page_referrer: `https://friend.example/u/${id}`, page_title: `Shop of ${id}`, user_agent: `agent of ${id}` },
+    ...{
+      properties: `{"friend":"${id}","${RAW}_name_${word}":1}`,
+      traits: `{"email":"${id}"}`,
+      trace_id: `${RAW}${word}`,
+    },
+    ...{ surface: 'web', library: `${word}-library`, library_version: '1.0.0', consent_level: 'full' },
+  };
+}
+
+const keyText = (environment: Environment) => Buffer.from(KEY[environment], 'hex').toString();
+const TIME = '2026-11-01 10:00:00.000';
+
+/** One row of each table that a view for analysts reads, and of those that it does not. */
+function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
+  const word = environment === OURS ? 'ours' : 'stray';
+  const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];
+  const log = { kafka_partition: 0, kafka_offset: environment === OURS ? 1 : 2 };
+  return {
+    events: { ...eventOf(environment), ...key },
+    identity_overrides: { ...of, ...key, person_key: keyText(environment), kind: 'email', linked_at: TIME, version: 1 },
+    identity_links: { ...of, a_key: keyText(environment), b_key: keyText(environment), received_at: TIME, ...log },
+    identity_unlinks: { ...of, ...key, side: 'split', unlinked_at: TIME },
+    consent_log: { ...of, ...key, status: 'full', source: `${word}-banner`, received_at: TIME, ...log },
+    message_rejections: { ...of, code: `${word.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
+    erasure_fences: { ...of, ...key, cutoff_at: '2020-01-01 00:00:00.000' },
+    erasure_requests: { ...of, cutoff_at: TIME, requested_at: TIME },
+  };
+}
+
+/** Fills both environments. */
+export async function fillTwoEnvironments({ operate }: AnalystsEngine): Promise<void> {
+  for (const environment of [OURS, OTHER] as const)
+    for (const [table, row] of Object.entries(rowsOf(environment)))
+      await operate(`INSERT INTO ${table} FORMAT JSONEachRow ${JSON.stringify(row)}`);
+  await operate('SYSTEM RELOAD DICTIONARY identity_persons');
+}

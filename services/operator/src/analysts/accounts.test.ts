@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { createBySql } from './accounts.ts';
+import type { Ask } from './statements.ts';
+
+/** A server that takes accounts by SQL, as far as its answers go, and what it was told. */
+function createServer() {
+  const told: string[] = [];
+  const ask: Ask = async (statement, parameters = {}) => {
+    told.push(statement, JSON.stringify(parameters));
+    return statement.includes('system.user_directories') ? [['1']] : [];
+  };
+  return { told, ask };
+}
+
+describe('an account made by SQL', () => {
+  it('has the roles of users.xml, the bounds of analysts, and a password that the server is never told', async () => {
+    const { told, ask } = createServer();
+    const made = await createBySql(ask, true);
+    expect(made).toMatchObject({
+      account: expect.stringMatching(/^analyst_raw_[0-9a-f]{8}$/),
+      password: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    const { account = '', password = '' } = made ?? {};
+    const text = told.join('\n');
+    expect(text).toMatch(
+      new RegExp(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '[0-9a-f]{64}' SETTINGS PROFILE 'analyst'`),
+    );
+    expect(text).toContain(`GRANT reads_views, reads_raw_ids TO ${account}`);
+    expect(text).not.toContain(password);
+    expect(text).not.toContain('INSERT INTO analyst_grants');
+  });
+
+  it('has no right to raw ids unless it shall', async () => {
+    const { told, ask } = createServer();
+    const made = await createBySql(ask, false);
+    expect(told).toContain(`GRANT reads_views TO ${made?.account}`);
+    expect(told.join('\n')).not.toContain('reads_raw_ids');
+  });
+});

@@ -1,0 +1,155 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import type { Ask } from './statements.ts';
+
+/** What one account may read. */
+export interface AnalystAccount {
+  readonly account: string;
+  /** Ids as tables have them; `*` is all of them. Empty: it sees nothing. */
+  readonly environments: readonly string[];
+  /** Whether it may read what names somebody. */
+  readonly rawIds: boolean;
+  /** When the first of its grants was given; ISO 8601, UTC. Empty without a grant. */
+  readonly since: string;
+}
+
+/** An account and what it is logged in with; the text of the password is kept nowhere by us. */
+export interface Revealed {
+  readonly account: string;
+  readonly password: string;
+}
+
+/** Every environment. */
+export const ALL = '*';
+/** The account that every deployment has. */
+const BUILT_IN = 'analyst';
+/** What makes an account one for analysts, and what lets it read raw ids: roles of users.xml. */
+const ROLE = 'reads_views';
+const RAW_ROLE = 'reads_raw_ids';
+const PROFILE = 'analyst';
+const PASSWORD_BYTES = 32;
+
+/** Storages of accounts that take new ones. */
+const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
+
+/** Names a password without telling it: it is random, so nobody finds it by guessing. */
+const markOf = (password: string) =>
+  createHash('sha256').update(`analyst password: ${password}`).digest('hex').slice(0, 16);
+
+/** All accounts for analysts, those without a grant too, by name. */
+export async function listAccounts(ask: Ask): Promise<AnalystAccount[]> {
+  const rows = await ask(
+    `SELECT user_name, max(granted_role_name = {raw: String}),
+       arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(changed_at)
+     FROM system.role_grants AS role
+     LEFT JOIN (SELECT * FROM analyst_grants FINAL WHERE NOT revoked) AS given ON given.account = role.user_name
+     WHERE user_name IN (SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String})
+     GROUP BY user_name ORDER BY user_name`,
+    { role: ROLE, raw: RAW_ROLE },
+  );
+  return rows.map(([account = '', raw, ids = '', since = '']) => {
+    const environments = ids === '' ? [] : ids.split(',');
+    return { account, rawIds: raw === '1', environments, since: ids === '' ? '' : `${since.replace(' ', 'T')}Z` };
+  });
+}
+
+/** Says of one environment whether an account may read it; the later word holds, whatever the clocks say. */
+export async function setGrant(ask: Ask, account: string, change: { environmentId: string; revoked: boolean }) {
+  await ask(
+    `INSERT INTO analyst_grants (account, environment_id, revoked, changed_at, version)
+     SELECT {account: String}, {environment: String}, {revoked: Bool}, now64(3),
+       greatest(toUInt64(toUnixTimestamp64Milli(now64(3))), max(version) + 1)
+     FROM analyst_grants WHERE account = {account: String} AND environment_id = {environment: String}`,
+    { account, environment: change.environmentId, revoked: String(change.revoked) },
+  );
+}
+
+/** Why an account may be given no more to read; null when it may. */
+export async function refusalOfGrant(ask: Ask, account: string): Promise<string | null> {
+  const rows = await ask(
+    `SELECT storage, (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0)
+     FROM system.users WHERE name IN (SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String})
+       AND name = {account: String}`,
+    { account, role: ROLE },
+  );
+  const [row] = rows;
+  if (row === undefined)
+    return `there is no account ${account} for analysts: npm run analysts -- list shows them, create makes one`;
+  const [storage, dropped] = row;
+  if (account === BUILT_IN || storage !== 'users_xml' || dropped === 'false') return null;
+  return `nobody was given ${account}${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create gives out a free one`;
+}
+
+/** Makes an account by SQL, without any grant. @returns null where this server takes no accounts by SQL */
+export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed | null> {
+  const [directories] = await ask(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
+  if (Number(directories?.[0]) === 0) return null;
+  const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
+  const password = randomBytes(PASSWORD_BYTES).toString('hex');
+  // Its hash, so that no log of the server can ever hold the password.
+  const hash = createHash('sha256').update(password).digest('hex');
+  await ask(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
+  await ask(`GRANT ${rawIds ? `${ROLE}, ${RAW_ROLE}` : ROLE} TO ${account}`);
+  await claim(ask, { account, password });
+  return { account, password };
+}
+
+/** Whether somebody was given this account with this password. */
+export async function isGivenOut(ask: Ask, { account, password }: Revealed): Promise<boolean> {
+  return (await claimsOf(ask, account, markOf(password))).length > 0;
+}
+
+/** Takes an account. @returns false when another command took it at the same time: then it is nobody's */
+export async function claim(ask: Ask, { account, password }: Revealed): Promise<boolean> {
+  const [mark, id] = [markOf(password), randomUUID()];
+  await putClaim(ask, { account, mark, id }, false);
+  return (await claimsOf(ask, account, mark)).every((other) => other === id);
+}
+
+/** Takes everything away from an account: it sees nothing from its next question on, and those under way are ended. */
+export async function dropAccount(ask: Ask, account: string): Promise<void> {
+  const grants = await ask(
+    'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked',
+    {
+      account,
+    },
+  );
+  for (const [environmentId = ''] of grants) await setGrant(ask, account, { environmentId, revoked: true });
+  await ask('KILL QUERY WHERE user = {account: String} ASYNC FORMAT Null', { account });
+  const claims = await ask(
+    'SELECT password_mark, claim FROM analyst_accounts FINAL WHERE account = {account: String} AND NOT dropped',
+    { account },
+  );
+  for (const [mark = '', id = ''] of claims) await putClaim(ask, { account, mark, id }, true);
+  const [made] = await ask("SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'", {
+    account,
+  });
+  if (made !== undefined) await ask('DROP USER IF EXISTS {account: Identifier}', { account });
+}
+
+/** Whether an account is one of users.xml, so that it stays when it is dropped. */
+export async function staysWhenDropped(ask: Ask, account: string): Promise<boolean> {
+  const rows = await ask("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
+    account,
+  });
+  return rows.length > 0;
+}
+
+async function claimsOf(ask: Ask, account: string, mark: string): Promise<string[]> {
+  const rows = await ask(
+    'SELECT DISTINCT claim FROM analyst_accounts WHERE account = {account: String} AND password_mark = {mark: String}',
+    { account, mark },
+  );
+  return rows.map(([id = '']) => id);
+}
+
+async function putClaim(
+  ask: Ask,
+  claimed: { account: string; mark: string; id: string },
+  dropped: boolean,
+): Promise<void> {
+  await ask(
+    `INSERT INTO analyst_accounts (account, password_mark, claim, dropped, changed_at, version)
+     SELECT {account: String}, {mark: String}, {id: UUID}, {dropped: Bool}, now64(3), toUInt64({dropped: Bool})`,
+    { ...claimed, dropped: String(dropped) },
+  );
+}

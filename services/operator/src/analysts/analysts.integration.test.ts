@@ -1,0 +1,195 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { applySql } from '@playline/infra/clickhouse';
+import { type Stack, startStack } from '@playline/infra/local';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createAnalystsCommand } from '../commands/analysts.ts';
+
+/** Four stores on a busy machine. */
+const START_MS = 180_000;
+const folder = mkdtempSync(join(tmpdir(), 'operator-analysts-'));
+const directory = join(folder, '.playline');
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await startStack({ directory, services: [] });
+  await applySql(stack.file.clickhouse);
+}, START_MS);
+afterAll(async () => {
+  await stack?.stop();
+  rmSync(folder, { recursive: true, force: true });
+}, START_MS);
+
+/** @param answer of the person at the terminal; nobody is there without it */
+async function run(words: string, answer?: string) {
+  const results: string[] = [];
+  const progress: string[] = [];
+  const ask = async (question: string) => {
+    progress.push(question);
+    return answer ?? '';
+  };
+  const command = createAnalystsCommand({ clickhouse: () => stack.file.clickhouse, folder, environment: {} });
+  const code = await runCommand([command], ['analysts', ...words.split(' ')], {
+    result: (line) => void results.push(line),
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
+    ...(answer === undefined ? {} : { ask }),
+  });
+  return { code, results, progress: progress.join('\n') };
+}
+
+async function created(words: string): Promise<{ account: string; password: string }> {
+  const { code, results, progress } = await run(`create ${words} --json`);
+  expect([code, progress.includes('Code:')]).toEqual([0, false]);
+  return JSON.parse(results[0] ?? '');
+}
+
+async function ask({ account, password }: { account: string; password: string }, sql: string) {
+  const headers = { 'x-clickhouse-user': account, 'x-clickhouse-key': password };
+  const answer = await fetch(`${stack.file.clickhouse.url}/?database=playline`, { method: 'POST', headers, body: sql });
+  return (await answer.text()).trim();
+}
+
+const operate = (sql: string) => ask({ account: 'operator', password: stack.file.clickhouse.password }, sql);
+const listed = async () => (await run('list --json')).results.map((line) => JSON.parse(line));
+
+async function store(environmentId: string) {
+  const columns = 'environment_id, type, event_name, event_time, received_at, message_id, user_id';
+  await operate(
+    `INSERT INTO events (${columns}) SELECT '${environmentId}', 'track', 'one', now64(3), now64(3), generateUUIDv4(), 'player'`,
+  );
+}
+
+describe('analysts', () => {
+  it('creates an account that reads its environment at once, another one with grant, and nothing after drop', async () => {
+    await Promise.all(['demo-production', 'demo-development'].map(store));
+    const analyst = await created('--environment production');
+    const seen = () => ask(analyst, 'SELECT DISTINCT environment_id FROM analysis_events ORDER BY 1');
+    expect(await seen()).toBe('demo-production');
+    expect((await run(`grant --account ${analyst.account} --environment development`)).code).toBe(0);
+    expect(await seen()).toBe('demo-development\ndemo-production');
+    expect(await listed()).toContainEqual({
+      account: analyst.account,
+      environments: ['demo-development', 'demo-production'],
+      rawIds: false,
+      since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    });
+    const dropped = await run(`drop --account ${analyst.account}`, 'yes');
+    expect(dropped.progress).toContain(`${analyst.account} reads demo-development, demo-production.`);
+    expect(dropped.results[0]).toMatch(/sees nothing any more. It gets a new password at the next start/);
+    expect(await seen()).toBe('');
+    expect((await listed()).map(({ account }) => account)).not.toContain(analyst.account);
+    expect(existsSync(join(directory, 'dropped-accounts', analyst.account))).toBe(true);
+    const again = await run(`grant --account ${analyst.account} --environment production`);
+    expect([again.code, again.progress]).toEqual([1, expect.stringContaining('since it was dropped')]);
+    expect(await seen()).toBe('');
+  });
+
+  it('lets raw ids be read by accounts that were created with them alone', async () => {
+    const [without, raw] = [
+      await created('--environment production'),
+      await created('--environment production --raw-ids'),
+    ];
+    const question = 'SELECT user_id FROM analysis_events_raw LIMIT 1';
+    expect(await ask(raw, question)).toBe('player');
+    expect(await ask(without, question)).toContain('Not enough privileges');
+    expect((await run('list')).results).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^analyst {2}all environments {2}with raw ids {2}since /),
+        expect.stringMatching(new RegExp(`^${raw.account} {2}demo-production {2}with raw ids {2}since `)),
+        expect.stringMatching(new RegExp(`^${without.account} {2}demo-production {2}without raw ids {2}since `)),
+      ]),
+    );
+  });
+
+  it('gives no account to two people, nor one that was dropped, and says so when none is left', {
+    timeout: 60_000,
+  }, async () => {
+    const before = (await created('--all-environments')).account;
+    await run(`drop --account ${before} --yes`);
+    const many = await Promise.all(Array.from({ length: 4 }, () => run('create --environment production --json')));
+    const rest: typeof many = [];
+    for (let code = 0; code === 0; code = rest.at(-1)?.code ?? 1)
+      rest.push(await run('create --environment production --json'));
+    const names = [...many, ...rest]
+      .filter(({ code }) => code === 0)
+      .map(({ results }) => JSON.parse(results[0] ?? '').account);
+    expect(names.length).toBeGreaterThan(0);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names).not.toContain(before);
+    expect(rest.at(-1)).toMatchObject({
+      code: 1,
+      progress: expect.stringMatching(/all 8 accounts without raw ids are given out.*drop one/s),
+    });
+  });
+
+  it('shows a password once: no list, log, record or table has it', async () => {
+    const analyst = await created('--environment production --raw-ids');
+    const { code, results, progress } = await run('create --environment production --raw-ids');
+    const [sentence = '', password = ''] = results.join('\n').split('\n');
+    expect([code, progress, sentence]).toEqual([0, '', expect.stringContaining('its password, shown this once:')]);
+    const outputs = [
+      await run('list'),
+      await run('list --json'),
+      await run(`grant --account ${analyst.account} --environment production`),
+    ];
+    const tables = ['analyst_accounts', 'analyst_grants', 'system.users', 'system.query_log', 'system.processes'];
+    await operate('SYSTEM FLUSH LOGS');
+    const stored = await Promise.all(tables.map((table) => operate(`SELECT * FROM ${table}`)));
+    const logs = readdirSync(join(directory, 'logs')).map((name) =>
+      readFileSync(join(directory, 'logs', name), 'utf8'),
+    );
+    expect([stored.length, logs.length > 0]).toEqual([tables.length, true]);
+    const everything = [
+      JSON.stringify(outputs),
+      ...stored,
+      ...logs,
+      readFileSync(join(directory, 'stack.json'), 'utf8'),
+    ];
+    for (const secret of [password, analyst.password]) {
+      expect(secret).toMatch(/^[0-9a-f]{64}$/);
+      for (const text of everything) expect(text.includes(secret)).toBe(false);
+    }
+  });
+
+  it.each([
+    ['', 'expected one of these words first'],
+    ['rename', 'expected one of these words first'],
+    ['create', '--environment: expected'],
+    ['create --environment Production!', '--environment: expected'],
+    ['create --environment production --all-environments', 'not both'],
+    ['create --environment production --account analyst_1', "Unknown option '--account'"],
+    ['grant --environment production', '--account: expected'],
+    ["grant --account a'b --environment production", '--account: expected'],
+    ['drop', '--account: expected'],
+    ['drop --account analyst', 'say --yes'],
+    ['list --account analyst', "Unknown option '--account'"],
+  ])('refuses wrong words and changes nothing: %s', async (words, sentence) => {
+    const before = await listed();
+    const { code, progress } = await run(words);
+    expect([code, progress]).toEqual([2, expect.stringContaining(sentence)]);
+    expect(await listed()).toEqual(before);
+  });
+
+  it('drops nothing without a yes, and knows no account that is none', async () => {
+    expect((await run('drop --account analyst', 'no')).code).toBe(1);
+    expect((await listed()).map(({ account }) => account)).toContain('analyst');
+    for (const words of ['drop --yes', 'grant --environment production'])
+      for (const account of ['nobody', 'operator', 'views', 'reader']) {
+        const { code, progress } = await run(`${words} --account ${account}`);
+        expect([code, progress]).toEqual([1, expect.stringContaining(`there is no account ${account} for analysts`)]);
+      }
+  });
+
+  it('takes everything from the account that every deployment has, and gives it back', async () => {
+    const { analystPassword: password } = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
+    const count = () => ask({ account: 'analyst', password }, 'SELECT count() > 0 FROM analysis_events');
+    expect(await count()).toBe('1');
+    expect((await run('drop --account analyst --yes')).code).toBe(0);
+    expect(await count()).toBe('0');
+    expect((await run('grant --account analyst --all-environments')).code).toBe(0);
+    expect(await count()).toBe('1');
+  });
+});

@@ -1,0 +1,64 @@
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readStack } from '../stack-file.ts';
+import type { Revealed } from './accounts.ts';
+
+/** Accounts that wait in users.xml to be given out, where none can be made by SQL, and what they are logged in with. */
+export interface AnalystPool {
+  readonly accounts: readonly Revealed[];
+  /** Has a new password made for an account before it is given out again. @returns what is to be done for it, a sentence */
+  renew(account: string): string;
+}
+
+export interface PoolPlace {
+  /** Folder whose `.playline` may hold a stack's records. */
+  readonly folder: string;
+  /** Of the ClickHouse that is asked. */
+  readonly url: string;
+  /** Of the process: where no stack has the passwords, `CLICKHOUSE_ANALYST_1_PASSWORD` and so on. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const ACCOUNT = /^analyst_(raw_)?\d+$/;
+const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
+const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(ACCOUNT), z.string().min(1)) });
+
+/** Whether an account of the pool may read raw ids; users.xml says so by its name. */
+export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
+
+/** The pool of the stack in `folder` when that is the one that is asked, else the one that the environment tells. */
+export function readPool({ folder, url, environment }: PoolPlace): AnalystPool {
+  if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
+  const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
+    const account = VARIABLE.exec(variable)?.[1]?.toLowerCase();
+    return account === undefined || password === '' ? [] : [{ account, password }];
+  });
+  return { accounts: inOrder(accounts), renew: renewOfEnvironment };
+}
+
+function poolOfStack(state: string): AnalystPool {
+  return {
+    accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
+    renew: (account) => {
+      // The next start reads it: secrets.json has one writer, for what is lost with it is lost for good.
+      const dropped = join(state, 'dropped-accounts');
+      mkdirSync(dropped, { recursive: true, mode: 0o700 });
+      closeSync(openSync(join(dropped, account), 'a', 0o600));
+      return 'It gets a new password at the next start (npm run down, npm run up), and can be given out again then.';
+    },
+  };
+}
+
+const renewOfEnvironment = (account: string) =>
+  `To give it out again, set another CLICKHOUSE_${account.toUpperCase()}_PASSWORD, for ClickHouse too, and start ClickHouse again.`;
+
+function readPasswords(path: string): Revealed[] {
+  const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
+  // A stack that was started by a release before has none.
+  if (!parsed.success) return [];
+  return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
+}
+
+const inOrder = (accounts: Revealed[]) =>
+  accounts.toSorted((a, b) => a.account.localeCompare(b.account, 'en', { numeric: true }));

@@ -1,0 +1,28 @@
+import { askClickHouse, type ClickHouseAccount } from '../clickhouse-query.ts';
+
+/** Values of a statement's parameters, `{name: String}`; never part of its text. */
+export type Parameters = Readonly<Record<string, string>>;
+
+/** Sends one statement, and reads its answer as rows of text. @throws Error of the network, or with what ClickHouse answered */
+export type Ask = (statement: string, parameters?: Parameters) => Promise<readonly (readonly string[])[]>;
+
+/** Longer than any of these statements takes, also on a busy server. */
+const STATEMENT_MAX_MS = 60_000;
+
+/** @param account who asks; its database is the one that names without one are of */
+export function createAsk(account: ClickHouseAccount): Ask {
+  return async (statement, parameters = {}) => {
+    const url = new URL(account.url);
+    url.searchParams.set('database', account.database);
+    url.searchParams.set('default_format', 'JSONCompactStringsEachRow');
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(`param_${name}`, value);
+    const response = await askClickHouse(account, url, {
+      method: 'POST',
+      headers: { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password },
+      body: statement,
+      signal: AbortSignal.timeout(STATEMENT_MAX_MS),
+    });
+    const lines = (await response.text()).split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as string[]);
+  };
+}
