@@ -12,7 +12,7 @@
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production" --data-binary @12-consent-shares.sql
 --   clickhouse-client --user analyst --database playline --param_environment=production < 12-consent-shares.sql
 SELECT status, count() AS identities, identities / sum(identities) OVER () AS share
-FROM consents_current
+FROM analysis_consents_current
 WHERE environment_id = {environment: String}
 GROUP BY status
 ORDER BY status

@@ -23,7 +23,7 @@ WITH counted AS
     GROUP BY library, library_version
     UNION ALL
     SELECT library, library_version, count() AS errors, 0 AS events
-    FROM message_rejections FINAL
+    FROM analysis_rejections
     WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
     GROUP BY library, library_version
 )

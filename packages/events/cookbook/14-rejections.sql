@@ -21,7 +21,7 @@ SELECT
     uniqExact(trace_id) AS requests,
     min(received_at) AS first_at,
     max(received_at) AS last_at
-FROM message_rejections FINAL
+FROM analysis_rejections
 WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
 GROUP BY code, field, library, library_version
 ORDER BY errors DESC, code, field, library, library_version
