@@ -72,7 +72,7 @@ afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 it('a person is who the latest decision says in every view, settled or just made, in whichever order decisions are stored', async () => {
   // One version each, as decisions have one place each.
   const decisions = fc.uniqueArray(
-    fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 1, max: 60 }), isSettled: fc.boolean() }),
+    fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 0, max: 20 }), isSettled: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },
   );
   let run = 0;
@@ -112,7 +112,7 @@ it('a timeline holds every event of a person once, over all identities, and of n
   await play('line');
   const copy = `INSERT INTO events SELECT * REPLACE(received_at + 5 AS received_at) FROM events WHERE environment_id = 'line'`;
   await run(copy);
-  await put('line', { who: 1, person: 0, version: 1 });
+  await put('line', { who: 1, person: 0, version: 0 });
   const of = (person: string) =>
     rowsOf(
       `SELECT lower(hex(identity_key)), toString(received_at) FROM person_timeline(environment = 'line', person = '${person}') ORDER BY ALL`,

@@ -5,5 +5,5 @@ SELECT identity_key, argMax(person_key, version) AS person_key
 FROM identity_overrides
 WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
 GROUP BY identity_key
-HAVING max(version) > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
+HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
 COMMENT 'Overrides that are newer than the dictionary identity_persons. The key of an identity holds its environment.'
