@@ -1,5 +1,6 @@
--- On which days an identity was active, and with which events: hardly a tenth of the rows of a busy game, and their
--- key is the front of the key of events, so the events of one identity are found by it.
+-- On which days an identity was active, and with which events. The columns of a row are the front of the key of
+-- events, so the events of one identity are found by it. Of 20 million events, hardly two an identity, day and name, it
+-- has 15 million rows and 63 MB of disk, beside 2.1 GB.
 CREATE TABLE IF NOT EXISTS identity_days
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
