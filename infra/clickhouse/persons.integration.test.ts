@@ -128,3 +128,24 @@ it('times of the views for analysts go into funnels and differences of times as 
     FROM analysis_events WHERE environment_id = 'times'`;
   expect(await rowsOf(sql)).toEqual([[1, '0']]);
 });
+
+it('a question about what copies differ in is answered by the copy that is shown, whatever else it asks for', async () => {
+  await run('SYSTEM STOP MERGES events');
+  const id = randomUUID();
+  const copy = (receivedAt: string, properties: string) =>
+    run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, kafka_offset, properties) VALUES
+      ('copies', 'track', 'e', '2026-10-01 10:00:00', '${receivedAt}', '${id}', unhex('${KEYS[0]}'), ${properties.length}, '${properties}')`);
+  await copy('2026-10-01 10:00:09', '{"second":true}');
+  await copy('2026-10-01 10:00:01', '{"first":true}');
+  const keyed = [`message_id = '${id}'`, `event_name = 'e'`, `event_time >= '2026-10-01' AND type = 'track'`];
+  const asked = ['1', ...keyed].map((and) => `environment_id = 'copies' AND ${and}`);
+  for (const view of ['events_exact', 'events_identified', 'analysis_events_raw']) {
+    for (const where of asked) {
+      const found = (properties: string) =>
+        rowsOf(`SELECT properties FROM ${view} WHERE ${where} AND position(properties, '${properties}') > 0`);
+      expect(await found('second'), `${view}: ${where}`).toEqual([]);
+      expect(await found('first'), `${view}: ${where}`).toEqual([['{"first":true}']]);
+    }
+  }
+  await run('SYSTEM START MERGES events');
+});
