@@ -36,8 +36,13 @@ const LOOKED_AT_MAX = 1_000;
 /** An insert ends within a minute; what it makes stands with it. */
 const LOOKS_MAX = 4;
 const POLL_MS = 200;
-/** Parts by identity, so that a statement about one ends before others have waited for it long. */
-const SLICES = 16;
+/**
+ * Identities of a part, so that a statement about one ends before others have waited for it long. Each part reads all of
+ * events, for an event may be of any identity: so there are no more parts than the table is long.
+ */
+const SLICE_ROWS = 2_000_000;
+/** As many as the first byte of a key tells apart, and no part that a table of this kind needs is left out by it. */
+const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Comparing is bounded in memory, whatever the tables hold. */
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
@@ -46,7 +51,7 @@ const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 export async function listSpans(query: QueryRows): Promise<Span[]> {
   const spans: Span[] = [];
   for (const table of DERIVED_TABLES)
-    spans.push(...(table.clearing.keys.includes('day') ? await listMonths(query, table) : listSlices(table)));
+    spans.push(...(await (table.clearing.keys.includes('day') ? listMonths : listSlices)(query, table)));
   return spans;
 }
 
@@ -73,16 +78,22 @@ function nextMonth(month: string): string {
   return date.toISOString().slice(0, 10);
 }
 
-const listSlices = (table: DerivedTable): Span[] =>
-  Array.from({ length: SLICES }, (_, slice) => {
-    const where = `reinterpretAsUInt8(identity_key) % ${SLICES} = ${slice}`;
+async function listSlices(query: QueryRows, table: DerivedTable): Promise<Span[]> {
+  // Of the events too: a table that lost its rows would look short.
+  const [[rows] = [0]] = await readRows(
+    query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
+  );
+  const slices = Math.min(Math.ceil(Number(rows) / SLICE_ROWS) || 1, SLICES_MAX);
+  return Array.from({ length: slices }, (_, slice) => {
+    const where = `reinterpretAsUInt8(identity_key) % ${slices} = ${slice}`;
     return {
       table,
-      name: `${table.name}, part ${slice + 1} of ${SLICES}`,
+      name: slices === 1 ? table.name : `${table.name}, part ${slice + 1} of ${slices}`,
       where,
       derived: `${table.clearing.view}(${ALL}) WHERE ${where}`,
     };
   });
+}
 
 /**
  * Rows that a span and events do not both say, as they stand. Writers may run: what an insert just makes stands on one
