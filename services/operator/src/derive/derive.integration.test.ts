@@ -4,7 +4,7 @@ import { testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createQueryRows, readRows } from '../clickhouse-query.ts';
 import { createOperate } from '../test/operate.ts';
-import { findDrift } from './drift.ts';
+import { findDifferences, findDrift, listSpans } from './drift.ts';
 
 const { url, user, password } = testStores().clickhouse;
 const database = `playline_test_${randomBytes(6).toString('hex')}`;
@@ -69,6 +69,20 @@ it('fills in what is missing, and takes away what no event says, from a table th
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows were derived again')] });
   expect(await told()).toEqual(whole);
   expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+});
+
+it('compares each identity in one part and no other, however many parts a long table has', async () => {
+  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
+    SELECT 'every byte', 'track', 'e', '2026-09-01', '2026-09-01', generateUUIDv4(), unhex(repeat(hex(toUInt8(1 + number)), 16)) FROM numbers(255)`);
+  await run('OPTIMIZE TABLE identities FINAL');
+  const spans = (await listSpans(query, 100)).filter(({ table }) => table.name === 'identities');
+  expect(spans.map(({ name }) => name)).toEqual([1, 2, 3, 4].map((part) => `identities, part ${part} of 4`));
+  for (const span of spans) expect((await findDifferences(query, span)).found).toEqual([]);
+  await run(`DELETE FROM identities WHERE environment_id = 'every byte'`);
+  const found = await Promise.all(spans.map(async (span) => (await findDifferences(query, span)).found));
+  expect(found.map((of) => of.length)).toEqual([63, 64, 64, 64]);
+  expect(new Set(found.flat().map(({ key }) => key)).size).toBe(255);
+  expect((await derive()).code).toBe(0);
 });
 
 it('makes all of it anew from tables that were emptied', async () => {

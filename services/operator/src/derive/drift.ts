@@ -37,21 +37,28 @@ const LOOKED_AT_MAX = 1_000;
 const LOOKS_MAX = 4;
 const POLL_MS = 200;
 /**
- * Identities of a part, so that a statement about one ends before others have waited for it long. Each part reads all of
- * events, for an event may be of any identity: so there are no more parts than the table is long.
+ * Rows of a part, so that a statement about one ends before others have waited for it long. Each part reads all of events,
+ * for an event may be of any identity: so there are no more parts than the table is long.
  */
 const SLICE_ROWS = 2_000_000;
-/** As many as the first byte of a key tells apart, and no part that a table of this kind needs is left out by it. */
+/** As many as the first byte of a key tells apart. With more than 512 million rows parts are longer. */
 const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Comparing is bounded in memory, whatever the tables hold. */
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 
-/** The parts of all derived tables: months where a row has a day, else slices of the identities. */
-export async function listSpans(query: QueryRows): Promise<Span[]> {
+/**
+ * The parts of all derived tables: months where a row has a day, else slices of the identities.
+ * @param sliceRows rows of a slice; about half of it at least, where the table is longer
+ */
+export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<Span[]> {
   const spans: Span[] = [];
-  for (const table of DERIVED_TABLES)
-    spans.push(...(await (table.clearing.keys.includes('day') ? listMonths : listSlices)(query, table)));
+  for (const table of DERIVED_TABLES) {
+    const ofTable = table.clearing.keys.includes('day')
+      ? listMonths(query, table)
+      : listSlices(query, table, sliceRows);
+    spans.push(...(await ofTable));
+  }
   return spans;
 }
 
@@ -78,12 +85,13 @@ function nextMonth(month: string): string {
   return date.toISOString().slice(0, 10);
 }
 
-async function listSlices(query: QueryRows, table: DerivedTable): Promise<Span[]> {
+async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<Span[]> {
   // Of the events too: a table that lost its rows would look short.
   const [[rows] = [0]] = await readRows(
     query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
   );
-  const slices = Math.min(Math.ceil(Number(rows) / SLICE_ROWS) || 1, SLICES_MAX);
+  // A power of two: then each slice has as many of the 256 first bytes as another.
+  const slices = Math.min(2 ** Math.ceil(Math.log2(Math.max(1, Number(rows) / sliceRows))), SLICES_MAX);
   return Array.from({ length: slices }, (_, slice) => {
     const where = `reinterpretAsUInt8(identity_key) % ${slices} = ${slice}`;
     return {

@@ -148,6 +148,19 @@ it('finds a message that events_exact shows twice, two messages at one offset, a
   expect(examplesOf('overlapping')).toEqual([await placeOf('event 102')]);
 });
 
+it('names a derived table that has drifted from events, and says how it is mended', async () => {
+  const unfounded = async () => {
+    const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
+    const said =
+      /^identity_days has drifted from events: .*, (\d+) rows that no event says; mend it by: npm run derive$/m;
+    return { code, rows: Number(said.exec(lines.join('\n'))?.[1] ?? 0) };
+  };
+  const { rows } = await unfounded();
+  const key = "toFixedString(unhex(repeat('cd', 16)), 16)";
+  await fixture.query(`INSERT INTO identity_days VALUES ('test-log', ${key}, '2026-01-01', 'invented', false)`);
+  expect(await unfounded()).toEqual({ code: 1, rows: rows + 1 });
+});
+
 it('refuses to call a log sound when the group it is asked about has committed nothing', async () => {
   const { code, lines } = await fixture.operate('verify', '--group', 'test-nobody');
   expect({ code, lines }).toEqual({ code: 1, lines: [] });
