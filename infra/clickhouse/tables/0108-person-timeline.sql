@@ -14,7 +14,7 @@ WITH members AS
             WHERE environment_id = {environment: String} AND person_key = toFixedString(unhex({person: String}), 16)
         )
 )
-SELECT * EXCEPT version
+SELECT * EXCEPT version, lower(hex(identity_key)) AS identity_id
 FROM
 (
     SELECT *, version
@@ -28,4 +28,4 @@ FROM
     ORDER BY version DESC
     LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 )
-COMMENT 'person_timeline(environment = …, person = …): every event of a person, aliases apart and tests included, over all its identities; person is person_id, 32 hexadecimal digits'
+COMMENT 'person_timeline(environment = …, person = …): every event of a person, aliases apart and tests included, over all its identities; person is person_id, 32 hexadecimal digits. Of a key that belongs to another person by now its own events'

@@ -53,13 +53,21 @@ function eventOf(environment: Environment): Record<string, unknown> {
 const keyText = (environment: Environment) => Buffer.from(KEY[environment], 'hex').toString();
 const TIME = '2026-11-01 10:00:00.000';
 
-/** One row of each table that a view for analysts reads, and of those that it does not. */
-function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
+const testOf = (environment: Environment) => ({
+  test: true,
+  message_id: environment === OURS ? '33333333-3333-4333-8333-333333333333' : '44444444-4444-4444-8444-444444444444',
+});
+
+/** Rows of each table that a view for analysts reads, and of those that it does not. */
+function rowsOf(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
   const word = environment === OURS ? 'ours' : 'stray';
   const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];
   const log = { kafka_partition: 0, kafka_offset: environment === OURS ? 1 : 2 };
   return {
-    events: { ...eventOf(environment), ...key },
+    events: [
+      { ...eventOf(environment), ...key },
+      { ...eventOf(environment), ...key, ...testOf(environment) },
+    ],
     identity_overrides: { ...of, ...key, person_key: keyText(environment), kind: 'email', linked_at: TIME, version: 1 },
     identity_links: { ...of, a_key: keyText(environment), b_key: keyText(environment), received_at: TIME, ...log },
     identity_unlinks: { ...of, ...key, side: 'split', unlinked_at: TIME },
@@ -73,7 +81,12 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
 /** Fills both environments. */
 export async function fillTwoEnvironments({ operate }: AnalystsEngine): Promise<void> {
   for (const environment of [OURS, OTHER] as const)
-    for (const [table, row] of Object.entries(rowsOf(environment)))
-      await operate(`INSERT INTO ${table} FORMAT JSONEachRow ${JSON.stringify(row)}`);
+    for (const [table, rows] of Object.entries(rowsOf(environment)))
+      await operate(
+        `INSERT INTO ${table} FORMAT JSONEachRow ${[rows]
+          .flat()
+          .map((row) => JSON.stringify(row))
+          .join(' ')}`,
+      );
   await operate('SYSTEM RELOAD DICTIONARY identity_persons');
 }
