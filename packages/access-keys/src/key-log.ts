@@ -1,5 +1,6 @@
-import { accessKeyCodec, createRecordReader, frameRecord, type SchemaSource } from '@playline/contracts';
+import { accessKeyCodec, frameRecord, type SchemaSource } from '@playline/contracts';
 import type { KeyRecord } from './key-store.ts';
+import { createValueDecoder } from './records/record-log.ts';
 
 /** The truth about keys: every change of every key, compacted to the last record of each. */
 export interface KeyLog extends KeyLogReader {
@@ -50,13 +51,7 @@ export function createKeyLog({ schemaId, send, ...parts }: KeyLogParts): KeyLog 
 
 /** Reads the log in `access.keys.v1`; a schema is asked for once. */
 export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLogReader {
-  const readValue = createRecordReader({ schemaOf, createReader: accessKeyCodec.decoderOf });
-  const decode = async (value: Buffer): Promise<KeyRecord> => {
-    const read = await readValue(value);
-    // A key that is passed over would come to life again, or be lost.
-    if (read.kind === 'unreadable') throw new Error(`a record of the key log cannot be read: ${read.reason}`);
-    return toKeyRecord(read.record);
-  };
+  const decode = createValueDecoder<KeyRecord>(accessKeyCodec, { schemaOf, logName: 'the key log' });
   return {
     readAll: async () => {
       const byKeyId = new Map<string, KeyRecord>();
@@ -70,9 +65,4 @@ export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLo
       return [...byKeyId.values()];
     },
   };
-}
-
-/** A plain object: the codec's own class would not equal a record from elsewhere. */
-function toKeyRecord({ ...record }: KeyRecord): KeyRecord {
-  return record;
 }

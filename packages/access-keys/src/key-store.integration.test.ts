@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { IncompleteViewFault, type KeyRecord, type KeyView } from './key-store.ts';
+import type { KeyRecord, KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
+import { IncompleteViewFault } from './records/view-faults.ts';
 import { openRedisKeyStore, type RedisKeyStore } from './redis/index.ts';
 
 const prefix = 'svcapik';

@@ -1,4 +1,5 @@
 import type { KeyEnvironment, KeyKind } from './key-text.ts';
+import type { ViewStanding } from './records/view-faults.ts';
 
 /** What is kept of a key. The text itself is nowhere: it is shown once and hashed. */
 export interface KeyRecord {
@@ -32,14 +33,6 @@ export interface KeyStore {
   replace(ended: KeyRecord | null, added: KeyRecord | null): Promise<boolean>;
   /** Every key of a project, ended ones too, oldest first. */
   list(projectId: string): Promise<KeyRecord[]>;
-}
-
-/** A run of a store lasts from its start, or its promotion in a failover, to the next one. */
-export interface ViewStanding {
-  /** Names the present run. */
-  readonly run: string;
-  /** The run in which the view was complete last; null when it never was, or has lost that too. */
-  readonly completeIn: string | null;
 }
 
 /** A moment of the list of live keys. Another list, or one that was made anew, has places of its own. */
@@ -83,9 +76,4 @@ export interface KeyView extends KeyStore {
   restore(records: readonly KeyRecord[], strangers: readonly string[], run: string): Promise<void>;
   /** Runs `work` while nobody else runs theirs, in any process; waits for its turn. @throws when the view cannot say */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
-}
-
-/** The view may lack changes that were made: whoever has the log brings them in. */
-export class IncompleteViewFault extends Error {
-  override readonly name = 'IncompleteViewFault';
 }

@@ -36,11 +36,30 @@ export function createKeyText(prefix: string, text: KeyText): string {
  * @returns null when prefix, length, alphabet or checksum is wrong
  */
 export function parseKey(prefix: string, key: string): KeyText | null {
-  const dash = key.indexOf('-');
-  const form = formsOf(prefix).get(key.slice(0, dash + 1));
-  if (form === undefined || !BODY.test(key.slice(dash + 1))) return null;
-  const checksumAt = key.length - CHECKSUM_CHARACTERS;
-  return checksumOf(key.slice(0, checksumAt)) === key.slice(checksumAt) ? form : null;
+  const form = formsOf(prefix).get(key.slice(0, key.indexOf('-') + 1));
+  return form !== undefined && hasChecksum(key) ? form : null;
+}
+
+/** `rl_svcapik-` when `prefix` is `svcapik`: rate limit keys belong to no environment. */
+function rateLimitPrefixOf(prefix: string): string {
+  return `rl_${prefix}-`;
+}
+
+/** Makes the text of a new rate limit key. As `createKeyText`. */
+export function createRateLimitKeyText(prefix: string): string {
+  const head = rateLimitPrefixOf(prefix) + randomBase62(RANDOM_CHARACTERS);
+  return head + checksumOf(head);
+}
+
+/** Whether a text has the form of a rate limit key; nothing is looked up. */
+export function isRateLimitKeyText(prefix: string, key: string): boolean {
+  return key.startsWith(rateLimitPrefixOf(prefix)) && hasChecksum(key);
+}
+
+/** First and last four characters of the random part, so that a person can tell keys apart. */
+export function endsOfKey(key: string): { readonly first4: string; readonly last4: string } {
+  const random = key.slice(key.indexOf('-') + 1);
+  return { first4: random.slice(0, 4), last4: random.slice(-4) };
 }
 
 /** What is stored of a key, hexadecimal. SHA-256 is enough for 178 random bits; a slow hash protects passwords. */
@@ -60,6 +79,13 @@ function formsOf(prefix: string): Map<string, KeyText> {
       made.set(keyPrefixOf(prefix, { kind, environment }), { kind, environment });
   forms.set(prefix, made);
   return made;
+}
+
+/** Whether what stands behind the dash has the right length and characters, the last of them the checksum. */
+function hasChecksum(key: string): boolean {
+  if (!BODY.test(key.slice(key.indexOf('-') + 1))) return false;
+  const checksumAt = key.length - CHECKSUM_CHARACTERS;
+  return checksumOf(key.slice(0, checksumAt)) === key.slice(checksumAt);
 }
 
 function randomBase62(characters: number): string {

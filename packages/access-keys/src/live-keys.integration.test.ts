@@ -3,11 +3,12 @@ import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { IncompleteViewFault, type KeyView } from './key-store.ts';
+import type { KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createLiveKeys } from './live-keys.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, revokeKey } from './operations.ts';
+import { IncompleteViewFault } from './records/view-faults.ts';
 import { openRedisKeyStore, type RedisKeyStore } from './redis/index.ts';
 
 const prefix = 'svcapik';

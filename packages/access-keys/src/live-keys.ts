@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { KeyListPlace, KeyView } from './key-store.ts';
+import { createJoined } from './records/joined.ts';
 
 /** Which keys live, as far as this process has heard: so a key that nobody made costs the store nothing. */
 export interface LiveKeys {
@@ -13,12 +13,6 @@ export interface LiveKeys {
    */
   refresh(): Promise<void>;
 }
-
-/**
- * The least time between two questions to the store: 200 a second at most, each as much as one look-up of a key, whatever
- * is guessed. A key that was made this moment waits no longer.
- */
-const PACE_MS = 5;
 
 /**
  * Builds the list of live keys; empty until its first refresh. It is read whole, in steps, once and after each time
@@ -46,7 +40,7 @@ export function createLiveKeys(view: Pick<KeyView, 'changesSince' | 'scanLive'>)
   return {
     has: (hash) => live.has(pack(hash)),
     add: (hash) => void live.add(pack(hash)),
-    refresh: createShared(look),
+    refresh: createJoined(look),
   };
 }
 
@@ -64,24 +58,4 @@ async function readWhole(view: Pick<KeyView, 'scanLive'>): Promise<Set<string>> 
 /** Half as long as hexadecimal, and nothing of the text that it was cut from. */
 function pack(hash: string): string {
   return Buffer.from(hash, 'hex').toString('latin1');
-}
-
-/** Joins callers to the next run of `work` that has not begun; one runs at a time, `PACE_MS` apart. */
-function createShared(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> = Promise.resolve();
-  let next: Promise<void> | null = null;
-  let begunAt = Number.NEGATIVE_INFINITY;
-  const begin = async () => {
-    await running.catch(() => {});
-    const waitMs = begunAt + PACE_MS - performance.now();
-    if (waitMs > 0) await delay(waitMs);
-    begunAt = performance.now();
-    next = null;
-    running = work();
-    return running;
-  };
-  return () => {
-    next ??= begin();
-    return next;
-  };
 }

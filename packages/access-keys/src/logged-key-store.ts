@@ -1,11 +1,7 @@
 import type { KeyLog } from './key-log.ts';
 import type { KeyRecord, KeyStore, KeyView } from './key-store.ts';
 import { rebuildInTurn } from './rebuild.ts';
-
-/** The log has a change that the view has not: `rebuildKeys` mends it. Until then processes go by the view. */
-export class KeyViewFault extends Error {
-  override readonly name = 'KeyViewFault';
-}
+import { ViewFault } from './records/view-faults.ts';
 
 /**
  * A key store whose changes are in the log before they are in the view. A view that has lost its keys is rebuilt before
@@ -49,6 +45,6 @@ async function replaceInView(view: KeyView, ended: KeyRecord | null, added: KeyR
   try {
     return await view.replace(ended, added);
   } catch (cause) {
-    throw new KeyViewFault('the log has the change and the view may not have it: rebuild the view', { cause });
+    throw new ViewFault('the log has the change and the view may not have it: rebuild the view', { cause });
   }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { KeyRecord, KeyStore } from './key-store.ts';
-import { createKeyText, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
+import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
 
 export interface KeyContext {
   store: KeyStore;
@@ -72,7 +72,6 @@ function conflict({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'
 
 function makeKey(prefix: string, wanted: NewKey): CreatedKey {
   const key = createKeyText(prefix, wanted);
-  const random = key.slice(key.indexOf('-') + 1);
   const record: KeyRecord = {
     keyId: randomUUID(),
     projectId: wanted.projectId,
@@ -80,8 +79,7 @@ function makeKey(prefix: string, wanted: NewKey): CreatedKey {
     environment: wanted.environment,
     kind: wanted.kind,
     hash: hashKey(key),
-    first4: random.slice(0, 4),
-    last4: random.slice(-4),
+    ...endsOfKey(key),
     createdAt: Date.now(),
     revokedAt: null,
   };

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KeyLog } from './key-log.ts';
-import type { KeyRecord, KeyView, ViewStanding } from './key-store.ts';
+import type { KeyRecord, KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
-import { createLoggedKeyStore, KeyViewFault } from './logged-key-store.ts';
+import { createLoggedKeyStore } from './logged-key-store.ts';
 import { createMemoryKeyLog, createMemoryKeyStore } from './memory/index.ts';
 import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
-import { catchUpKeys, KeyLogLost, rebuildKeys } from './rebuild.ts';
+import { catchUpKeys, rebuildKeys } from './rebuild.ts';
+import { LogLost, ViewFault, type ViewStanding } from './records/view-faults.ts';
 
 const prefix = 'svcapik';
 const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'secret' };
@@ -78,7 +79,7 @@ describe('rebuildKeys', () => {
     const { view, log, context } = setUp();
     const { record } = await createKey(context, wanted);
     const killed = { store: createLoggedKeyStore(dying(view), log), prefix };
-    await expect(refreshKey(killed, wanted)).rejects.toThrow(KeyViewFault);
+    await expect(refreshKey(killed, wanted)).rejects.toThrow(ViewFault);
     expect((await view.find(record.hash))?.revokedAt).toBeNull();
     expect(await rebuildKeys(view, log)).toEqual({ keys: 2, live: 1, removed: 0, ended: 0 });
     expect((await view.find(record.hash))?.revokedAt).not.toBeNull();
@@ -89,7 +90,7 @@ describe('rebuildKeys', () => {
     const { view, log, context } = setUp();
     await createKey(context, wanted);
     const killed = { store: createLoggedKeyStore(dying(view), log), prefix };
-    await expect(refreshKey(killed, wanted)).rejects.toThrow(KeyViewFault);
+    await expect(refreshKey(killed, wanted)).rejects.toThrow(ViewFault);
     const shown = await refreshKey(context, wanted);
     expect(await rebuildKeys(view, log)).toEqual({ keys: 3, live: 1, removed: 0, ended: 1 });
     expect(await view.findLive(wanted.environmentId, wanted.kind)).toEqual(shown.record);
@@ -109,7 +110,7 @@ describe('rebuildKeys', () => {
   it('changes nothing when the log is empty and the view is not: the log was lost', async () => {
     const { view, log } = setUp();
     const { record } = await createKey({ store: view, prefix }, wanted);
-    await expect(rebuildKeys(view, log)).rejects.toThrow(KeyLogLost);
+    await expect(rebuildKeys(view, log)).rejects.toThrow(LogLost);
     expect(await view.find(record.hash)).toEqual(record);
   });
 
@@ -181,7 +182,7 @@ describe('catchUpKeys', () => {
     await createKey(context, wanted);
     const stranger = await createKey({ store: view, prefix }, { ...wanted, kind: 'publishable' });
     const killed = { store: createLoggedKeyStore(dying(view), log), prefix };
-    await expect(refreshKey(killed, wanted)).rejects.toThrow(KeyViewFault);
+    await expect(refreshKey(killed, wanted)).rejects.toThrow(ViewFault);
     const orphan = log.appended.at(-1)!;
     const shown = await refreshKey(context, wanted);
     const appended = log.appended.length;

@@ -1,5 +1,6 @@
 import type { KeyLog, KeyLogReader } from './key-log.ts';
 import type { KeyRecord, KeyView } from './key-store.ts';
+import { LogLost } from './records/view-faults.ts';
 
 /** What a rebuild found and did. */
 export interface KeyRebuild {
@@ -12,15 +13,10 @@ export interface KeyRebuild {
   readonly ended: number;
 }
 
-/** The log holds nothing and the view holds keys: more likely a lost log than keys that nobody made. */
-export class KeyLogLost extends Error {
-  override readonly name = 'KeyLogLost';
-}
-
 /**
  * Makes the view equal to the log. Safe at any time: it takes its turn with changes, and no key that is good in both is
  * ever absent meanwhile.
- * @throws KeyLogLost, and changes nothing, when the log is empty and the view is not
+ * @throws LogLost, and changes nothing, when the log is empty and the view is not
  */
 export function rebuildKeys(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
   return view.exclusive(() => rebuildInTurn(view, log));
@@ -33,7 +29,7 @@ export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebu
   const seen = await view.hashes();
   const logged = await log.readAll();
   if (logged.length === 0 && seen.length > 0)
-    throw new KeyLogLost(`the key log is empty and the view holds ${seen.length} keys: nothing was changed`);
+    throw new LogLost(`the key log is empty and the view holds ${seen.length} keys: nothing was changed`);
   const surplus = await findSurplus(view, logged);
   const endedAt = Date.now();
   const records = logged.map((record) => (surplus.has(record) ? { ...record, revokedAt: endedAt } : record));

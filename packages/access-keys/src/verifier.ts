@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { KeyRecord, KeyStore } from './key-store.ts';
 import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 import type { LiveKeys } from './live-keys.ts';
+import { within } from './records/joined.ts';
 
 export interface KeyVerifierOptions {
   /** `live`: which keys there are at all; without it every key is looked up. */
@@ -166,17 +167,5 @@ class AnswerCache {
     }
     this.#good.delete(key);
     return null;
-  }
-}
-
-async function within<T>(work: Promise<T>, boundMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const bound = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${boundMs} ms`)), boundMs);
-  });
-  try {
-    return await Promise.race([work, bound]);
-  } finally {
-    clearTimeout(timer);
   }
 }

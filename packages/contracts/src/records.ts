@@ -154,6 +154,31 @@ export interface AccessKeyRecord {
   revokedAt: number | null;
 }
 
+/** Value of `access.rate-limit-keys.v1`, keyed by `keyId`. Times are epoch milliseconds. */
+export interface RateLimitKeyRecord {
+  keyId: string;
+  /** 1, and one more with each change of the key. */
+  revision: number;
+  /** Who was given the key. */
+  partner: string;
+  /** Calls in any window of `windowS` seconds. */
+  calls: number;
+  windowS: number;
+  /** Null: until it is revoked. */
+  expiresAt: number | null;
+  /** SHA-256 of the key text, hexadecimal. */
+  hash: string;
+  first4: string;
+  last4: string;
+  createdAt: number;
+  revokedAt: number | null;
+  changedAt: number;
+  /** Account of an operator. */
+  changedBy: string;
+  /** Of the command or request that made the change. */
+  requestId: string;
+}
+
 /** Value of `chain.activities.v1`, keyed by `chain`. Addresses have 20 bytes. */
 export interface ActivityRecord {
   /** Name of the chain. */
@@ -244,6 +269,7 @@ export const consentCodec: RecordCodec<ConsentRecord> = openCodec('consent.avsc'
 export const rejectionCodec: RecordCodec<RejectionRecord> = openCodec('rejection.avsc');
 export const erasureRequestCodec: RecordCodec<ErasureRequestRecord> = openCodec('erasure-request.avsc');
 export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-key.avsc');
+export const rateLimitKeyCodec: RecordCodec<RateLimitKeyRecord> = openCodec('rate-limit-key.avsc');
 export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
 export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
 

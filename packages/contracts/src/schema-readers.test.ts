@@ -12,6 +12,7 @@ import {
   identityLinkCodec,
   messageRecordCodec,
   type RecordCodec,
+  rateLimitKeyCodec,
   rejectionCodec,
   tokenCodec,
 } from './records.ts';
@@ -96,6 +97,7 @@ const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
       [TOPICS.consents, consentCodec],
       [TOPICS.erasures, erasureRequestCodec],
       [TOPICS.accessKeys, accessKeyCodec],
+      [TOPICS.rateLimitKeys, rateLimitKeyCodec],
       [TOPICS.activities, activityCodec],
       [TOPICS.tokens, tokenCodec],
     ] as const

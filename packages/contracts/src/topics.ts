@@ -68,6 +68,10 @@ export const TOPICS = {
     ...identityTopic('access.keys.v1', 'key id', 'access-key.avsc'),
     cleanup: 'compact',
   },
+  rateLimitKeys: {
+    ...identityTopic('access.rate-limit-keys.v1', 'key id', 'rate-limit-key.avsc'),
+    cleanup: 'compact',
+  },
   /** All activities of a chain stand in the partition of its key, so how far a chain is known is told by one partition. */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },

@@ -1,7 +1,7 @@
 import type { Exchange } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
 import { describe, expect, it } from 'vitest';
-import { createAdmitCall, NO_RATE_LIMIT_KEYS, type RateLimitKeys } from './admit-call.ts';
+import { createAdmitCall, type RateLimitKeys } from './admit-call.ts';
 
 const PLANS: RateLimitKeys = {
   find: async (key) => (key === 'good' ? { keyId: 'id', calls: 5, windowS: 60 } : null),
@@ -59,7 +59,12 @@ describe('a call', () => {
     expect(await call('good')).toBe('Error: away');
   });
 
-  it('has no valid key as long as none is made', async () => {
-    expect(await setUp(NO_RATE_LIMIT_KEYS).call('good')).toBe('AUTHENTICATION_ERROR');
+  it('goes by the plan that its key has now', async () => {
+    let calls = 1;
+    const { call } = setUp({ find: async () => ({ keyId: 'id', calls, windowS: 60 }) });
+    await call('good');
+    expect(await call('good')).toBe('TOO_MANY_REQUESTS_ERROR');
+    calls = 3;
+    expect(await call('good')).toBe('ratelimit-policy "calls";q=3;w=60 ratelimit "calls";r=2;t=60');
   });
 });

@@ -11,12 +11,9 @@ export interface RateLimitPlan {
 
 /** Where rate limit keys are known. */
 export interface RateLimitKeys {
-  /** The plan of a key; null when nobody has it. */
+  /** The plan of a key; null when it is not valid. @throws when nobody can tell: no fault of the caller */
   find(key: string): Promise<RateLimitPlan | null>;
 }
-
-/** No key is known: none is made yet, so whatever comes as one is not valid. */
-export const NO_RATE_LIMIT_KEYS: RateLimitKeys = { find: async () => null };
 
 /**
  * Lets a call in under the limit of its key, or without one of its client address.
@@ -39,8 +36,13 @@ const KEY_HEADER = 'x-api-key';
 export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused }: AdmitCallParts): AdmitCall {
   const admitAddress = (exchange: Exchange) =>
     admitRequest(exchange, limiter.window(`address ${addressOf(exchange.request)}`, policy), onRefused);
+  // A window keeps the policy that it was made with, so a key whose plan has changed has another one.
   const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) =>
-    admitRequest(exchange, limiter.window(`key ${keyId}`, { name: policy.name, calls, windowS }), onRefused);
+    admitRequest(
+      exchange,
+      limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS }),
+      onRefused,
+    );
   return async (exchange) => {
     const key = exchange.request.headers[KEY_HEADER];
     if (key === undefined) return admitAddress(exchange);

@@ -84,6 +84,8 @@ export const configSchema = z.object({
   /** What a client address may ask for without a rate limit key. */
   RATE_LIMIT_CALLS: settings.integer(1, CALLS_MAX).default(CALLS),
   RATE_LIMIT_WINDOW_S: settings.integer(1, DAY_S).default(CALLS_WINDOW_S),
+  /** As the operator has it, who makes rate limit keys. */
+  ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   TRUSTED_PROXIES: settings.trustedProxies(),
 });
 

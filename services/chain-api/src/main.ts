@@ -1,15 +1,16 @@
+import { openRedisRecords } from '@playline/access-keys/redis';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createLogger, createMetrics, parseConfig, runService, toClickHouse, toRedis } from '@playline/runtime';
-import { NO_RATE_LIMIT_KEYS } from './admit-call.ts';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
 import { createHorizons } from './horizons.ts';
 import { createChainApiMetrics, showHorizons } from './metrics.ts';
+import { openRateLimitKeys } from './rate-limit-keys.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 
 const SERVICE = 'chain-api';
@@ -18,6 +19,7 @@ const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const registry = createMetrics(SERVICE);
 const metrics = createChainApiMetrics(registry);
 const faults = createConnectionFaults(logger);
+const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const chains = toChains(config.CHAINS, config.ACTIVITY_PARTITIONS);
 
 await runService(logger, async (use) => {
@@ -25,15 +27,16 @@ await runService(logger, async (use) => {
     openChainStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
   const store = { ...opened, ready: faults.forgetting('ClickHouse', opened.ready) };
-  const watermarks = await use('watermarks', () =>
-    openRedisWatermarks({ ...toRedis(config), onFault: faults.of('Redis') }),
+  const watermarks = await use('watermarks', () => openRedisWatermarks(redis));
+  const rateLimitKeys = await use('rate limit keys', () =>
+    openRateLimitKeys({ openRedisRecords, redis, prefix: config.ACCESS_KEY_PREFIX }),
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.known);
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
-  const degraded = createDegraded(watermarks);
+  const degraded = createDegraded(watermarks, rateLimitKeys);
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
   await use('admin listener', () =>
     openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics: registry }),
@@ -41,10 +44,9 @@ await runService(logger, async (use) => {
 
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ chains, store, metrics, logger },
+    ...{ chains, store, rateLimitKeys, metrics, logger },
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
     horizonOf: horizons.of,
-    rateLimitKeys: NO_RATE_LIMIT_KEYS,
   });
   // Opened last, so closed first: requests in flight are answered while the store is still there.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));

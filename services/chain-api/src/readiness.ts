@@ -29,7 +29,13 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
   };
 }
 
-/** What the service may lack and still be ready: without watermarks the feed stands still, and nothing in it is wrong. */
-export function createDegraded(watermarks: Pick<Watermarks, 'ready'>): ReadinessChecks {
-  return { newActivities: watermarks.ready };
+/**
+ * What the service may lack and still be ready: without watermarks the feed stands still, and nothing in it is wrong; without
+ * rate limit keys callers who bring one that is not known yet get 500, and all others are served.
+ */
+export function createDegraded(
+  watermarks: Pick<Watermarks, 'ready'>,
+  rateLimitKeys: { ready(): Promise<boolean> },
+): ReadinessChecks {
+  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready };
 }

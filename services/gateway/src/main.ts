@@ -1,5 +1,5 @@
-import { createKeyVerifier } from '@playline/access-keys';
-import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { createKeyVerifier, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
@@ -11,6 +11,7 @@ import { createSchemaRegistry, openLogReader, openProducer } from '@playline/str
 import { createGatewayApp } from './app.ts';
 import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
+import { openLevelRecords } from './level-records.ts';
 import { openLevelKeys, openLevelParts } from './level-stores.ts';
 import { createSharingReport } from './rate-limits/report.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
@@ -34,6 +35,9 @@ await runService(logger, async (use) => {
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const level = await use('log reader', () => openLevelParts({ openLogReader, kafka, registry, config, logger }));
   const store = await use('key store', () => openLevelKeys({ openRedisKeyStore, redis, level }));
+  await use('rate limit keys', async () =>
+    openLevelRecords({ kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis), level }),
+  );
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),

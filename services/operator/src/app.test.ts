@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
@@ -10,6 +11,7 @@ import { createIdentityCommand } from './commands/identity.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
+import { createMemorySources } from './test/memory-sources.ts';
 
 const nowhere = () => {
   throw new UnreachableError('nobody has told');
@@ -41,6 +43,7 @@ function createOperator(answer?: string) {
     createKeysCommand({
       openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
       openLog: async () => ({ ...log, close: async () => {} }),
+      rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
     }),

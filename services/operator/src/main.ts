@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
-import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
@@ -21,6 +22,8 @@ import { createSimulateCommand } from './commands/simulate.ts';
 import { configSchema } from './config.ts';
 import { publishDemoKey } from './keys/demo-keys.ts';
 import { openKeyLog } from './keys/key-log.ts';
+import { createAuthor } from './records/author.ts';
+import { createRecordSources } from './records/record-sources.ts';
 
 async function ask(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
@@ -56,9 +59,15 @@ async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const feedAdapters = { ...log, openChainStore };
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
+  const author = createAuthor();
+  const sourcesOf = createRecordSources(
+    { ...log, openRedisRecords },
+    { addresses, topicPrefix: config.TOPIC_PREFIX, author },
+  );
   const keys = createKeysCommand({
     openView: async () => openRedisKeyStore(redis()),
     openLog,
+    rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
     prefix: config.ACCESS_KEY_PREFIX,
     publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
   });

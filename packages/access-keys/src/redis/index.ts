@@ -1,36 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import type { ConnectionOptions } from 'node:tls';
-import { createReconnectPace } from '@playline/errors';
-import { Redis } from 'ioredis';
-import { IncompleteViewFault, type KeyRecord, type KeyView } from '../key-store.ts';
+import type { Redis } from 'ioredis';
+import type { KeyRecord, KeyView } from '../key-store.ts';
+import { IncompleteViewFault } from '../records/view-faults.ts';
+import { openConnection, type RedisAccessOptions } from './connection.ts';
 import { createList } from './list.ts';
 import { createNames, type Names } from './names.ts';
 import { COMPLETE, FIND, REMOVE, REPLACE, RESTORE, STANDING } from './scripts.ts';
 import { runInTurn } from './turn.ts';
 
-export interface RedisKeyStoreOptions {
-  /** `redis://:password@host:port/database` */
-  url: string;
-  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
-  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
-  /** Put before every key; tests use it, a deployment leaves it empty. */
-  namespace?: string;
-  /** Told of every fault of the connection; it reconnects by itself. */
-  onFault?: (fault: Error) => void;
-}
+export type { RedisAccessOptions } from './connection.ts';
+export * from './records.ts';
 
 export interface RedisKeyStore extends KeyView {
   /** True when Redis answers. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
-
-/** A Redis that says nothing for this long while a command waits is taken for dead, so that a new connection is tried. */
-const SILENCE_MAX_MS = 2000;
-/** Redis on the same network connects in a millisecond; longer than this is an outage. */
-const CONNECT_MAX_MS = 1000;
-/** An outage ends within this time of Redis being back. */
-const RECONNECT_MAX_MS = 500;
 
 /** Keys looked at in one step of a scan: well below a millisecond of Redis's time. */
 const SCAN_COUNT = 1000;
@@ -42,31 +27,9 @@ const SCAN_COUNT = 1000;
  * the number of its changes and `k:changes` the last of them.
  * Waits a second for Redis and opens all the same without it.
  */
-export async function openRedisKeyStore(options: RedisKeyStoreOptions): Promise<RedisKeyStore> {
-  const { url, tls, namespace = '' } = options;
-  const pace = createReconnectPace('Redis', RECONNECT_MAX_MS);
-  const redis = new Redis(url, {
-    ...(tls === undefined ? {} : { tls }),
-    // A look-up must fail at once while Redis is away: the cached answer takes over, nothing may queue up.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: CONNECT_MAX_MS,
-    socketTimeout: SILENCE_MAX_MS,
-    retryStrategy: pace.waitMs,
-  });
-  // Every command reports its own fault; without a listener ioredis prints each reconnect to the console.
-  redis.on('error', (fault) => {
-    pace.heard(fault);
-    options.onFault?.(fault);
-  });
-  await connectedWithin(redis, CONNECT_MAX_MS);
-
-  const view = createKeyView(redis, createNames(namespace));
-  return {
-    ...view,
-    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
-    close: async () => redis.disconnect(),
-  };
+export async function openRedisKeyStore(options: RedisAccessOptions): Promise<RedisKeyStore> {
+  const { redis, ready, close } = await openConnection(options);
+  return { ...createKeyView(redis, createNames(options.namespace ?? '')), ready, close };
 }
 
 function createKeyView(redis: Redis, names: Names): KeyView {
@@ -152,16 +115,6 @@ async function scanHashes(redis: Redis, names: Names): Promise<string[]> {
 
 /** A record's key ends with the hash; the other keys below `k:` do not look like one. */
 const HASH = /^[0-9a-f]{64}$/;
-
-async function connectedWithin(redis: Redis, boundMs: number): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, boundMs);
-    redis.once('ready', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
 
 function parseRecord(text: string | null): KeyRecord | null {
   return text === null ? null : (JSON.parse(text) as KeyRecord);

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import { IncompleteViewFault, type KeyView } from '../key-store.ts';
+import type { KeyView } from '../key-store.ts';
+import { IncompleteViewFault } from '../records/view-faults.ts';
 import type { Names } from './names.ts';
 import { CHANGES } from './scripts.ts';
 

@@ -2,7 +2,7 @@
  * The present run of Redis: its process, and since when it is the primary. A start gives it another process id of its
  * own making (run_id), a replica that is promoted another replication id; both may have lost what was written last.
  */
-const PRESENT_RUN = `
+export const PRESENT_RUN = `
 local info = redis.call('INFO', 'server', 'replication')
 local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
 `;

@@ -33,6 +33,11 @@ export const REDIS_PLACES: readonly Place[] = [
   without('k:version', 'a number'),
   without('k:changes', 'keys of projects'),
   without('k:turn', 'a command that runs'),
+  without('access:<kind>', 'keys of partners; of people the accounts of operators alone'),
+  without('access:<kind>:places', 'places in the log'),
+  without('access:<kind>:version', 'random'),
+  without('access:<kind>:complete', 'a run of Redis'),
+  without('access:<kind>:turn', 'a command that runs'),
   without('chain:watermark', 'times'),
   without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];

@@ -26,6 +26,9 @@ const ofChain = (name: string, reason = OF_A_CHAIN): Place => ({
   clearing: { by: 'no personal data', reason },
 });
 
+/** Who may use the service; of people it names the accounts of operators alone. */
+const ofAccess = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
+
 /** Topics, those of dead letters included. */
 export const TOPIC_PLACES: readonly Place[] = [
   withPerson('audience.messages.v1', 'messages with their ids'),
@@ -52,14 +55,10 @@ export const TOPIC_PLACES: readonly Place[] = [
     name: 'audience.erasures.v1.dead',
     clearing: { by: 'ttl', windowMs: ERASURES_WINDOW_MS, reason: letters('keyed hashes of the erased') },
   },
-  {
-    name: 'access.keys.v1',
-    clearing: { by: 'no personal data', reason: 'keys of projects, as hashes' },
-  },
-  {
-    name: 'access.keys.v1.dead',
-    clearing: { by: 'no personal data', reason: 'keys of projects, as hashes' },
-  },
+  ofAccess('access.keys.v1', 'keys of projects, as hashes'),
+  ofAccess('access.keys.v1.dead', 'keys of projects, as hashes'),
+  ofAccess('access.rate-limit-keys.v1', 'keys of partners, as hashes'),
+  ofAccess('access.rate-limit-keys.v1.dead', 'keys of partners, as hashes'),
   ofChain('chain.activities.v1'),
   ofChain('chain.activities.v1.dead'),
   ofChain('chain.tokens.v1', 'what everybody can read about a token'),

@@ -4,7 +4,7 @@ import { createMemoryChain, openMemoryWatermarks, putActivities } from '@playlin
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
 import { createLogger, createMetrics } from '@playline/runtime';
 import { afterEach, expect } from 'vitest';
-import { NO_RATE_LIMIT_KEYS, type RateLimitKeys } from '../admit-call.ts';
+import type { RateLimitKeys } from '../admit-call.ts';
 import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
 import { createHorizons } from '../horizons.ts';
@@ -51,6 +51,8 @@ export interface TestChainApiOptions extends Partial<ChainApiSettings> {
   /** Of the signature of cursors. */
   cursorSecret?: Buffer;
 }
+
+const NO_RATE_LIMIT_KEYS: RateLimitKeys = { find: async () => null };
 
 const settings: ChainApiSettings = {
   READ_DEADLINE_MS: 5000,

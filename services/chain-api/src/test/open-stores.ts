@@ -1,4 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import {
+  catchUpRecords,
+  createRecordStore,
+  RATE_LIMIT_KEYS,
+  type RateLimitKeyContext,
+  type RateLimitKeyRecord,
+} from '@playline/access-keys';
+import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { openRedisRecords } from '@playline/access-keys/redis';
 import type { ActivityRow, TokenRow } from '@playline/chain';
 import { openActivityStore } from '@playline/chain/clickhouse';
 import { putActivities } from '@playline/chain/memory';
@@ -17,6 +26,10 @@ export interface ChainStores {
   /** Stores rows, and says nothing. */
   putSilently(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
+  /** Makes, refreshes and revokes rate limit keys, as the operator's commands do. */
+  readonly rateLimitKeys: RateLimitKeyContext;
+  /** Brings into Redis what the log of rate limit keys has, as gateways do. */
+  levelRateLimitKeys(): Promise<unknown>;
   /** Says that everything of a partition up to a time stands, in epoch microseconds. */
   publish(partition: number, us: number): Promise<void>;
   close(): Promise<void>;
@@ -31,6 +44,13 @@ export async function openChainStores(): Promise<ChainStores> {
   const watermarks = await openRedisWatermarks({ url: redis.url });
   // A writer lives, and has written nothing yet.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
+  const [view, log] = [
+    await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url }),
+    createMemoryRecordLog<RateLimitKeyRecord>(),
+  ];
+  const levelRateLimitKeys = () => catchUpRecords({ view, log });
+  await levelRateLimitKeys();
+  const author = { changedBy: 'test', requestId: 'test' };
   const writer = openActivityStore(target);
   const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
   const putSilently: ChainStores['putSilently'] = async (...rows) => {
@@ -45,6 +65,8 @@ export async function openChainStores(): Promise<ChainStores> {
       CLICKHOUSE_PASSWORD: password,
       CLICKHOUSE_DATABASE: database,
     },
+    rateLimitKeys: { store: createRecordStore(RATE_LIMIT_KEYS, { view, log }, author), prefix: 'svcapik' },
+    levelRateLimitKeys,
     putSilently,
     put: async (...rows) => {
       await putSilently(...rows);
@@ -55,6 +77,7 @@ export async function openChainStores(): Promise<ChainStores> {
     close: async () => {
       await writer.close();
       await watermarks.close();
+      await view.close();
       await redis.close();
       const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
       const answer = await fetch(url, { method: 'POST', headers, body: `DROP DATABASE ${database} SYNC` });

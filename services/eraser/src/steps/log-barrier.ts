@@ -42,9 +42,9 @@ const POLL_MS = 100;
 /** How many looks see no progress before it is asked whether there is anything in front of the end. */
 const IDLE_LOOKS = 10;
 
-const SOURCES: readonly Topic[] = Object.values(TOPICS).filter(
-  (topic) => topic !== TOPICS.erasures && topic !== TOPICS.accessKeys,
-);
+/** Erasures themselves, and what belongs to no player: who may use the service. */
+const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.rateLimitKeys];
+const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
 const LETTERS: readonly Topic[] = SOURCES.map(deadLetterTopicOf);
 /** Every topic that may name a person, but for the requests of erasures themselves. */
 const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...LETTERS];

@@ -1,4 +1,11 @@
-import { createKey, type KeyRecord, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
+import {
+  createKey,
+  type KeyRecord,
+  type NewKey,
+  type RateLimitKeyRecord,
+  refreshKey,
+  revokeKey,
+} from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import {
   type Command,
@@ -12,16 +19,23 @@ import {
 } from '../command.ts';
 import type { ChangedKey } from '../keys/demo-keys.ts';
 import { changeKeys, type KeySources, readKeys, rebuildView } from '../keys/key-access.ts';
+import * as rateLimitKeys from '../rate-limit-keys/words.ts';
+import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
+import type { RecordSources } from '../records/record-access.ts';
 
 export interface KeysContext extends KeySources {
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
-  /** Told of every change, so that the records of a local stack follow. */
+  readonly rateLimitKeys: RecordSources<RateLimitKeyRecord>;
+  /** Told of every change of an environment's key, so that the records of a local stack follow. */
   publish(changed: ChangedKey): Promise<void>;
 }
 
 const HELP = `usage: operator keys create|refresh|revoke --environment production|development --kind publishable|secret
        operator keys list [--environment …] [--kind …]
+       operator keys create --kind rate-limit --partner P --calls N [--window-s 300] [--expires 2027-01-31]
+       operator keys refresh|revoke --kind rate-limit --id I
+       operator keys list --kind rate-limit [--partner P]
        operator keys rebuild                                    (npm run keys -- …)
 
   create    makes a key and prints it, this once; an environment has one live key of each kind
@@ -29,10 +43,18 @@ const HELP = `usage: operator keys create|refresh|revoke --environment productio
   refresh   ends the live key and prints its successor, this once
   revoke    ends the live key without a successor
   list      shows live and ended keys, never their text
-  rebuild   makes Redis equal to the key log: after Redis has lost data, or a command died half-way
+  rebuild   makes Redis equal to the key logs: after Redis has lost data, or a command died half-way
 
   --project demo
   --json    results as JSON, one a line
+
+A rate limit key belongs to a partner and to no environment; a partner may have several. It raises the limit of the chain
+interface (header x-api-key) to its plan: so many calls in any window, until it expires or is revoked.
+
+  --calls N         calls in a window, 1 to 1000000
+  --window-s S      seconds of a window, 1 to 86400
+  --expires T       a date, an instant with its offset, or never
+  --id I            the key, as list shows it; refresh takes --calls, --window-s and --expires too, and keeps what is not given
 
 An ended key stops within a second on every running process. The environment's id is <project>-<environment>.
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
@@ -43,10 +65,12 @@ const OPTIONS = {
   project: { type: 'string', default: 'demo' },
   replace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
+  ...RATE_LIMIT_KEY_OPTIONS,
 } as const;
 
 const ENVIRONMENTS = { choices: ['production', 'development'] } as const;
 const KINDS = { choices: ['publishable', 'secret'] } as const;
+const RATE_LIMIT = 'rate-limit';
 
 /** Environment ids are `[a-z0-9_-]{1,64}`; the longest suffix, `-development`, takes twelve of them. */
 const PROJECT = /^[a-z0-9_-]{1,52}$/;
@@ -65,20 +89,42 @@ type Values = ReturnType<typeof parseOptions>['values'];
 type Action = (context: KeysContext, values: Values, terminal: Terminal) => Promise<void>;
 
 export function createKeysCommand(context: KeysContext): Command {
-  const actions: Record<string, Action> = { create: make, refresh: make, revoke, list, rebuild };
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values, words } = parseOptions(args, OPTIONS, 1);
     const [word] = words;
-    const action = word !== undefined && Object.hasOwn(actions, word) ? actions[word] : undefined;
-    if (action === undefined) {
-      const expected = `expected ${Object.keys(actions).join(', ')}`;
-      throw new UsageError(word === undefined ? expected : `unknown word '${word}': ${expected}`);
-    }
+    const action = actionOf(word, values);
     if (values.replace === true && word !== 'create') throw new UsageError('--replace: only with create');
     await action(context, { ...values, word }, terminal);
     return EXIT.ok;
   };
   return { name: 'keys', summary: 'create, list, refresh and revoke access keys', help: HELP, run };
+}
+
+const ACTIONS: Readonly<Record<string, Action>> = { create: make, refresh: make, revoke, list, rebuild };
+const OF_PARTNERS: Readonly<Record<string, Action>> = { ...toActions(rateLimitKeys), rebuild };
+
+/** @throws UsageError for a word that is none, and for options of keys of another kind */
+function actionOf(word: string | undefined, values: Values): Action {
+  const isOfPartner = values.kind === RATE_LIMIT;
+  const actions = isOfPartner ? OF_PARTNERS : ACTIONS;
+  const action = word !== undefined && Object.hasOwn(actions, word) ? actions[word] : undefined;
+  if (action === undefined) {
+    const expected = `expected ${Object.keys(actions).join(', ')}`;
+    throw new UsageError(word === undefined ? expected : `unknown word '${word}': ${expected}`);
+  }
+  const strangers = isOfPartner ? ['environment', 'replace'] : Object.keys(RATE_LIMIT_KEY_OPTIONS);
+  const stranger = strangers.find((name) => values[name] !== undefined && values[name] !== false);
+  if (stranger === undefined) return action;
+  throw new UsageError(`--${stranger}: ${isOfPartner ? 'not' : 'only'} with --kind ${RATE_LIMIT}`);
+}
+
+/** The words about rate limit keys as actions of this command. */
+function toActions({ create, list, refresh, revoke }: typeof rateLimitKeys): Record<string, Action> {
+  const toAction =
+    (act: (work: rateLimitKeys.RateLimitKeyWork) => Promise<void>): Action =>
+    ({ rateLimitKeys: sources, prefix }, values, terminal) =>
+      act({ sources, prefix, values, terminal });
+  return { create: toAction(create), refresh: toAction(refresh), revoke: toAction(revoke), list: toAction(list) };
 }
 
 function wantedOf(values: Values): NewKey {
@@ -142,6 +188,7 @@ async function rebuild(context: KeysContext, values: Values, terminal: Terminal)
   terminal.result(
     values.json === true ? JSON.stringify(done) : `${keys} keys in the log, ${live} of them live; ${others}`,
   );
+  await rateLimitKeys.rebuild({ sources: context.rateLimitKeys, values, terminal });
 }
 
 /** A record without its hash, which is nobody's business. */

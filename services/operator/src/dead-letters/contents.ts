@@ -7,6 +7,7 @@ import {
   identityDecisionCodec,
   identityLinkCodec,
   messageRecordCodec,
+  rateLimitKeyCodec,
   rejectionCodec,
   type SchemaSource,
   TOPICS,
@@ -28,6 +29,7 @@ const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknow
   [TOPICS.consents.name, consentCodec.decoderOf],
   [TOPICS.erasures.name, erasureRequestCodec.decoderOf],
   [TOPICS.accessKeys.name, accessKeyCodec.decoderOf],
+  [TOPICS.rateLimitKeys.name, rateLimitKeyCodec.decoderOf],
   [TOPICS.activities.name, activityCodec.decoderOf],
   [TOPICS.tokens.name, tokenCodec.decoderOf],
 ]);

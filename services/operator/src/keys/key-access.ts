@@ -4,8 +4,8 @@ import {
   type KeyRebuild,
   type KeyStore,
   type KeyView,
-  KeyViewFault,
   rebuildKeys,
+  ViewFault,
 } from '@playline/access-keys';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
@@ -34,7 +34,7 @@ export function changeKeys<T>(sources: KeySources, change: (store: KeyStore) => 
       try {
         return await change(createLoggedKeyStore(view, log));
       } catch (fault) {
-        if (!(fault instanceof KeyViewFault)) throw fault;
+        if (!(fault instanceof ViewFault)) throw fault;
         throw new UnreachableError('the key log has the change and Redis may not have it: mend it with keys rebuild');
       }
     }),

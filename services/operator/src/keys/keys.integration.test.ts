@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { createKey, createKeyVerifier, type KeyKind, KeyStoreFault, type NewKey } from '@playline/access-keys';
+import {
+  createKey,
+  createKeyVerifier,
+  type KeyKind,
+  KeyStoreFault,
+  type NewKey,
+  RATE_LIMIT_KEYS,
+} from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { accessKeyCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
@@ -8,6 +15,7 @@ import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/tes
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
+import { createMemorySources } from '../test/memory-sources.ts';
 import { openKeyLog } from './key-log.ts';
 
 const KEY_PREFIX = 'svcapik';
@@ -50,6 +58,7 @@ async function run(words: string[], between: Partial<KeysContext> = {}) {
   const context: KeysContext = {
     openView: () => openRedisKeyStore({ url: redis.url }),
     openLog,
+    rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
     prefix: KEY_PREFIX,
     publish: async () => {},
     ...between,
@@ -151,7 +160,7 @@ describe('key commands on Kafka and Redis', () => {
     const results = await Promise.all(Array.from({ length: 4 }, () => run(change('refresh', 'secret'))));
     expect(results.some(({ code }) => code === 0)).toBe(true);
     const before = await verdicts();
-    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }]);
+    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }, { kind: 'rate-limit' }]);
     expect(await verdicts()).toEqual(before);
     expect((await run(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
   });
@@ -160,7 +169,7 @@ describe('key commands on Kafka and Redis', () => {
     const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
     const { key } = await createKey({ store: view, prefix: KEY_PREFIX }, wanted);
     shown.push({ kind: 'secret', key });
-    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }]);
+    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }, { kind: 'rate-limit' }]);
     expect((await verdicts()).at(-1)).toBe('refused');
   });
 });

@@ -1,0 +1,3 @@
+export * from './finder.ts';
+export * from './operations.ts';
+export * from './rate-limit-key.ts';

@@ -1,0 +1,6 @@
+export * from './level.ts';
+export * from './record-copy.ts';
+export * from './record-log.ts';
+export * from './record-store.ts';
+export * from './record-view.ts';
+export * from './view-faults.ts';

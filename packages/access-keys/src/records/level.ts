@@ -1,0 +1,98 @@
+import type { Change, LogRange, Placed, RecordKind, RecordLogReader } from './record-log.ts';
+import { isLater, type PlaceMove, type RecordView } from './record-view.ts';
+import { LogLost } from './view-faults.ts';
+
+/** A view and the log that it is made of. */
+export interface RecordPair<R extends Change, L extends RecordLogReader<R> = RecordLogReader<R>> {
+  readonly view: RecordView<R>;
+  readonly log: L;
+}
+
+/**
+ * Brings into a view what the log has behind its place: changes of commands that died half-way, and all that a Redis lacks
+ * that was started anew or emptied. Takes its turn only when there is something to do.
+ * @returns the number of records brought in; null when nothing was lacking
+ * @throws LogLost when the log ends in front of the place: `rebuildRecords` decides
+ */
+export async function catchUpRecords<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
+  if ((await findMissing({ view, log })) === null) return null;
+  return view.exclusive(() => catchUpInTurn({ view, log }));
+}
+
+/** `catchUpRecords` for whoever has the turn already. */
+export async function catchUpInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
+  const missing = await findMissing({ view, log });
+  if (missing === null) return null;
+  const changes: Placed<R>[] = [];
+  for (const range of missing.ranges) changes.push(...(await log.read(range)));
+  await view.update({ changes, moves: missing.moves, completeIn: missing.run });
+  return changes.length;
+}
+
+interface Missing {
+  readonly run: string;
+  readonly ranges: readonly LogRange[];
+  readonly moves: readonly PlaceMove[];
+}
+
+async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Promise<Missing | null> {
+  const { run, completeIn, places } = await view.standing();
+  const behind: { readonly range: LogRange; readonly move: PlaceMove }[] = [];
+  for (const { partition, start, end } of await log.bounds()) {
+    const from = places.get(partition) ?? null;
+    if (from !== null && from > end)
+      throw new LogLost(
+        `the log ends at ${end} of partition ${partition}, and ${from} of it was seen: nothing was changed`,
+      );
+    if (from === end) continue;
+    behind.push({
+      range: { partition, start: Math.max(from ?? start, start), end },
+      move: { partition, from, to: end },
+    });
+  }
+  if (behind.length === 0 && completeIn === run) return null;
+  return { run, ranges: behind.map(({ range }) => range), moves: behind.map(({ move }) => move) };
+}
+
+/** What a rebuild found and did. */
+export interface RecordRebuild<R> {
+  /** The present record of each id. */
+  readonly records: readonly R[];
+  /** Records of the view that the log does not know, or not any more: taken out. */
+  readonly removed: number;
+}
+
+/**
+ * Makes the view equal to the log, whatever it held. Safe at any time: it takes its turn with changes, and no record that
+ * stands in both is ever absent meanwhile.
+ * @throws LogLost, and changes nothing, when the log is empty and the view is not
+ */
+export function rebuildRecords<R extends Change>(
+  kind: RecordKind<R>,
+  { view, log }: RecordPair<R>,
+): Promise<RecordRebuild<R>> {
+  return view.exclusive(async () => {
+    const { run } = await view.standing();
+    // Before the log: every change is in the log first, so what is seen here and missing there is nobody's.
+    const held = await view.held();
+    const bounds = await log.bounds();
+    const logged = new Map<string, Placed<R>>();
+    for (const range of bounds)
+      for (const placed of await log.read(range)) {
+        const id = kind.idOf(placed.record);
+        if (isLater(placed, logged.get(id))) logged.set(id, placed);
+      }
+    if (logged.size === 0 && held.length > 0)
+      throw new LogLost(
+        `the log of ${kind.name} is empty and the view holds ${held.length} of them: nothing was changed`,
+      );
+    const changes = [...logged.values()];
+    const removed = held.filter((placed) => {
+      const known = logged.get(kind.idOf(placed.record));
+      return known === undefined || isLater(placed, known);
+    });
+    const moves = bounds.map(({ partition, end }) => ({ partition, from: null, to: end }));
+    await view.restore({ changes, removed, moves, completeIn: run });
+    return { records: changes.map(({ record }) => record), removed: removed.length };
+  });
+}

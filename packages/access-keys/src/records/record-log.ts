@@ -1,0 +1,119 @@
+import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
+
+/** What each record of a change says of the change itself, so that it can be told later who did what. */
+export interface Change {
+  /** 1 for the first record of an id, and one more with each. */
+  readonly revision: number;
+  /** Epoch milliseconds. */
+  readonly changedAt: number;
+  /** Who asked for it, such as the account of an operator. */
+  readonly changedBy: string;
+  /** What it was asked with: one id for all that one request or command has changed. */
+  readonly requestId: string;
+}
+
+/** A noun whose truth are the last records of a compacted topic. */
+export interface RecordKind<R extends Change> {
+  /** What its records are called, in lower case with hyphens: names of Redis and sentences have it. */
+  readonly name: string;
+  /** Name of its topic, without prefix. */
+  readonly topic: string;
+  readonly codec: RecordCodec<R>;
+  readonly idOf: (record: R) => string;
+}
+
+/** A record and where it stands in the log. */
+export interface Placed<R> {
+  readonly record: R;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/** Offsets of a partition from `start` to before `end`. */
+export interface LogRange {
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The log of one kind of records, for whoever changes nothing. */
+export interface RecordLogReader<R> {
+  /** What each partition holds now. @throws Error when the log cannot be asked, or is not there */
+  bounds(): Promise<readonly LogRange[]>;
+  /** The records of a range, in order. @throws Error when one of them cannot be read */
+  read(range: LogRange): Promise<readonly Placed<R>[]>;
+}
+
+/** The truth about one kind of records. */
+export interface RecordLog<R> extends RecordLogReader<R> {
+  /** Resolves when every in-sync replica has it. @throws when that is not certain */
+  append(record: R): Promise<Omit<Placed<R>, 'record'>>;
+}
+
+/** What is read of the log. */
+export interface RecordLogReaderParts<R extends Change> {
+  readonly kind: RecordKind<R>;
+  /** Texts of registered schemas: records may be of another release. */
+  readonly schemaOf: SchemaSource;
+  /** Of the topic. */
+  bounds(): Promise<readonly LogRange[]>;
+  /** The bytes of a range of the topic. */
+  read(range: LogRange): AsyncIterable<{ readonly offset: number; readonly value: Buffer | null }>;
+}
+
+/** What carries the bytes besides. */
+export interface RecordLogParts<R extends Change> extends RecordLogReaderParts<R> {
+  /** Id under which the schema of the kind is registered. */
+  readonly schemaId: number;
+  /** Publishes one record with acks=all. */
+  send(record: { key: Buffer; value: Buffer }): Promise<{ readonly partition: number; readonly offset: number }>;
+}
+
+/** The log in the topic of a kind: keyed by id, values in the Confluent frame. */
+export function createRecordLog<R extends Change>(parts: RecordLogParts<R>): RecordLog<R> {
+  const { kind, schemaId, send } = parts;
+  return {
+    ...createRecordLogReader(parts),
+    append: async (record) => {
+      const value = frameRecord(schemaId, kind.codec.encode(record));
+      const { partition, offset } = await send({ key: Buffer.from(kind.idOf(record)), value });
+      return { partition, offset };
+    },
+  };
+}
+
+/** Reads the log in the topic of a kind; a schema is asked for once. */
+export function createRecordLogReader<R extends Change>(parts: RecordLogReaderParts<R>): RecordLogReader<R> {
+  const decode = createValueDecoder(parts.kind.codec, { schemaOf: parts.schemaOf, logName: parts.kind.topic });
+  return {
+    bounds: async () => {
+      const bounds = await parts.bounds();
+      // Nothing read there would pass for a log without records.
+      if (bounds.length === 0) throw new Error(`there is no topic ${parts.kind.topic}`);
+      return bounds;
+    },
+    read: async (range) => {
+      const placed: Placed<R>[] = [];
+      for await (const { offset, value } of parts.read(range))
+        if (value !== null) placed.push({ record: await decode(value), partition: range.partition, offset });
+      return placed;
+    },
+  };
+}
+
+/**
+ * Builds the decoder of values whose loss would be taken for a change: one that cannot be read is a fault, since a record
+ * that is passed over would come to life again, or be lost.
+ */
+export function createValueDecoder<R>(
+  codec: Pick<RecordCodec<R>, 'decoderOf'>,
+  { schemaOf, logName }: { readonly schemaOf: SchemaSource; readonly logName: string },
+): (value: Buffer) => Promise<R> {
+  const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
+  return async (value) => {
+    const read = await readValue(value);
+    if (read.kind === 'unreadable') throw new Error(`a record of ${logName} cannot be read: ${read.reason}`);
+    // Plain objects: the codec's own classes would not equal records from elsewhere.
+    return structuredClone(read.record);
+  };
+}

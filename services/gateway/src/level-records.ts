@@ -1,0 +1,56 @@
+import {
+  type Change,
+  catchUpRecords,
+  createRecordLogReader,
+  IncompleteViewFault,
+  type RecordKind,
+  type RecordView,
+} from '@playline/access-keys';
+import type { Closable } from '@playline/runtime';
+import { openCatchUp } from './catch-up.ts';
+import type { LevelParts } from './level-stores.ts';
+
+/** A view of records in Redis that is open. */
+export type OpenRecordView<R extends Change> = RecordView<R> & Closable;
+
+export interface LevelRecordsParts<R extends Change> {
+  kind: RecordKind<R>;
+  view: OpenRecordView<R>;
+  level: LevelParts;
+}
+
+/** A command that died between log and Redis is mended within this time: one question to the brokers. */
+const COMPARE_EVERY_MS = 5_000;
+
+/**
+ * Keeps one kind of records in Redis level with its log, for every process that reads them there: from its place on, over
+ * starts of Redis and behind commands that died half-way. Closes the view.
+ */
+export function openLevelRecords<R extends Change>({ kind, view, level }: LevelRecordsParts<R>): Closable {
+  const topic = level.topicPrefix + kind.topic;
+  const log = createRecordLogReader({
+    kind,
+    schemaOf: level.registry.schemaOf,
+    bounds: () => level.log.bounds(topic),
+    read: (range) => level.log.read({ topic, ...range }),
+  });
+  let comparedAt = Number.NEGATIVE_INFINITY;
+  const catchUp = openCatchUp({
+    name: kind.name.replaceAll('-', ' '),
+    run: async () => {
+      const { run, completeIn } = await view.standing();
+      if (completeIn === run && performance.now() - comparedAt < COMPARE_EVERY_MS) return null;
+      const records = await catchUpRecords({ view, log });
+      comparedAt = performance.now();
+      return records;
+    },
+    isLagging: (fault) => fault instanceof IncompleteViewFault,
+    logger: level.logger,
+  });
+  return {
+    close: async () => {
+      await catchUp.close();
+      await view.close();
+    },
+  };
+}

@@ -1,0 +1,132 @@
+import {
+  createRateLimitKey,
+  isGoodAt,
+  type Plan,
+  type RateLimitKeyRecord,
+  rebuildRecords,
+  refreshRateLimitKey,
+  revokeRateLimitKey,
+} from '@playline/access-keys';
+import { numberOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+/** What the words are done with. */
+export interface RateLimitKeyWork {
+  readonly sources: RecordSources<RateLimitKeyRecord>;
+  /** ACCESS_KEY_PREFIX */
+  readonly prefix: string;
+  readonly values: Values;
+  readonly terminal: Terminal;
+}
+
+/** Options that only rate limit keys have. */
+export const RATE_LIMIT_KEY_OPTIONS = {
+  partner: { type: 'string' },
+  calls: { type: 'string' },
+  'window-s': { type: 'string' },
+  expires: { type: 'string' },
+  id: { type: 'string' },
+} as const;
+
+/** The window of the limit that callers without a key have. */
+const WINDOW_S = 300;
+/** Calls of one window are remembered one by one: more than this of one caller would be megabytes. */
+const CALLS_MAX = 1_000_000;
+const DAY_S = 86_400;
+const PARTNER_CHARACTERS_MAX = 200;
+/** A date, or an instant with its offset. */
+const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+export async function create({ sources, prefix, values, terminal }: RateLimitKeyWork): Promise<void> {
+  if (values.id !== undefined) throw new UsageError('--id: not with create, which makes one');
+  const partner = textOf(values, 'partner')?.trim() ?? '';
+  if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
+    throw new UsageError(`--partner: expected who gets the key, 1 to ${PARTNER_CHARACTERS_MAX} characters`);
+  if (values.calls === undefined) throw new UsageError('--calls: expected the calls of one window');
+  const plan = { windowS: WINDOW_S, expiresAt: null, ...planOf(values) } as Plan;
+  const made = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
+  show(made, values, terminal);
+}
+
+export async function refresh({ sources, prefix, values, terminal }: RateLimitKeyWork): Promise<void> {
+  const wanted = { keyId: idOf(values), ...planOf(values) };
+  const made = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
+  show(made, values, terminal);
+}
+
+export async function revoke({ sources, values, terminal }: RateLimitKeyWork): Promise<void> {
+  const keyId = idOf(values);
+  const ended = await withRecords(sources, (store) => revokeRateLimitKey({ store }, keyId));
+  terminal.result(toLine(ended, values));
+}
+
+export async function list({ sources, values, terminal }: RateLimitKeyWork): Promise<void> {
+  const records = await withRecords(sources, (store) => store.readAll());
+  const partner = textOf(values, 'partner');
+  for (const record of records.toSorted((a, b) => a.createdAt - b.createdAt))
+    if (partner === undefined || record.partner === partner) terminal.result(toLine(record, values));
+}
+
+export async function rebuild({ sources, values, terminal }: Omit<RateLimitKeyWork, 'prefix'>): Promise<void> {
+  const { records, removed } = await withPair(sources, (pair) => rebuildRecords(sources.kind, pair));
+  const done = { kind: 'rate-limit', keys: records.length, live: records.filter(isLive).length, removed };
+  terminal.result(
+    values.json === true
+      ? JSON.stringify(done)
+      : `${done.keys} rate limit keys in the log, ${done.live} of them live; ${removed} that the log does not know removed`,
+  );
+}
+
+const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());
+
+/** What is given of a plan. */
+function planOf(values: Values): Partial<Plan> {
+  const whole = (name: string, max: number) => {
+    const value = numberOf(values, name, { min: 1, max, fallback: 1 });
+    if (!Number.isInteger(value)) throw new UsageError(`--${name}: expected a whole number`);
+    return value;
+  };
+  return {
+    ...(values.calls === undefined ? {} : { calls: whole('calls', CALLS_MAX) }),
+    ...(values['window-s'] === undefined ? {} : { windowS: whole('window-s', DAY_S) }),
+    ...(values.expires === undefined ? {} : { expiresAt: instantOf(String(values.expires)) }),
+  };
+}
+
+/** `never` is an answer too: it takes an expiry away. */
+function instantOf(text: string): number | null {
+  if (text === 'never') return null;
+  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(instant))
+    throw new UsageError('--expires: expected a date, an instant with its offset, such as 2027-01-31T12:00Z, or never');
+  return instant;
+}
+
+function idOf(values: Values): string {
+  if (values.partner !== undefined) throw new UsageError('--partner: only with create and list');
+  const keyId = textOf(values, 'id');
+  if (keyId === undefined) throw new UsageError('--id: expected the id of the key, as list shows it');
+  return keyId;
+}
+
+function show({ record, key }: { record: RateLimitKeyRecord; key: string }, values: Values, terminal: Terminal): void {
+  const { keyId, partner, calls, windowS, expiresAt } = record;
+  const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
+  const text = `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown this once:\n${key}`;
+  terminal.result(values.json === true ? JSON.stringify(line) : text);
+}
+
+/** A record without its hash, which is nobody's business. */
+function toLine(record: RateLimitKeyRecord, values: Values): string {
+  const { hash: _, ...shown } = record;
+  const state = record.revokedAt !== null ? 'ended' : isLive(record) ? 'live' : 'expired';
+  if (values.json === true) return JSON.stringify({ ...shown, kind: 'rate-limit', state });
+  const { keyId, partner, calls, windowS, first4, last4, expiresAt, createdAt, revokedAt } = record;
+  const until = expiresAt === null ? 'does not expire' : `expires ${toInstant(expiresAt)}`;
+  const states = { ended: `ended ${toInstant(revokedAt ?? 0)}`, live: 'live', expired: 'expired' };
+  return `${keyId}  ${partner}  ${calls} calls in ${windowS} s  ${first4}…${last4}  created ${toInstant(createdAt)}  ${until}  ${states[state]}`;
+}
+
+const toInstant = (atMs: number) => new Date(atMs).toISOString();

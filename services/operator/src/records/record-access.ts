@@ -1,0 +1,62 @@
+import {
+  type Author,
+  type Change,
+  createRecordStore,
+  type RecordKind,
+  type RecordLog,
+  type RecordPair,
+  type RecordStore,
+  type RecordView,
+  ViewFault,
+} from '@playline/access-keys';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+
+/** Opens the live view of one kind of records and their log. */
+export interface RecordSources<R extends Change> {
+  readonly kind: RecordKind<R>;
+  readonly author: Author;
+  openView(): Promise<RecordView<R> & { ready(): Promise<boolean>; close(): Promise<void> }>;
+  openLog(): Promise<RecordLog<R> & { close(): Promise<void> }>;
+}
+
+/**
+ * Reads or changes records: changes are in the log first, then in the view. What a command that died half-way has left
+ * is brought in before anything is decided.
+ * @throws UnreachableError when a store does not answer, also half-way; its message says how to go on
+ */
+export function withRecords<R extends Change, T>(
+  sources: RecordSources<R>,
+  work: (store: RecordStore<R>) => Promise<T>,
+): Promise<T> {
+  const { kind, author } = sources;
+  return withPair(sources, async (pair) => {
+    try {
+      return await work(createRecordStore(kind, pair, author));
+    } catch (fault) {
+      if (!(fault instanceof ViewFault)) throw fault;
+      throw new UnreachableError(
+        `${fault.message}: the next command about ${kind.name} brings it in, and gateways do so within seconds`,
+      );
+    }
+  });
+}
+
+/** Opens both, once both answer. */
+export async function withPair<R extends Change, T>(
+  sources: RecordSources<R>,
+  work: (pair: RecordPair<R, RecordLog<R>>) => Promise<T>,
+): Promise<T> {
+  const view = await sources.openView();
+  try {
+    await awaitStore('Redis', view.ready);
+    const log = await sources.openLog();
+    try {
+      return await work({ view, log });
+    } finally {
+      await log.close();
+    }
+  } finally {
+    await view.close();
+  }
+}
