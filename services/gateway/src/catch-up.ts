@@ -43,8 +43,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
     }
     seen = true;
     hasFailed = false;
-    if (records !== null)
-      logger.info({ records }, `${name} in Redis are level with the log again`);
+    if (records !== null) logger.info({ records }, `${name} in Redis are level with the log again`);
   };
   const catchUp = () => {
     running ??= once().finally(() => {
