@@ -1,5 +1,11 @@
 // Specification, tables "Errors" and "Limits", rule 5 of "Authentication", and parts D, E and G, on who calls chain reads.
-import { openWire, testStores, type Wire } from '@playline/testkit';
+import {
+  createRateLimitKey,
+  createRateLimitKeyText,
+  refreshRateLimitKey,
+  revokeRateLimitKey,
+} from '@playline/access-keys';
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addressOf, tokenRow } from '../../services/chain-api/src/test/rows.ts';
 import { type ConformanceChainApi, expectChainFault, startChainApi } from './chain-api.ts';
@@ -73,10 +79,38 @@ describe('keys', () => {
     ['malformed', 'hello'],
     ['empty', ''],
     ['a secret key', `sk_svcapik-${'a'.repeat(36)}`],
-    ['nobody has', '0123456789abcdef0123456789abcdef'],
+    ['of another form', '0123456789abcdef0123456789abcdef'],
+    ['nobody has', createRateLimitKeyText('svcapik')],
   ])('an x-api-key that is %s: 403 AUTHENTICATION_ERROR', async (_, key) => {
     for (const path of [TOKEN, HISTORY])
       await expectChainFault(await api.get(path, { 'x-api-key': key }), 403, 'AUTHENTICATION_ERROR');
+  });
+});
+
+describe('rate limit keys', () => {
+  const plan = { partner: 'Acme', calls: 3, windowS: 60, expiresAt: null };
+  const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
+
+  it('make as many calls as their plan says, wherever they come from: the next is 429', async () => {
+    const { key } = await createRateLimitKey(api.rateLimitKeys, plan);
+    const from = (address: string) =>
+      api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });
+    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) expect((await from(address)).status).toBe(200);
+    const answer = await from('192.0.2.4');
+    expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
+    await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+  });
+
+  it('that were refreshed away, revoked or have expired: 403 AUTHENTICATION_ERROR', async () => {
+    const { key, record } = await createRateLimitKey(api.rateLimitKeys, plan);
+    expect(await statusOf(key)).toBe(200);
+    const next = await refreshRateLimitKey(api.rateLimitKeys, record);
+    await until('the old text has ended', async () => (await statusOf(key)) === 403);
+    expect(await statusOf(next.key)).toBe(200);
+    await revokeRateLimitKey(api.rateLimitKeys, record.keyId);
+    await until('the key has ended', async () => (await statusOf(next.key)) === 403);
+    const expired = await createRateLimitKey(api.rateLimitKeys, { ...plan, expiresAt: Date.now() });
+    await expectChainFault(await api.get(TOKEN, { 'x-api-key': expired.key }), 403, 'AUTHENTICATION_ERROR');
   });
 });
 

@@ -11,7 +11,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     summary: 'Tokens and activities of chains',
     about: 'Gives tokens of a chain, and the history of its activities for replicas that follow it. JSON over HTTP.',
     notes: [
-      'No key is needed. A rate limit key in `x-api-key` raises the limit; one that is not valid is refused.',
+      'No key is needed. A rate limit key in `x-api-key` counts calls by the plan of its owner instead of the client address; one that is not valid is refused.',
       'Send a request again after 429 (wait `Retry-After` seconds), 500 or a broken connection.',
       'Times are UTC with microseconds. Numbers of chains are strings of digits.',
     ],
@@ -49,7 +49,8 @@ const ERROR_WORDS: DocsSource['errors'] = {
     mend: 'Read `details.errors`: it has each parameter that is wrong, and what it must be. The same request fails again.',
   },
   AUTHENTICATION_ERROR: {
-    cause: 'The request has a rate limit key in `x-api-key`, and nobody has this key.',
+    cause:
+      'The request has a rate limit key in `x-api-key` that is not valid: nobody has it, or it was replaced, revoked or has expired.',
     mend: 'Use a current key, or leave the header out: no operation needs one.',
   },
   RESOURCE_NOT_FOUND: {

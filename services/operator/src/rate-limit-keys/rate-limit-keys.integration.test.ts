@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import { createRateLimitKeyFinder, openRecordCopy, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { createMemoryKeyLog } from '@playline/access-keys/memory';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { FRAME_BYTES, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import * as log from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
+import { createRecordSources } from '../records/record-sources.ts';
+
+const KEY_PREFIX = 'svcapik';
+const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+const topic = topicPrefix + TOPICS.rateLimitKeys.name;
+const { kafka: brokers, registry } = testStores();
+const target = { brokers, registry, prefix: topicPrefix };
+const onFault = () => {};
+let redis: RedisDatabase;
+
+beforeAll(async () => {
+  await applyTopics(target);
+  redis = await openRedisDatabase();
+});
+afterAll(async () => {
+  await redis.close();
+  await dropTopics(target);
+});
+
+function createSources() {
+  const addresses = {
+    redis: () => ({ url: redis.url, onFault }),
+    kafka: () => ({ brokers, onFault }),
+    registry: () => ({ url: registry, onFault }),
+  };
+  const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
+  return createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author })(RATE_LIMIT_KEYS);
+}
+
+/** Runs a command as a process does; `between` says what happens to its stores. */
+async function run(words: string[], between: Partial<KeysContext['rateLimitKeys']> = {}) {
+  const results: string[] = [];
+  const progress: string[] = [];
+  const keyLog = createMemoryKeyLog();
+  const context: KeysContext = {
+    openView: () => openRedisKeyStore({ url: redis.url }),
+    openLog: async () => ({ ...keyLog, close: async () => {} }),
+    rateLimitKeys: { ...createSources(), ...between },
+    prefix: KEY_PREFIX,
+    publish: () => Promise.reject(new Error('no stack shows keys of partners')),
+  };
+  const terminal = {
+    result: (line: string) => void results.push(line),
+    progress: (line: string) => void progress.push(line),
+    isInteractive: false,
+  };
+  const ofPartners = words[0] === 'rebuild' ? [] : ['--kind', 'rate-limit'];
+  const code = await runCommand([createKeysCommand(context)], ['keys', ...words, ...ofPartners, '--json'], terminal);
+  return { code, made: results.map((line) => JSON.parse(line)), progress: progress.join('\n') };
+}
+
+const create = (partner: string, ...words: string[]) =>
+  run(['create', '--partner', partner, '--calls', '6000', ...words]);
+
+/** Opens a view that dies before it is written. */
+const dying: Partial<KeysContext['rateLimitKeys']> = {
+  openView: async () => {
+    const opened = await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url });
+    return { ...opened, update: () => Promise.reject(new Error('killed')) };
+  },
+};
+
+/** What a service without a memory says of a key. */
+async function verdictOf(key: string): Promise<string> {
+  const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url });
+  const copy = openRecordCopy({ view, lookEveryMs: 0 });
+  try {
+    const found = await createRateLimitKeyFinder({ copy, prefix: KEY_PREFIX })(key);
+    return found?.keyId ?? 'refused';
+  } catch (fault) {
+    return (fault as Error).name;
+  } finally {
+    copy.close();
+    await view.close();
+  }
+}
+
+describe('commands about rate limit keys on Kafka and Redis', () => {
+  it('put every change on the log under its key id, hashes only, with who made it', async () => {
+    const [made] = (await create('Acme', '--expires', '2999-01-31')).made;
+    expect(made).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
+    await run(['revoke', '--id', made.keyId]);
+    const records = await log.readTopic({ brokers, topic });
+    const own = records.filter(({ key }) => String(key) === made.keyId);
+    const states = own.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+    expect(states).toMatchObject([
+      { revision: 1, revokedAt: null, changedBy: 'ada' },
+      { revision: 2, revokedAt: expect.any(Number), changedBy: 'ada' },
+    ]);
+    expect(new Set(states.map(({ requestId }) => requestId)).size).toBe(2);
+    expect(records.map(({ value }) => value!.toString('latin1')).join()).not.toContain(made.key.slice(-36));
+  });
+
+  it('end a key with its successor under the same id, and change its plan only where they are told to', async () => {
+    const [first] = (await create('Beta', '--window-s', '60')).made;
+    const [second] = (await run(['refresh', '--id', first.keyId, '--calls', '9'])).made;
+    expect(second).toMatchObject({ keyId: first.keyId, partner: 'Beta', calls: 9, windowS: 60 });
+    expect([await verdictOf(first.key), await verdictOf(second.key)]).toEqual(['refused', first.keyId]);
+    await run(['revoke', '--id', first.keyId]);
+    expect(await verdictOf(second.key)).toBe('refused');
+    const again = await run(['refresh', '--id', first.keyId]);
+    expect(again).toMatchObject({ code: 1, made: [], progress: expect.stringContaining('revoked') });
+  });
+
+  it('list keys of a partner without their text and their hash, expired ones as expired', async () => {
+    const [made] = (await create('Gamma', '--expires', '2020-01-31T12:00Z')).made;
+    const listed = await run(['list', '--partner', 'Gamma']);
+    expect(listed.made).toMatchObject([{ keyId: made.keyId, state: 'expired', last4: made.key.slice(-4) }]);
+    expect(JSON.stringify(listed)).not.toMatch(new RegExp(`hash|${made.key.slice(-36)}`));
+    expect(await verdictOf(made.key)).toBe('refused');
+  });
+
+  it('judge every key alike after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
+    const [live, ended] = [(await create('Delta')).made[0], (await create('Delta')).made[0]];
+    await run(['revoke', '--id', ended.keyId]);
+    await redis.client.flushdb();
+    expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual(['KeyStoreFault', 'KeyStoreFault']);
+    expect((await run(['rebuild'])).made[1]).toMatchObject({ kind: 'rate-limit', removed: 0 });
+    expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual([live.keyId, 'refused']);
+  });
+
+  it('see a change that died between Kafka and Redis, and bring it in with the next command', async () => {
+    const [made] = (await create('Epsilon')).made;
+    const killed = await run(['revoke', '--id', made.keyId], dying);
+    expect(killed).toMatchObject({ code: 3, made: [], progress: expect.stringContaining('brings it in') });
+    expect(await verdictOf(made.key)).toBe(made.keyId);
+    expect((await run(['list', '--partner', 'Epsilon'])).made).toMatchObject([{ state: 'ended' }]);
+    expect(await verdictOf(made.key)).toBe('refused');
+  });
+
+  it.each([
+    ['a key for nobody', ['create', '--calls', '5'], '--partner: expected'],
+    ['a plan without calls', ['create', '--partner', 'P'], '--calls: expected'],
+    ['half a call', ['create', '--partner', 'P', '--calls', '1.5'], '--calls: expected a whole number'],
+    [
+      'a window of a week',
+      ['create', '--partner', 'P', '--calls', '5', '--window-s', '604800'],
+      '--window-s: expected',
+    ],
+    [
+      'an expiry without an offset',
+      ['create', '--partner', 'P', '--calls', '5', '--expires', '2027-01-31T12:00'],
+      '--expires: expected',
+    ],
+    ['an environment', ['list', '--environment', 'production'], '--environment: not with --kind rate-limit'],
+    ['a refresh of no key', ['refresh'], '--id: expected'],
+  ])('refuse %s with exit code 2, before anything is opened', async (_what, words, sentence) => {
+    const nowhere = () => Promise.reject(new Error('opened'));
+    const { code, made, progress } = await run(words, { openView: nowhere, openLog: nowhere });
+    expect({ code, made }).toEqual({ code: 2, made: [] });
+    expect(progress).toContain(sentence);
+  });
+});
