@@ -58,6 +58,7 @@ const COMMANDS = {
     does: 'posts the traffic of a game, or publishes that of a chain, and reconciles it with what is stored or served',
   },
   keys: { does: 'lists, creates, refreshes and revokes access keys' },
+  projects: { does: 'creates and lists projects, their environments and their limits' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },
   rebuild: { does: 'puts back all that an emptied Redis held' },

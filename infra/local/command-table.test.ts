@@ -15,6 +15,7 @@ const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.m
 const passedOn = new Set([
   'simulate',
   'keys',
+  'projects',
   'analysts',
   'identity',
   'consent',

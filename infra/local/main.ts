@@ -23,6 +23,7 @@ const COMMANDS: Record<string, Command> = {
   test,
   simulate: operate('simulate'),
   keys: operate('keys'),
+  projects: operate('projects'),
   identity: operate('identity'),
   consent: operate('consent'),
   rebuild: operate('rebuild'),

@@ -89,6 +89,7 @@ async function openOn(world: World): Promise<ErasureRig> {
     return started;
   };
   const keys = { publishable: '', secret: '' };
+  await operateWell('projects', 'create', '--name', PROJECT, '--id', PROJECT);
   for (const kind of ['publishable', 'secret'] as const) keys[kind] = await makeKey(operateWell, kind);
   const services = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
   const started = await Promise.all(services.map((service) => start(service)));

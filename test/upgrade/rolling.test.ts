@@ -65,6 +65,7 @@ beforeAll(async () => {
   next = makeNextRelease();
   world = await openWorld();
   await world.operate(THIS_RELEASE, 'identity', 'init');
+  await world.operate(THIS_RELEASE, 'projects', 'create', '--name', world.project, '--id', world.project);
   keys = {
     publishable: await createKey(THIS_RELEASE, 'publishable'),
     secret: await createKey(THIS_RELEASE, 'secret'),
@@ -120,6 +121,25 @@ describe('an additive change of every schema, rolled out process by process', ()
     for (const release of [THIS_RELEASE, next]) {
       await world.operate(release, 'keys', 'rebuild');
       expect((await list(release)).trim().split('\n')).toHaveLength(4);
+    }
+  });
+
+  it('changes and reads projects and rate limit keys with the commands of either release', async () => {
+    const ofProject = ['--project', world.project];
+    for (const [release, name] of [
+      [next, 'eu'],
+      [THIS_RELEASE, 'us'],
+      [next, 'asia'],
+    ] as const) {
+      await world.operate(release, 'projects', 'add-environment', ...ofProject, '--name', name, '--kind', 'production');
+      await world.operate(release, 'keys', 'create', '--kind', 'rate-limit', '--partner', name, '--calls', '5');
+    }
+    for (const release of [THIS_RELEASE, next]) {
+      const project = JSON.parse(await world.operate(release, 'projects', 'show', ...ofProject, '--json'));
+      const names = project.environments.map(({ name }: { name: string }) => name);
+      expect(names).toEqual(['production', 'development', 'eu', 'us', 'asia']);
+      const listed = await world.operate(release, 'keys', 'list', '--kind', 'rate-limit');
+      expect(listed.trim().split('\n')).toHaveLength(3);
     }
   });
 

@@ -4,6 +4,7 @@ export * from './key-text.ts';
 export * from './live-keys.ts';
 export * from './logged-key-store.ts';
 export * from './operations.ts';
+export * from './projects/index.ts';
 export * from './rate-limit-keys/index.ts';
 export * from './rebuild.ts';
 export * from './records/index.ts';

@@ -1,3 +1,4 @@
+export * from './access-records.ts';
 export * from './batch.ts';
 export * from './enumerations.ts';
 export * from './limits.ts';

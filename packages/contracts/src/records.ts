@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import avro from 'avsc';
+import type { AccessKeyRecord, ProjectRecord, RateLimitKeyRecord } from './access-records.ts';
 import type { ActivityType, IdentityKind, VerificationStatus } from './enumerations.ts';
 
 /** Sixteen zero bytes: nobody. */
@@ -139,46 +140,6 @@ export interface ErasureRequestRecord {
   traceId: string;
 }
 
-/** Value of `access.keys.v1`, keyed by `keyId`. */
-export interface AccessKeyRecord {
-  keyId: string;
-  projectId: string;
-  environmentId: string;
-  environment: 'production' | 'development';
-  kind: 'publishable' | 'secret';
-  /** SHA-256 of the key text, hexadecimal. */
-  hash: string;
-  first4: string;
-  last4: string;
-  createdAt: number;
-  revokedAt: number | null;
-}
-
-/** Value of `access.rate-limit-keys.v1`, keyed by `keyId`. Times are epoch milliseconds. */
-export interface RateLimitKeyRecord {
-  keyId: string;
-  /** 1, and one more with each change of the key. */
-  revision: number;
-  /** Who was given the key. */
-  partner: string;
-  /** Calls in any window of `windowS` seconds. */
-  calls: number;
-  windowS: number;
-  /** Null: until it is revoked. */
-  expiresAt: number | null;
-  /** SHA-256 of the key text, hexadecimal. */
-  hash: string;
-  first4: string;
-  last4: string;
-  createdAt: number;
-  revokedAt: number | null;
-  changedAt: number;
-  /** Account of an operator. */
-  changedBy: string;
-  /** Of the command or request that made the change. */
-  requestId: string;
-}
-
 /** Value of `chain.activities.v1`, keyed by `chain`. Addresses have 20 bytes. */
 export interface ActivityRecord {
   /** Name of the chain. */
@@ -270,6 +231,7 @@ export const rejectionCodec: RecordCodec<RejectionRecord> = openCodec('rejection
 export const erasureRequestCodec: RecordCodec<ErasureRequestRecord> = openCodec('erasure-request.avsc');
 export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-key.avsc');
 export const rateLimitKeyCodec: RecordCodec<RateLimitKeyRecord> = openCodec('rate-limit-key.avsc');
+export const projectCodec: RecordCodec<ProjectRecord> = openCodec('project.avsc');
 export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
 export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
 

@@ -7,6 +7,7 @@ export interface Topic {
     | 'environment + identity key'
     | 'environment'
     | 'key id'
+    | 'project id'
     | 'chain'
     | 'chain + contract'
     | 'as the source';
@@ -66,6 +67,10 @@ export const TOPICS = {
   },
   accessKeys: {
     ...identityTopic('access.keys.v1', 'key id', 'access-key.avsc'),
+    cleanup: 'compact',
+  },
+  projects: {
+    ...identityTopic('access.projects.v1', 'project id', 'project.avsc'),
     cleanup: 'compact',
   },
   rateLimitKeys: {

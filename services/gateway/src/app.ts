@@ -29,6 +29,7 @@ export interface GatewayParts {
   verifyPublishable: KeyVerifier;
   /** Counts messages on all gateways together. */
   limiter: RateLimitParts['limiter'];
+  ratesOf: RateLimitParts['ratesOf'];
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   metrics: Metrics;
@@ -52,7 +53,7 @@ export type GatewaySettings = Pick<
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
-  const limits = createRateLimits({ settings: config, limiter: parts.limiter, metrics: parts.metrics });
+  const limits = createRateLimits({ ...parts, settings: config });
   const authorise = createAuthorise(publishableKeyHeader, limits.failedKeys.guard(parts.verifyPublishable));
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Asked when the metrics are read: it changes four times in every request.

@@ -11,6 +11,7 @@ import { createSchemaRegistry, openLogReader, openProducer } from '@playline/str
 import { createGatewayApp } from './app.ts';
 import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
+import { openEnvironmentRates } from './environment-rates.ts';
 import { openLevelRecords } from './level-records.ts';
 import { openLevelKeys, openLevelParts } from './level-stores.ts';
 import { createSharingReport } from './rate-limits/report.ts';
@@ -38,6 +39,7 @@ await runService(logger, async (use) => {
   await use('rate limit keys', async () =>
     openLevelRecords({ kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis), level }),
   );
+  const rates = await use('projects', () => openEnvironmentRates({ openRedisRecords, redis, level }));
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),
@@ -54,7 +56,7 @@ await runService(logger, async (use) => {
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ producer, limiter, audience, metrics, logger },
+    ...{ producer, limiter, audience, metrics, logger, ratesOf: rates.ratesOf },
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ store, prefix: config.ACCESS_KEY_PREFIX, kind: 'publishable' }),
     ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current },

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import { runCommand } from './app.ts';
 import { EXIT, UnreachableError } from './command.ts';
 import { createIdentityCommand } from './commands/identity.ts';
 import { createKeysCommand } from './commands/keys.ts';
+import { createProjectsCommand } from './commands/projects.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
 import { createMemorySources } from './test/memory-sources.ts';
@@ -39,13 +40,20 @@ function createOperator(answer?: string) {
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
+  const projects = createMemorySources(PROJECTS);
   const commands = [
     createKeysCommand({
       openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
       openLog: async () => ({ ...log, close: async () => {} }),
       rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
+      projects,
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
+    }),
+    createProjectsCommand({
+      openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
+      openLog: async () => ({ ...log, close: async () => {} }),
+      projects,
     }),
     createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
     createSimulateCommand({ headerPrefix: 'x-service', folder, chain, stop: new AbortController().signal }),
@@ -69,7 +77,7 @@ function createOperator(answer?: string) {
       rmSync(folder, { recursive: true, force: true });
     }
   };
-  return { run, store, log, published, asked };
+  return { run, store, log, projects, published, asked };
 }
 
 describe('operator', () => {
@@ -81,9 +89,9 @@ describe('operator', () => {
     ['an option without its value', ['simulate', '--rate'], "'--rate <value>' argument missing"],
     ['a number out of bounds', ['simulate', '--broken', '2'], '--broken: expected a number from 0 to 0.9'],
     [
-      'a value that is no choice',
-      ['keys', 'create', '--environment', 'moon', '--kind', 'secret'],
-      'production or development',
+      'an environment that cannot be',
+      ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'],
+      '--environment:',
     ],
     [
       'a kind that is none',
@@ -91,7 +99,7 @@ describe('operator', () => {
       'publishable or secret',
     ],
     ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], '--kind: expected'],
-    ['a list of an unknown environment', ['keys', 'list', '--environment', 'moon'], 'production or development'],
+    ['a list of an environment that cannot be', ['keys', 'list', '--environment', ''], 'production or development'],
     ['a word that every object knows', ['keys', 'constructor'], "unknown word 'constructor'"],
     ['a replacement that is none', ['keys', 'list', '--replace'], '--replace: only with create'],
     ['a project that is no id', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
@@ -147,6 +155,13 @@ describe('operator', () => {
   });
 });
 
+/** With a project that was not there from the first. */
+async function createOutlands() {
+  const operator = createOperator();
+  await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');
+  return operator;
+}
+
 describe('operator keys', () => {
   const create = [
     'keys',
@@ -161,7 +176,7 @@ describe('operator keys', () => {
   ];
 
   it('creates a key, shows it once, and lists it without its text and its hash', async () => {
-    const { run } = createOperator();
+    const { run } = await createOutlands();
     const made = JSON.parse((await run(...create)).results[0]!);
     expect(made).toEqual({
       keyId: expect.any(String),
@@ -178,7 +193,7 @@ describe('operator keys', () => {
   });
 
   it('refuses a second live key of one kind with exit code 1, and says the command that replaces it', async () => {
-    const { run } = createOperator();
+    const { run } = await createOutlands();
     await run(...create);
     const second = await run(...create);
     expect(second).toMatchObject({ code: EXIT.failed, results: [] });

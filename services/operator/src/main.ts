@@ -1,8 +1,6 @@
 import { createInterface } from 'node:readline/promises';
-import { RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { openChainStore } from '@playline/chain/clickhouse';
-import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openRedisPeople } from '@playline/people/redis';
@@ -11,19 +9,15 @@ import * as log from '@playline/stream/kafka';
 import { createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
+import { createAccessCommands } from './commands/access-commands.ts';
 import { createAnalystsCommand } from './commands/analysts.ts';
 import { createColumnsCommand } from './commands/columns.ts';
 import { createErasuresCommand } from './commands/erasures.ts';
 import { createFeedCommands, createImportSources } from './commands/feed-commands.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
-import { createKeysCommand } from './commands/keys.ts';
 import { createLogCommands } from './commands/log-commands.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import { configSchema } from './config.ts';
-import { publishDemoKey } from './keys/demo-keys.ts';
-import { openKeyLog } from './keys/key-log.ts';
-import { createAuthor } from './records/author.ts';
-import { createRecordSources } from './records/record-sources.ts';
 
 async function ask(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
@@ -46,33 +40,16 @@ async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
   const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
   const addresses = createAddresses(config, folder, faults);
-  const { redis, kafka, registry } = addresses;
-  const topic = config.TOPIC_PREFIX + TOPICS.accessKeys.name;
-  const openLog = async () => {
-    const schemas = log.createSchemaRegistry(registry());
-    const producer = await log.openProducer({ ...kafka(), clientId: 'operator', topics: [topic] });
-    return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ ...kafka(), topic }) });
-  };
   const openRecords = () => openErasureRecords(addresses.clickhouse());
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const feedAdapters = { ...log, openChainStore };
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
-  const author = createAuthor();
-  const sourcesOf = createRecordSources(
-    { ...log, openRedisRecords },
-    { addresses, topicPrefix: config.TOPIC_PREFIX, author },
-  );
-  const keys = createKeysCommand({
-    openView: async () => openRedisKeyStore(redis()),
-    openLog,
-    rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
-    prefix: config.ACCESS_KEY_PREFIX,
-    publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
-  });
+  const stores = { ...log, openRedisKeyStore, openRedisRecords };
+  const { keys, projects } = createAccessCommands(stores, { addresses, config, folder });
   const commands = [
-    keys,
+    ...[keys, projects],
     ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, openRecords, config, keys }),
     createSimulateCommand({
       headerPrefix: config.HTTP_HEADER_PREFIX,

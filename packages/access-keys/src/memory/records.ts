@@ -14,7 +14,6 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
   const records = new Map<string, Placed<R>>();
   const places = new Map<number, number>();
   const state = { run: 0, completeIn: null as string | null, version: 0 };
-  let turn: Promise<unknown> = Promise.resolve();
   const bringIn = ({ changes, completeIn }: ViewUpdate<R>) => {
     for (const placed of changes) {
       const id = kind.idOf(placed.record);
@@ -52,17 +51,23 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
       for (const { partition, to } of update.moves) places.set(partition, to);
     },
     held: async () => [...records.values()],
-    exclusive: (work) => {
-      const mine = turn.then(work, work);
-      turn = mine.catch(() => {});
-      return mine;
-    },
+    exclusive: createTurns(),
     restart: () => void state.run++,
     empty: () => {
       records.clear();
       places.clear();
       state.completeIn = null;
     },
+  };
+}
+
+/** Gives everybody their turn, also behind one that failed. */
+function createTurns(): RecordView<Change>['exclusive'] {
+  let turn: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = turn.then(work, work);
+    turn = mine.catch(() => {});
+    return mine;
   };
 }
 

@@ -33,7 +33,7 @@ export const REDIS_PLACES: readonly Place[] = [
   without('k:version', 'a number'),
   without('k:changes', 'keys of projects'),
   without('k:turn', 'a command that runs'),
-  without('access:<kind>', 'keys of partners; of people the accounts of operators alone'),
+  without('access:<kind>', 'projects, keys of partners; of people the accounts of operators alone'),
   without('access:<kind>:places', 'places in the log'),
   without('access:<kind>:version', 'random'),
   without('access:<kind>:complete', 'a run of Redis'),

@@ -57,6 +57,8 @@ export const TOPIC_PLACES: readonly Place[] = [
   },
   ofAccess('access.keys.v1', 'keys of projects, as hashes'),
   ofAccess('access.keys.v1.dead', 'keys of projects, as hashes'),
+  ofAccess('access.projects.v1', 'names of projects and their environments'),
+  ofAccess('access.projects.v1.dead', 'names of projects and their environments'),
   ofAccess('access.rate-limit-keys.v1', 'keys of partners, as hashes'),
   ofAccess('access.rate-limit-keys.v1.dead', 'keys of partners, as hashes'),
   ofChain('chain.activities.v1'),

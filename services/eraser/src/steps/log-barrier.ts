@@ -43,7 +43,7 @@ const POLL_MS = 100;
 const IDLE_LOOKS = 10;
 
 /** Erasures themselves, and what belongs to no player: who may use the service. */
-const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.rateLimitKeys];
+const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
 const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
 const LETTERS: readonly Topic[] = SOURCES.map(deadLetterTopicOf);
 /** Every topic that may name a person, but for the requests of erasures themselves. */

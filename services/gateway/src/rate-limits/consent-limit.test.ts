@@ -18,7 +18,12 @@ async function open() {
     TRUSTED_PROXIES: '1',
   });
   const limiter = openSharedLimiter({ balances: createMemoryBalances() });
-  const limits = createRateLimits({ settings, limiter, metrics: createMetrics('test') });
+  const limits = createRateLimits({
+    ratesOf: (_, setting) => setting,
+    settings,
+    limiter,
+    metrics: createMetrics('test'),
+  });
   const reached = { times: 0 };
   const route: Route = {
     method: 'GET',

@@ -1,6 +1,7 @@
 import { createClientAddress } from '@playline/http';
 import { createLocalLimiter, type SharedLimiter } from '@playline/rate-limit';
 import type { Metrics } from '@playline/runtime';
+import type { EnvironmentRates } from '../environment-rates.ts';
 import { createConsentLimit, type LimitRoute } from './consent-limit.ts';
 import { createFailedKeyLimit, type FailedKeyLimit } from './failed-keys.ts';
 import { createMessageLimit, type LimitMessages } from './message-limit.ts';
@@ -18,13 +19,15 @@ export interface RateLimits {
 
 export interface RateLimitParts {
   settings: RateLimitSettings;
+  /** What projects say of the rates of their environments. */
+  ratesOf: EnvironmentRates;
   /** Counts messages on all processes together. */
   limiter: Pick<SharedLimiter, 'bucket'>;
   metrics: Metrics;
 }
 
 /** Client addresses are personal data: what is counted by address stays in this process. */
-export function createRateLimits({ settings, limiter, metrics }: RateLimitParts): RateLimits {
+export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLimitParts): RateLimits {
   const refused = metrics.counter('gateway_rate_limited_total', 'Requests refused, by the limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
   const addressOf = createClientAddress(settings.TRUSTED_PROXIES);
@@ -43,7 +46,7 @@ export function createRateLimits({ settings, limiter, metrics }: RateLimitParts)
     },
   });
   return {
-    messages: createMessageLimit({ settings, limiter, onRefused }),
+    messages: createMessageLimit({ settings, ratesOf, limiter, onRefused }),
     failedKeys: createFailedKeyLimit({ limiter: failedKeys, addressOf, onRefused }),
     consents: createConsentLimit({ limiter: consents, addressOf, onRefused }),
   };

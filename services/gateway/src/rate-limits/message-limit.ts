@@ -1,4 +1,4 @@
-import type { KeyRecord } from '@playline/access-keys';
+import type { KeyRecord, MessageRate } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import {
   type OnRefused,
@@ -8,6 +8,7 @@ import {
   type Standing,
   showLimit,
 } from '@playline/rate-limit';
+import type { EnvironmentRates } from '../environment-rates.ts';
 import type { RateLimitSettings } from './settings.ts';
 
 /** A request's account with the limit of its key. */
@@ -24,15 +25,20 @@ export type LimitMessages = (exchange: Exchange, key: KeyRecord) => Allowance | 
 
 export interface MessageLimitParts {
   settings: RateLimitSettings;
+  /** What projects say of the rates of their environments. */
+  ratesOf: EnvironmentRates;
   limiter: Pick<SharedLimiter, 'bucket'>;
   onRefused: OnRefused;
 }
 
 /** Builds the limit of the specification, part A, "Rate limit": messages under one publishable key, on all processes together. */
-export function createMessageLimit({ settings, limiter, onRefused }: MessageLimitParts): LimitMessages {
+export function createMessageLimit({ settings, ratesOf, limiter, onRefused }: MessageLimitParts): LimitMessages {
   const policyOf = createPolicies(settings);
   return (exchange, { keyId, environmentId }) => {
-    const bucket = limiter.bucket(keyId, policyOf(environmentId));
+    const setting = policyOf(environmentId);
+    const rate = ratesOf(environmentId, setting);
+    const bucket =
+      rate === setting ? limiter.bucket(keyId, setting) : limiter.bucket(idUnder(keyId, rate), { ...rate, name: NAME });
     showLimit(exchange, () => bucket);
     const decide = (standing: Standing): Allowance => {
       if (standing.allowed) return bucket;
@@ -44,9 +50,19 @@ export function createMessageLimit({ settings, limiter, onRefused }: MessageLimi
   };
 }
 
-/** Builds the choice of an environment's policy: its own, or that of all others. */
+const NAME = 'messages';
+
+/**
+ * A bucket keeps the policy that it was made with, and its debt is a time, which under another rate is another number of
+ * messages: a key whose rate was changed has another bucket, which is full.
+ */
+function idUnder(keyId: string, { perSecond, burst }: MessageRate): string {
+  return `${keyId} ${perSecond}/${burst}`;
+}
+
+/** Builds the choice of the policy that settings give an environment: its own, or that of all others. */
 export function createPolicies(settings: RateLimitSettings): (environmentId: string) => RatePolicy {
-  const name = 'messages';
+  const name = NAME;
   const usual = { name, perSecond: settings.RATE_LIMIT_MESSAGES_PER_S, burst: settings.RATE_LIMIT_BURST };
   const own = new Map([...settings.RATE_LIMITS_BY_ENVIRONMENT].map(([id, rate]) => [id, { name, ...rate }]));
   return (environmentId) => own.get(environmentId) ?? usual;

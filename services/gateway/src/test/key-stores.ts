@@ -21,6 +21,8 @@ export interface KeyStores {
    * @throws Error with its exit code when it prints none
    */
   keys(...words: string[]): Promise<string>;
+  /** Runs `operator projects …`, likewise. */
+  projects(...words: string[]): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -42,15 +44,17 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
     REDIS_URL: own.redisUrl ?? redis.url,
     TOPIC_PREFIX: target.prefix,
   };
+  const operate = (command: string, words: readonly string[]) => {
+    const child = execFile(process.execPath, [OPERATOR, command, ...words], { cwd: folder, env });
+    running.push(child);
+    return run(child);
+  };
   return {
     topicPrefix: target.prefix,
     redisUrl: env.REDIS_URL,
     mutedRedisUrl: muted.href,
-    keys: (...words) => {
-      const child = execFile(process.execPath, [OPERATOR, 'keys', ...words], { cwd: folder, env });
-      running.push(child);
-      return run(child);
-    },
+    keys: (...words) => operate('keys', words),
+    projects: (...words) => operate('projects', words),
     close: async () => {
       for (const child of running) if (child.exitCode === null) await once(child, 'close');
       rmSync(folder, { recursive: true });

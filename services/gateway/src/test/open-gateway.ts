@@ -12,6 +12,7 @@ import { afterEach, expect } from 'vitest';
 import { z } from 'zod';
 import { createGatewayApp, type GatewaySettings } from '../app.ts';
 import type { AudiencePorts } from '../audience-ports.ts';
+import type { EnvironmentRates } from '../environment-rates.ts';
 import { rateLimitSettings } from '../rate-limits/settings.ts';
 import { createPublishRejections } from '../rejections.ts';
 import type { SchemaIds } from '../schema-ids.ts';
@@ -56,6 +57,7 @@ export interface TestGateway {
 export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
   find?: KeyStore['find'];
+  ratesOf?: EnvironmentRates;
   /** Of both keys. */
   environmentId?: string;
   /** Ports that stand in the place of those in memory. */
@@ -93,6 +95,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     }),
     verifyPublishable: createKeyVerifier({ store: { find }, prefix: PREFIX, kind: 'publishable' }),
     limiter: openSharedLimiter({ balances: createMemoryBalances() }),
+    ratesOf: options.ratesOf ?? ((_, setting) => setting),
     keyer,
     audience: toPorts(audience, { find, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),

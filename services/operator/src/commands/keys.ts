@@ -3,6 +3,7 @@ import {
   type KeyRecord,
   type NewKey,
   type RateLimitKeyRecord,
+  rebuildRecords,
   refreshKey,
   revokeKey,
 } from '@playline/access-keys';
@@ -19,11 +20,13 @@ import {
 } from '../command.ts';
 import type { ChangedKey } from '../keys/demo-keys.ts';
 import { changeKeys, type KeySources, readKeys, rebuildView } from '../keys/key-access.ts';
+import { type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
-import type { RecordSources } from '../records/record-access.ts';
+import { type RecordSources, withPair } from '../records/record-access.ts';
 
-export interface KeysContext extends KeySources {
+export interface KeysContext extends KeySources, ProjectSources {
+  openLog: KeySources['openLog'];
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
   readonly rateLimitKeys: RecordSources<RateLimitKeyRecord>;
@@ -31,7 +34,7 @@ export interface KeysContext extends KeySources {
   publish(changed: ChangedKey): Promise<void>;
 }
 
-const HELP = `usage: operator keys create|refresh|revoke --environment production|development --kind publishable|secret
+const HELP = `usage: operator keys create|refresh|revoke --environment E --kind publishable|secret
        operator keys list [--environment …] [--kind …]
        operator keys create --kind rate-limit --partner P --calls N [--window-s 300] [--expires 2027-01-31]
        operator keys refresh|revoke --kind rate-limit --id I
@@ -43,7 +46,7 @@ const HELP = `usage: operator keys create|refresh|revoke --environment productio
   refresh   ends the live key and prints its successor, this once
   revoke    ends the live key without a successor
   list      shows live and ended keys, never their text
-  rebuild   makes Redis equal to the key logs: after Redis has lost data, or a command died half-way
+  rebuild   makes Redis equal to the logs of keys and projects: after Redis has lost data, or a command died half-way
 
   --project demo
   --json    results as JSON, one a line
@@ -56,7 +59,8 @@ interface (header x-api-key) to its plan: so many calls in any window, until it 
   --expires T       a date, an instant with its offset, or never
   --id I            the key, as list shows it; refresh takes --calls, --window-s and --expires too, and keeps what is not given
 
-An ended key stops within a second on every running process. The environment's id is <project>-<environment>.
+An ended key stops within a second on every running process. An environment is meant by its name, such as production, or its
+id; npm run projects shows them, and adds some.
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
 
 const OPTIONS = {
@@ -68,10 +72,11 @@ const OPTIONS = {
   ...RATE_LIMIT_KEY_OPTIONS,
 } as const;
 
-const ENVIRONMENTS = { choices: ['production', 'development'] } as const;
 const KINDS = { choices: ['publishable', 'secret'] } as const;
 const RATE_LIMIT = 'rate-limit';
 
+/** A name or an id. */
+const ENVIRONMENT = /^[a-z0-9_-]{1,64}$/;
 /** Environment ids are `[a-z0-9_-]{1,64}`; the longest suffix, `-development`, takes twelve of them. */
 const PROJECT = /^[a-z0-9_-]{1,52}$/;
 
@@ -127,16 +132,30 @@ function toActions({ create, list, refresh, revoke }: typeof rateLimitKeys): Rec
   return { create: toAction(create), refresh: toAction(refresh), revoke: toAction(revoke), list: toAction(list) };
 }
 
-function wantedOf(values: Values): NewKey {
-  const projectId = projectOf(values);
-  const environment = choiceOf(values, 'environment', ENVIRONMENTS);
+/** @throws UsageError for words that cannot be, Error where there is no such environment */
+async function wantedOf(context: KeysContext, values: Values): Promise<NewKey> {
+  const name = { project: projectOf(values), environment: environmentNameOf(values) };
   const kind = choiceOf(values, 'kind', KINDS);
-  return { projectId, environmentId: toEnvironmentId(projectId, environment), environment, kind };
+  const { project, environment } = await requireEnvironment(context, name);
+  return { projectId: project.id, environmentId: environment.id, environment: environment.kind, kind };
+}
+
+function environmentNameOf(values: Values): string {
+  const name = textOf(values, 'environment') ?? '';
+  if (!ENVIRONMENT.test(name))
+    throw new UsageError('--environment: expected the name of an environment, such as production or development');
+  return name;
+}
+
+/** Tells the records of a local stack, which show the keys of two environments. */
+async function publish(context: KeysContext, { projectId, environmentId, environment, kind }: NewKey, key: string) {
+  if (environmentId === toEnvironmentId(projectId, environment))
+    await context.publish({ project: projectId, environment, kind, key });
 }
 
 /** `create` and `refresh`. */
 async function make(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const wanted = wantedOf(values);
+  const wanted = await wantedOf(context, values);
   const { environmentId, environment, kind } = wanted;
   const { record, key } = await changeKeys(context, async (store) => {
     const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
@@ -151,7 +170,7 @@ async function make(context: KeysContext, values: Values, terminal: Terminal): P
   terminal.result(
     values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
   );
-  await context.publish({ project: wanted.projectId, environment, kind, key });
+  await publish(context, wanted, key);
 }
 
 const isConflict = (fault: unknown): fault is PublicError =>
@@ -163,22 +182,27 @@ function toReplacement({ projectId, environment, kind }: NewKey): string {
 }
 
 async function revoke(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const wanted = wantedOf(values);
+  const wanted = await wantedOf(context, values);
   const ended = await changeKeys(context, (store) => revokeKey({ store }, wanted));
   terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
-  await context.publish({ project: wanted.projectId, environment: wanted.environment, kind: wanted.kind, key: '' });
+  await publish(context, wanted, '');
 }
 
 async function list(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
   const project = projectOf(values);
-  const environment = values.environment === undefined ? null : choiceOf(values, 'environment', ENVIRONMENTS);
+  const environment = values.environment === undefined ? null : environmentNameOf(values);
   const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
   const records = await readKeys(context, (store) => store.list(project));
   for (const record of records) {
-    if (environment !== null && record.environment !== environment) continue;
+    if (environment !== null && !isOf(record, environment)) continue;
     if (kind !== null && record.kind !== kind) continue;
     terminal.result(values.json === true ? JSON.stringify(toPublicRecord(record)) : toLine(record));
   }
+}
+
+/** Whether a key is of an environment that is meant by its name, its id, or its kind. */
+function isOf({ projectId, environmentId, environment }: KeyRecord, name: string): boolean {
+  return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
 }
 
 async function rebuild(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
@@ -189,6 +213,10 @@ async function rebuild(context: KeysContext, values: Values, terminal: Terminal)
     values.json === true ? JSON.stringify(done) : `${keys} keys in the log, ${live} of them live; ${others}`,
   );
   await rateLimitKeys.rebuild({ sources: context.rateLimitKeys, values, terminal });
+  const projects = await withPair(context.projects, (pair) => rebuildRecords(context.projects.kind, pair));
+  const found = { kind: 'projects', projects: projects.records.length, removed: projects.removed };
+  const text = `${found.projects} projects in the log; ${found.removed} that the log does not know removed`;
+  terminal.result(values.json === true ? JSON.stringify(found) : text);
 }
 
 /** A record without its hash, which is nobody's business. */

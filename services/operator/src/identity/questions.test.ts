@@ -28,7 +28,7 @@ describe('every question about an identity', () => {
     for (const [args, sentence] of [
       [[], '--environment: expected'],
       [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
-      [['--environment', 'demo-moon', '--key', key], '--environment: expected'],
+      [['--environment', 'demo moon', '--key', key], '--environment: expected'],
       [IN, 'which identity?'],
       [[...IN, '--kind', 'steam', '--id', ' '], 'which identity?'],
       [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],

@@ -29,7 +29,7 @@ export const SUBJECT_OPTIONS = {
 export const OTHER_OPTIONS = { 'other-kind': text, 'other-id': text, 'other-key': text } as const;
 
 /** As tables have it: `<project>-<environment>`. */
-const ENVIRONMENT_ID = /^[a-z0-9_-]{1,52}-(production|development)$/;
+const ENVIRONMENT_ID = /^(?=.{3,64}$)[a-z0-9_-]+-[a-z0-9_-]+$/;
 const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
 
 /** @throws UsageError, without the id, which is personal data */

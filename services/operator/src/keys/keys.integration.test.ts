@@ -2,10 +2,14 @@ import { randomBytes } from 'node:crypto';
 import {
   createKey,
   createKeyVerifier,
+  createProject,
+  createRecordStore,
   type KeyKind,
   KeyStoreFault,
   type NewKey,
+  PROJECTS,
   RATE_LIMIT_KEYS,
+  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { accessKeyCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
@@ -28,6 +32,7 @@ const topic = topicPrefix + TOPICS.accessKeys.name;
 let redis: RedisDatabase;
 let view: RedisKeyStore;
 let project: string;
+const projects = createMemorySources(PROJECTS);
 const shown: { kind: KeyKind; key: string }[] = [];
 
 beforeAll(async () => {
@@ -35,8 +40,10 @@ beforeAll(async () => {
   redis = await openRedisDatabase();
   view = await openRedisKeyStore({ url: redis.url });
 });
-beforeEach(() => {
+beforeEach(async () => {
   project = `p-${randomBytes(4).toString('hex')}`;
+  const store = createRecordStore(PROJECTS, projects, projects.author);
+  await createProject({ store }, { name: project, id: project, environments: USUAL_ENVIRONMENTS });
 });
 afterAll(async () => {
   await view.close();
@@ -59,6 +66,7 @@ async function run(words: string[], between: Partial<KeysContext> = {}) {
     openView: () => openRedisKeyStore({ url: redis.url }),
     openLog,
     rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
+    projects,
     prefix: KEY_PREFIX,
     publish: async () => {},
     ...between,
@@ -160,7 +168,7 @@ describe('key commands on Kafka and Redis', () => {
     const results = await Promise.all(Array.from({ length: 4 }, () => run(change('refresh', 'secret'))));
     expect(results.some(({ code }) => code === 0)).toBe(true);
     const before = await verdicts();
-    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }, { kind: 'rate-limit' }]);
+    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }, { kind: 'rate-limit' }, { kind: 'projects' }]);
     expect(await verdicts()).toEqual(before);
     expect((await run(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
   });
@@ -169,7 +177,7 @@ describe('key commands on Kafka and Redis', () => {
     const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
     const { key } = await createKey({ store: view, prefix: KEY_PREFIX }, wanted);
     shown.push({ kind: 'secret', key });
-    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }, { kind: 'rate-limit' }]);
+    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }, { kind: 'rate-limit' }, { kind: 'projects' }]);
     expect((await verdicts()).at(-1)).toBe('refused');
   });
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createRateLimitKeyFinder, openRecordCopy, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { createRateLimitKeyFinder, openRecordCopy, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { createMemoryKeyLog } from '@playline/access-keys/memory';
 import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { FRAME_BYTES, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createRecordSources } from '../records/record-sources.ts';
+import { createMemorySources } from '../test/memory-sources.ts';
 
 const KEY_PREFIX = 'svcapik';
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
@@ -47,6 +48,7 @@ async function run(words: string[], between: Partial<KeysContext['rateLimitKeys'
     openView: () => openRedisKeyStore({ url: redis.url }),
     openLog: async () => ({ ...keyLog, close: async () => {} }),
     rateLimitKeys: { ...createSources(), ...between },
+    projects: createMemorySources(PROJECTS),
     prefix: KEY_PREFIX,
     publish: () => Promise.reject(new Error('no stack shows keys of partners')),
   };

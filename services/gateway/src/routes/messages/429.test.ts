@@ -155,6 +155,16 @@ describe('429 under the limit of a key', () => {
     expect(leftOf(answer)).toBe(6);
   });
 
+  it('is what the project of the environment says, in a bucket of its own for each rate', async () => {
+    let rate = { perSecond: 5, burst: 10 };
+    const { post } = await openGateway({ ...small, ratesOf: () => rate });
+    const answer = await post(batch(10));
+    expect(answer.headers.get('ratelimit-policy')).toBe(POLICY);
+    expect((await post(batch(1))).status).toBe(429);
+    rate = { perSecond: 5, burst: 20 };
+    expect(leftOf(await post(batch(1)))).toBe(19);
+  });
+
   it('is counted by its limit', async () => {
     const { post, metrics } = await openGateway(small);
     await post(batch(100));

@@ -1,0 +1,54 @@
+import type { KeyRecord } from '../key-store.ts';
+import type { Content } from '../records/record-store.ts';
+import { type ProjectContext, USUAL_ENVIRONMENTS } from './operations.ts';
+import type { ProjectEnvironment, ProjectRecord } from './project.ts';
+
+/** The project that a deployment begins with when it has neither projects nor keys. */
+const FIRST_PROJECT = 'demo';
+
+/** What keys say of the environment that they are of. */
+export type KeyOwner = Pick<KeyRecord, 'projectId' | 'environmentId' | 'environment' | 'createdAt'>;
+
+/**
+ * Makes projects of what keys say: releases without projects made keys in environments that nobody had created. Ids stay as
+ * they are. Where there is neither a project nor a key, `demo` is made. May be repeated; what is known stays as it is.
+ * @returns the number of records that were written
+ */
+export async function adoptProjects({ store }: ProjectContext, owners: readonly KeyOwner[]): Promise<number> {
+  let written = 0;
+  while ((await store.change((projects) => nextToAdopt(projects, owners))) !== null) written++;
+  return written;
+}
+
+/** A project that lacks something, with all that keys say of it; null when none does. */
+function nextToAdopt(projects: readonly ProjectRecord[], owners: readonly KeyOwner[]): Content<ProjectRecord> | null {
+  if (projects.length === 0 && owners.length === 0) return makeFirst();
+  const known = new Set(projects.flatMap(({ environments }) => environments.map(({ id }) => id)));
+  const missing = owners.find(({ environmentId }) => !known.has(environmentId));
+  if (missing === undefined) return null;
+  const { projectId: id } = missing;
+  const lacking = owners.filter((owner) => owner.projectId === id && !known.has(owner.environmentId));
+  const oldestFirst = lacking.toSorted((a, b) => a.createdAt - b.createdAt);
+  const environments = new Map<string, ProjectEnvironment>();
+  for (const owner of oldestFirst)
+    if (!environments.has(owner.environmentId)) environments.set(owner.environmentId, toEnvironment(owner));
+  const standing = projects.find((project) => project.id === id);
+  const added = [...environments.values()];
+  if (standing !== undefined) return { ...standing, environments: [...standing.environments, ...added] };
+  return { id, name: id, state: 'live', environments: added, createdAt: oldestFirst[0]!.createdAt };
+}
+
+function makeFirst(): Content<ProjectRecord> {
+  const createdAt = Date.now();
+  const environments = USUAL_ENVIRONMENTS.map(({ name, kind }) => {
+    const rates = { cap: null, limit: null };
+    return { id: `${FIRST_PROJECT}-${name}`, name, kind, ...rates, createdAt };
+  });
+  return { id: FIRST_PROJECT, name: FIRST_PROJECT, state: 'live', environments, createdAt };
+}
+
+function toEnvironment({ projectId, environmentId: id, environment: kind, createdAt }: KeyOwner): ProjectEnvironment {
+  const start = `${projectId}-`;
+  const name = id.startsWith(start) && id.length > start.length ? id.slice(start.length) : id;
+  return { id, name, kind, cap: null, limit: null, createdAt };
+}

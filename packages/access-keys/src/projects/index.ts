@@ -1,0 +1,3 @@
+export * from './adopt.ts';
+export * from './operations.ts';
+export * from './project.ts';

@@ -1,0 +1,173 @@
+import { randomInt } from 'node:crypto';
+import { PublicError } from '@playline/errors';
+import type { KeyEnvironment } from '../key-text.ts';
+import type { Content, RecordStore } from '../records/record-store.ts';
+import {
+  findEnvironment,
+  findProject,
+  type MessageRate,
+  type ProjectEnvironment,
+  type ProjectRecord,
+} from './project.ts';
+
+export interface ProjectContext {
+  readonly store: RecordStore<ProjectRecord>;
+}
+
+/** An environment that is to be. */
+export interface NewEnvironment {
+  /** `[a-z0-9_-]`; stands behind the id of the project in the id of the environment. */
+  readonly name: string;
+  readonly kind: KeyEnvironment;
+}
+
+export interface NewProject {
+  readonly name: string;
+  /** Instead of an opaque id: for a project that is known by one already. */
+  readonly id?: string | undefined;
+  readonly environments: readonly NewEnvironment[];
+}
+
+/** The two that a project has unless others are named. */
+export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
+  { name: 'production', kind: 'production' },
+  { name: 'development', kind: 'development' },
+];
+
+const NAME = /^[a-z0-9_-]+$/;
+/** Events, keys and limits bear the id of their environment. */
+const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
+const PROJECT_ID_CHARACTERS_MAX = 52;
+const NAME_CHARACTERS_MAX = 200;
+/** Without characters that are mistaken for others; 60 bits. */
+const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
+const OPAQUE_CHARACTERS = 12;
+
+/**
+ * Creates a project.
+ * @throws PublicError VALIDATION_ERROR for names and ids that cannot be, CONFLICT_ERROR for an id that was ever given: what
+ *   was sent under it would be inherited
+ */
+export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
+  const id = wanted.id ?? createOpaqueId();
+  assertId(id);
+  const name = toName(wanted.name);
+  const made = await store.change((projects) => {
+    if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
+    const environments: ProjectEnvironment[] = [];
+    for (const each of wanted.environments) environments.push(makeEnvironment({ id, environments }, each, projects));
+    return { id, name, environments, state: 'live', createdAt: Date.now() };
+  });
+  return toDone(made);
+}
+
+/** Adds an environment. @throws PublicError as `createProject`, and as `changeProject` */
+export function addEnvironment(
+  context: ProjectContext,
+  { project, ...wanted }: NewEnvironment & { readonly project: string },
+): Promise<ProjectRecord> {
+  return changeProject(context, project, (record, projects) => ({
+    ...record,
+    environments: [...record.environments, makeEnvironment(record, wanted, projects)],
+  }));
+}
+
+/** Gives a project another name; its id stays. @throws PublicError as `changeProject` */
+export function renameProject(context: ProjectContext, project: string, name: string): Promise<ProjectRecord> {
+  const given = toName(name);
+  return changeProject(context, project, (record) => ({ ...record, name: given }));
+}
+
+/** Ends a project for ever: nothing can be made in it any more, and its ids are never given again. */
+export function archiveProject(context: ProjectContext, project: string): Promise<ProjectRecord> {
+  return changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
+}
+
+/** What is to be said of the rate of an environment; null takes it away, absent leaves it. */
+export interface WantedRates {
+  readonly cap?: MessageRate | null;
+  readonly limit?: MessageRate | null;
+}
+
+/**
+ * Sets what an environment may send.
+ * @throws PublicError RESOURCE_NOT_FOUND when the project has no such environment, VALIDATION_ERROR for a limit above the
+ *   cap, which would allow nothing more
+ */
+export function setRates(
+  context: ProjectContext,
+  { project, environment }: { readonly project: string; readonly environment: string },
+  rates: WantedRates,
+): Promise<ProjectRecord> {
+  return changeProject(context, project, (record) => {
+    const found = findEnvironment(record, environment);
+    if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
+    const changed = { ...found, ...rates };
+    if (isAbove(changed.limit, changed.cap))
+      throw invalid('A limit only lowers what the cap allows.', { environment: found.id });
+    return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };
+  });
+}
+
+function isAbove(limit: MessageRate | null, cap: MessageRate | null): boolean {
+  return limit !== null && cap !== null && (limit.perSecond > cap.perSecond || limit.burst > cap.burst);
+}
+
+/** @throws PublicError RESOURCE_NOT_FOUND when there is no such project, CONFLICT_ERROR when it is archived */
+async function changeProject(
+  { store }: ProjectContext,
+  idOrName: string,
+  change: (record: ProjectRecord, projects: readonly ProjectRecord[]) => Content<ProjectRecord>,
+): Promise<ProjectRecord> {
+  const changed = await store.change((projects) => {
+    const record = findProject(projects, idOrName);
+    if (record === null) throw notFound(`There is no project ${idOrName}.`, { project: idOrName });
+    if (record.state === 'archived') throw conflict(`The project ${record.id} is archived.`, { project: record.id });
+    return change(record, projects);
+  });
+  return toDone(changed);
+}
+
+function makeEnvironment(
+  project: Pick<ProjectRecord, 'id' | 'environments'>,
+  { name, kind }: NewEnvironment,
+  projects: readonly ProjectRecord[],
+): ProjectEnvironment {
+  const id = `${project.id}-${name}`;
+  if (!NAME.test(name) || id.length > ENVIRONMENT_ID_CHARACTERS_MAX)
+    throw invalid(`An environment is called by a-z, 0-9, _ and -, and its id ${id} has 64 characters at most.`, {
+      name,
+    });
+  const others = projects.filter((each) => each.id !== project.id);
+  // The project `a` with `b-c` and the project `a-b` with `c` would share one.
+  const isTaken = others.some((each) => each.environments.some((environment) => environment.id === id));
+  if (isTaken || project.environments.some((each) => each.id === id || each.name === name))
+    throw conflict(`There is an environment ${id} already.`, { environment: id });
+  return { id, name, kind, cap: null, limit: null, createdAt: Date.now() };
+}
+
+function assertId(id: string): void {
+  if (NAME.test(id) && id.length <= PROJECT_ID_CHARACTERS_MAX) return;
+  throw invalid(`The id of a project has 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -.`, { id });
+}
+
+function toName(name: string): string {
+  const given = name.trim();
+  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
+  throw invalid(`The name of a project has 1 to ${NAME_CHARACTERS_MAX} characters.`, { name: 'name' });
+}
+
+function createOpaqueId(): string {
+  const characters = Array.from({ length: OPAQUE_CHARACTERS }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]);
+  return `p${characters.join('')}`;
+}
+
+function toDone(record: ProjectRecord | null): ProjectRecord {
+  if (record === null) throw new Error('nothing was changed');
+  return record;
+}
+
+type Details = Readonly<Record<string, string>>;
+const invalid = (message: string, details: Details) => new PublicError('VALIDATION_ERROR', { message, details });
+const conflict = (message: string, details: Details) => new PublicError('CONFLICT_ERROR', { message, details });
+const notFound = (message: string, details: Details) => new PublicError('RESOURCE_NOT_FOUND', { message, details });

@@ -1,0 +1,70 @@
+import {
+  type MessageRate,
+  openRecordCopy,
+  PROJECTS,
+  type ProjectEnvironment,
+  type ProjectRecord,
+  type RecordCopy,
+  type RecordKind,
+  rateOf,
+} from '@playline/access-keys';
+import type { Closable } from '@playline/runtime';
+import { type OpenRecordView, openLevelRecords } from './level-records.ts';
+import type { LevelParts } from './level-stores.ts';
+
+/**
+ * What an environment may send, given the setting: an administrator's cap goes ahead of it, and the project's own limit
+ * lowers what they allow. Asks nobody: it goes by what this process knows, which is a second old at most while Redis answers.
+ * The same object as long as nothing has changed, and the setting itself where projects say nothing.
+ */
+export type EnvironmentRates = (environmentId: string, setting: MessageRate) => MessageRate;
+
+interface EnvironmentRatesParts<Redis> {
+  openRedisRecords: (kind: RecordKind<ProjectRecord>, options: Redis) => Promise<OpenRecordView<ProjectRecord>>;
+  /** How Redis is connected to. */
+  redis: Redis;
+  level: LevelParts;
+}
+
+/**
+ * Opens what projects say of rates, and keeps their records in Redis level with the log. While Redis is away, what was known
+ * last goes on; before it is known for the first time, the settings do.
+ */
+export async function openEnvironmentRates<Redis>({
+  openRedisRecords,
+  redis,
+  level,
+}: EnvironmentRatesParts<Redis>): Promise<{ ratesOf: EnvironmentRates } & Closable> {
+  const view = await openRedisRecords(PROJECTS, redis);
+  const copy = openRecordCopy({ view });
+  const records = openLevelRecords({ kind: PROJECTS, view, level });
+  return {
+    ratesOf: createEnvironmentRates(copy),
+    close: async () => {
+      copy.close();
+      await records.close();
+    },
+  };
+}
+
+/** Builds the rates of a copy; made anew when projects have changed, so that a request costs one look into a map. */
+export function createEnvironmentRates(copy: Pick<RecordCopy<ProjectRecord>, 'records'>): EnvironmentRates {
+  let of: readonly ProjectRecord[] = [];
+  let environments = new Map<string, ProjectEnvironment>();
+  let rates = new Map<string, { readonly setting: MessageRate; readonly rate: MessageRate }>();
+  return (environmentId, setting) => {
+    if (of !== copy.records) {
+      of = copy.records;
+      const limited = of.flatMap((project) => project.environments).filter(({ cap, limit }) => cap ?? limit);
+      environments = new Map(limited.map((environment) => [environment.id, environment]));
+      rates = new Map();
+    }
+    const environment = environments.get(environmentId);
+    if (environment === undefined) return setting;
+    const known = rates.get(environmentId);
+    if (known?.setting === setting) return known.rate;
+    const rate = rateOf(environment, setting);
+    rates.set(environmentId, { setting, rate });
+    return rate;
+  };
+}

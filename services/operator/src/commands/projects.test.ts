@@ -1,0 +1,191 @@
+import { type KeyRecord, PROJECTS, type ProjectRecord, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
+import { describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { EXIT } from '../command.ts';
+import { createMemorySources } from '../test/memory-sources.ts';
+import { createKeysCommand } from './keys.ts';
+import { createProjectsCommand } from './projects.ts';
+
+/** The commands on memory stores that outlive one of them. @param answer of the person at the terminal */
+function createOperator(answer?: string) {
+  const [store, log, projects] = [createMemoryKeyStore(), createMemoryKeyLog(), createMemorySources(PROJECTS)];
+  const told: string[] = [];
+  const context = {
+    openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
+    openLog: async () => ({ ...log, close: async () => {} }),
+    projects,
+  };
+  const commands = [
+    createProjectsCommand(context),
+    createKeysCommand({
+      ...context,
+      rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
+      prefix: 'svcapik',
+      publish: async ({ key }) => void told.push(key),
+    }),
+  ];
+  const run = async (...args: string[]) => {
+    const [results, progress]: [string[], string[]] = [[], []];
+    const code = await runCommand(commands, args, {
+      ...(answer === undefined ? {} : { ask: async () => answer }),
+      result: (line) => void results.push(line),
+      progress: (line) => void progress.push(line),
+      isInteractive: false,
+    });
+    const records: ProjectRecord[] = args.includes('--json') ? results.map((line) => JSON.parse(line)) : [];
+    return { code, results, records, progress: progress.join('\n') };
+  };
+  const one = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
+  return { run, one, log, store, projects, told };
+}
+
+const keyOf = (projectId: string, environmentId: string, createdAt: number): KeyRecord => ({
+  ...{ keyId: `${environmentId} ${createdAt}`, projectId, environmentId, environment: 'production', kind: 'secret' },
+  ...{ hash: `${environmentId} ${createdAt}`, first4: 'abcd', last4: 'wxyz', createdAt, revokedAt: null },
+});
+const secretIn = (project: string, environment: string) =>
+  ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;
+
+describe('operator projects', () => {
+  it('begins with demo where there is nothing, once', async () => {
+    const { run } = createOperator();
+    for (const _ of [1, 2]) {
+      const { records } = await run('projects', 'list', '--json');
+      expect(records).toMatchObject([{ id: 'demo', state: 'live', revision: 1, changedBy: 'ada', requestId: 'r-1' }]);
+      expect(records[0]!.environments).toMatchObject([
+        { id: 'demo-production', name: 'production', kind: 'production', cap: null, limit: null },
+        { id: 'demo-development', name: 'development', kind: 'development' },
+      ]);
+    }
+  });
+
+  it('adopts what keys tell of under the ids that they have, and demo only where a key has it', async () => {
+    const { run, log } = createOperator();
+    await log.append([
+      keyOf('outlands', 'outlands-production', 5),
+      keyOf('odd', 'arena', 7),
+      keyOf('odd', 'odd-eu', 6),
+    ]);
+    const { records } = await run('projects', 'list', '--json');
+    expect(records).toMatchObject([
+      { id: 'outlands', createdAt: 5, environments: [{ id: 'outlands-production', name: 'production' }] },
+      {
+        id: 'odd',
+        createdAt: 6,
+        environments: [
+          { id: 'odd-eu', name: 'eu' },
+          { id: 'arena', name: 'arena' },
+        ],
+      },
+    ]);
+  });
+
+  it('adopts an environment that a release without projects has made since, when it is asked for', async () => {
+    const { run, log, one } = createOperator();
+    await run('projects', 'list');
+    await log.append([keyOf('late', 'late-production', 9)]);
+    expect((await run(...secretIn('late', 'production'))).code).toBe(EXIT.ok);
+    expect(await one('projects', 'show', '--project', 'late')).toMatchObject({
+      environments: [{ id: 'late-production' }],
+    });
+  });
+
+  it('gives a new project an opaque id and two environments, and no id twice, not even an archived one', async () => {
+    const { run, one } = createOperator('yes');
+    const made = await one('projects', 'create', '--name', 'Outlands');
+    expect(made.id).toMatch(/^p[a-z2-9]{12}$/);
+    expect(made.environments.map(({ id }) => id)).toEqual([`${made.id}-production`, `${made.id}-development`]);
+    expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(made.id);
+    await run('projects', 'create', '--name', 'A', '--id', 'a');
+    await run('projects', 'archive', '--project', 'a');
+    const again = await run('projects', 'create', '--name', 'A', '--id', 'a');
+    expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
+  });
+
+  it('adds environments whose ids nobody else has, and makes keys in them by their name', async () => {
+    const { run, one, told } = createOperator();
+    const add = (project: string, name: string) =>
+      one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
+    expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({
+      id: 'demo-staging',
+      kind: 'development',
+    });
+    await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
+    const words = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
+    expect((await run('projects', 'add-environment', ...words)).progress).toContain('demo-eu-production already');
+    const [made] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
+    expect(made).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
+    expect(made.key).toMatch(/^sk_svcapik_test-/);
+    // The records of a local stack show the keys of two environments, and this is neither.
+    expect(told).toEqual([]);
+    const listed = await run('keys', 'list', '--environment', 'staging', '--json');
+    expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: made.keyId }]);
+  });
+
+  it('gives an environment a cap and a limit, each by itself, and takes them away', async () => {
+    const { run, one } = createOperator();
+    const limit = (...words: string[]) =>
+      one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...words);
+    expect((await limit('--cap', '500/1000')).environments[0]).toMatchObject({
+      cap: { perSecond: 500, burst: 1000 },
+      limit: null,
+    });
+    expect((await limit('--limit', '5/10')).environments[0]).toMatchObject({
+      cap: { perSecond: 500 },
+      limit: { burst: 10 },
+    });
+    expect((await limit('--cap', 'none')).environments[0]).toMatchObject({ cap: null, limit: { perSecond: 5 } });
+    const above = ['--cap', '500/1000', '--limit', '501/10'];
+    const refused = await run('projects', 'limit', '--project', 'demo', '--environment', 'production', ...above);
+    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('only lowers') });
+  });
+
+  it('archives only a project without live keys, after it has asked, and makes nothing in it from then on', async () => {
+    const { run } = createOperator('yes');
+    await run(...secretIn('demo', 'production'));
+    const held = await run('projects', 'archive', '--project', 'demo');
+    expect(held).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke them first') });
+    await run('keys', 'revoke', '--environment', 'production', '--kind', 'secret');
+    expect((await run('projects', 'archive', '--project', 'demo', '--json')).records[0]).toMatchObject({
+      state: 'archived',
+    });
+    expect((await run(...secretIn('demo', 'production'))).progress).toContain('is archived');
+    expect((await run('projects', 'rename', '--project', 'demo', '--name', 'D')).progress).toContain('is archived');
+  });
+
+  it('archives nothing when the answer is no, or nobody is there to give one', async () => {
+    expect((await createOperator('no').run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.failed);
+    expect((await createOperator().run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.usage);
+  });
+
+  it('keeps the id of a project that gets another name, and finds it by either', async () => {
+    const { one } = createOperator();
+    await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
+    expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
+  });
+
+  it('refuses a key in an environment that does not exist, and says the command that adds it', async () => {
+    const { run, store } = createOperator();
+    const refused = await run(...secretIn('demo', 'moon'));
+    expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
+    expect(refused.progress).toContain('npm run projects -- add-environment --project demo --name moon');
+    expect((await run(...secretIn('nowhere', 'production'))).progress).toContain(
+      'npm run projects -- create --name nowhere',
+    );
+    expect(await store.list('nowhere')).toEqual([]);
+  });
+
+  it.each([
+    ['no word', [], 'expected one of these words first'],
+    ['a project without a name', ['create'], '--name: expected'],
+    ['a change of no project', ['rename', '--name', 'x'], '--project: expected'],
+    ['a kind that is none', ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'], '--kind: expected'],
+    ['a limit of nothing', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
+    ['a limit without a burst', ['limit', '--project', 'demo', '--environment', 'e', '--cap', '5'], '--cap: expected'],
+  ])('answers %s with a sentence and exit code 2', async (_what, words, sentence) => {
+    const { code, progress, results } = await createOperator().run('projects', ...words);
+    expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
+    expect(progress).toContain(sentence);
+  });
+});

@@ -1,0 +1,216 @@
+import {
+  addEnvironment,
+  archiveProject,
+  createProject,
+  findProject,
+  type KeyEnvironment,
+  type MessageRate,
+  type ProjectEnvironment,
+  type ProjectRecord,
+  renameProject,
+  setRates,
+  USUAL_ENVIRONMENTS,
+  type WantedRates,
+} from '@playline/access-keys';
+import {
+  type Command,
+  choiceOf,
+  EXIT,
+  type ExitCode,
+  isMeant,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UsageError,
+} from '../command.ts';
+import { type KeySources, readKeys } from '../keys/key-access.ts';
+import { type ProjectSources, withProjects } from '../projects/environments.ts';
+
+export type ProjectsContext = ProjectSources & KeySources;
+
+const HELP = `usage: operator projects create --name N [--id I] [--json]
+       operator projects list [--json]
+       operator projects show|rename|archive --project P [--name N] [--yes] [--json]
+       operator projects add-environment --project P --name N --kind production|development [--json]
+       operator projects limit --project P --environment E [--cap R/B|none] [--limit R/B|none] [--json]
+                                                                (npm run projects -- …)
+
+A project is a game. Events, keys and limits belong to its environments. Ids never change and are never given again.
+
+  create           makes a project with the environments production and development, under an id of its own
+                   --id I   under this one instead, which nothing may ever have had
+  list, show       projects; one with its environments and their limits
+  rename           gives a project another name
+  archive          ends a project for ever: nothing is made in it any more. Its live keys must be revoked first; asks, or
+                   takes --yes
+  add-environment  adds one; its id is <project's id>-<name>
+  limit            messages of an environment: R a second, B at once. Gateways follow within a second
+                   --cap    what an administrator allows, instead of the gateways' setting; none: that setting
+                   --limit  what the project itself wants, which only lowers; none: all that is allowed
+
+  --project P  id or name;  --environment E  name or id;  --json  JSON, one a line
+
+Projects that keys tell of, made by a release without projects, are adopted with the first command; a deployment without
+any begins with demo.
+Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean', default: false } as const;
+const OF_PROJECT = { project: text, json: flag } as const;
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+/** What a word is done with. */
+interface Work {
+  readonly context: ProjectsContext;
+  readonly values: Values;
+  readonly terminal: Terminal;
+}
+
+interface Word {
+  readonly options: Parameters<typeof parseOptions>[1];
+  /** Words are judged before anything is opened. @throws UsageError */
+  readonly prepare: (values: Values) => (work: Work) => Promise<ExitCode>;
+}
+
+/** Changes one project and shows it. */
+const changing =
+  (change: (store: Parameters<Parameters<typeof withProjects>[1]>[0]) => Promise<ProjectRecord>) =>
+  async ({ context, values, terminal }: Work): Promise<ExitCode> => {
+    show(await withProjects(context, change), values, terminal);
+    return EXIT.ok;
+  };
+
+const WORDS: Readonly<Record<string, Word>> = {
+  create: {
+    options: { name: text, id: text, json: flag },
+    prepare: (values) => {
+      const wanted = { name: requiredOf(values, 'name'), id: textOf(values, 'id'), environments: USUAL_ENVIRONMENTS };
+      return changing((store) => createProject({ store }, wanted));
+    },
+  },
+  list: { options: { json: flag }, prepare: () => list },
+  show: { options: OF_PROJECT, prepare: prepareShow },
+  rename: {
+    options: { ...OF_PROJECT, name: text },
+    prepare: (values) => {
+      const [project, name] = [requiredOf(values, 'project'), requiredOf(values, 'name')];
+      return changing((store) => renameProject({ store }, project, name));
+    },
+  },
+  archive: { options: { ...OF_PROJECT, yes: flag }, prepare: prepareArchive },
+  'add-environment': {
+    options: { ...OF_PROJECT, name: text, kind: text },
+    prepare: (values) => {
+      const choices: readonly KeyEnvironment[] = ['production', 'development'];
+      const [project, name] = [requiredOf(values, 'project'), requiredOf(values, 'name')];
+      const wanted = { project, name, kind: choiceOf(values, 'kind', { choices }) };
+      return changing((store) => addEnvironment({ store }, wanted));
+    },
+  },
+  limit: {
+    options: { ...OF_PROJECT, environment: text, cap: text, limit: text },
+    prepare: (values) => {
+      const wanted = { project: requiredOf(values, 'project'), environment: requiredOf(values, 'environment') };
+      const rates: WantedRates = { ...rateOption(values, 'cap'), ...rateOption(values, 'limit') };
+      if (Object.keys(rates).length === 0) throw new UsageError('--cap or --limit: expected one of them');
+      return changing((store) => setRates({ store }, wanted, rates));
+    },
+  },
+};
+
+export function createProjectsCommand(context: ProjectsContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const [name = '', ...rest] = args;
+    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
+    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const { values } = parseOptions(rest, word.options);
+    return word.prepare(values)({ context, values, terminal });
+  };
+  const summary = 'create, list and change projects, their environments and their limits';
+  return { name: 'projects', summary, help: HELP, run };
+}
+
+async function list({ context, values, terminal }: Work): Promise<ExitCode> {
+  const projects = await withProjects(context, (store) => store.readAll());
+  for (const project of projects.toSorted((a, b) => a.createdAt - b.createdAt)) {
+    const names = project.environments.map(({ name }) => name).join(', ');
+    terminal.result(values.json === true ? JSON.stringify(project) : `${headOf(project)}  ${names}`);
+  }
+  return EXIT.ok;
+}
+
+function prepareShow(values: Values) {
+  const wanted = requiredOf(values, 'project');
+  return async ({ context, terminal }: Work): Promise<ExitCode> => {
+    show(await requireProject(context, wanted), values, terminal);
+    return EXIT.ok;
+  };
+}
+
+function prepareArchive(values: Values) {
+  const wanted = requiredOf(values, 'project');
+  return async (work: Work): Promise<ExitCode> => {
+    const { id, name } = await requireProject(work.context, wanted);
+    const live = (await readKeys(work.context, (keys) => keys.list(id))).filter(({ revokedAt }) => revokedAt === null);
+    if (live.length > 0)
+      throw new Error(
+        `the project ${id} has ${live.length} live keys, which would go on: revoke them first (npm run keys -- list --project ${id})`,
+      );
+    const what = `Ends the project ${id} (${name}) for ever; what it has sent stays where it is.`;
+    if (!(await isMeant(what, values, work.terminal))) return EXIT.failed;
+    return changing((store) => archiveProject({ store }, id))(work);
+  };
+}
+
+async function requireProject(context: ProjectsContext, wanted: string): Promise<ProjectRecord> {
+  const found = findProject(await withProjects(context, (store) => store.readAll()), wanted);
+  if (found === null)
+    throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
+  return found;
+}
+
+function requiredOf(values: Values, name: string): string {
+  const given = textOf(values, name);
+  if (given === undefined) throw new UsageError(`--${name}: expected one`);
+  return given;
+}
+
+const RATE = /^([1-9]\d{0,5})\/([1-9]\d{0,7})$/;
+/** As the gateways' settings have them. */
+const PER_SECOND_MAX = 200_000;
+const BURST_MAX = 10_000_000;
+
+/** `R/B` or `none`; nothing when the option is not there. */
+function rateOption(values: Values, name: 'cap' | 'limit'): WantedRates {
+  const given = textOf(values, name);
+  if (given === undefined) return {};
+  if (given === 'none') return { [name]: null };
+  const [, perSecond, burst] = (RATE.exec(given) ?? []).map(Number);
+  if (perSecond === undefined || burst === undefined || perSecond > PER_SECOND_MAX || burst > BURST_MAX)
+    throw new UsageError(
+      `--${name}: expected messages a second (1 to ${PER_SECOND_MAX}) and at once (1 to ${BURST_MAX}) as 500/1000, or none`,
+    );
+  return { [name]: { perSecond, burst } };
+}
+
+function show(project: ProjectRecord, values: Values, terminal: Terminal): void {
+  if (values.json === true) {
+    terminal.result(JSON.stringify(project));
+    return;
+  }
+  const { revision, changedAt, changedBy } = project;
+  terminal.result(headOf(project));
+  for (const environment of project.environments) terminal.result(`  ${toLine(environment)}`);
+  terminal.result(`  changed ${new Date(changedAt).toISOString()} by ${changedBy}, for the ${revision}. time`);
+}
+
+function headOf({ id, name, state, createdAt }: ProjectRecord): string {
+  return `${id}  ${name}  ${state}  created ${new Date(createdAt).toISOString()}`;
+}
+
+function toLine({ id, name, kind, cap, limit }: ProjectEnvironment): string {
+  const toText = (rate: MessageRate) => `${rate.perSecond}/${rate.burst}`;
+  const allowed = cap === null ? 'as the gateways allow' : `cap ${toText(cap)}`;
+  return `${id}  ${name}  ${kind}  ${allowed}${limit === null ? '' : `  limit ${toText(limit)}`}`;
+}

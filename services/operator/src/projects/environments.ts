@@ -1,0 +1,69 @@
+import {
+  adoptProjects,
+  findEnvironment,
+  findProject,
+  type KeyLogReader,
+  type OwnedEnvironment,
+  type ProjectRecord,
+  type RecordStore,
+} from '@playline/access-keys';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
+
+/** Where projects are, and the keys that tell of those that nobody has created. */
+export interface ProjectSources {
+  readonly projects: RecordSources<ProjectRecord>;
+  openLog(): Promise<KeyLogReader & { close(): Promise<void> }>;
+}
+
+/** How an environment is named: project and environment by id or by name. */
+export interface EnvironmentName {
+  readonly project: string;
+  readonly environment: string;
+}
+
+/** Reads or changes projects, of which those that keys tell of are some from the first time on. */
+export function withProjects<T>(
+  sources: ProjectSources,
+  work: (store: RecordStore<ProjectRecord>) => Promise<T>,
+): Promise<T> {
+  return withRecords(sources.projects, async (store) => {
+    if ((await store.readAll()).length === 0) await adopt(sources, store);
+    return work(store);
+  });
+}
+
+/**
+ * Finds an environment. One that keys alone tell of, because a release without projects made them, is adopted first.
+ * @throws Error with what to do where there is none, or where its project is archived
+ */
+export function requireEnvironment(sources: ProjectSources, name: EnvironmentName): Promise<OwnedEnvironment> {
+  return withProjects(sources, async (store) => {
+    const known = findOwned(await store.readAll(), name);
+    if (typeof known !== 'string') return known;
+    await adopt(sources, store);
+    const found = findOwned(await store.readAll(), name);
+    if (typeof found === 'string') throw new Error(found);
+    return found;
+  });
+}
+
+/** The environment, or what to do for there to be one. */
+function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
+  const project = findProject(projects, wanted.project);
+  if (project === null)
+    return `there is no project ${wanted.project}: npm run projects -- create --name ${wanted.project}, or npm run projects -- list shows those that there are`;
+  if (project.state === 'archived') return `the project ${project.id} is archived: nothing is made in it any more`;
+  const environment = findEnvironment(project, wanted.environment);
+  if (environment !== null) return { project, environment };
+  const names = project.environments.map(({ name }) => name).join(', ');
+  return `the project ${project.id} has no environment ${wanted.environment} (it has ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind development`;
+}
+
+async function adopt({ openLog }: ProjectSources, store: RecordStore<ProjectRecord>): Promise<void> {
+  const log = await openLog();
+  try {
+    await adoptProjects({ store }, await log.readAll());
+  } finally {
+    await log.close();
+  }
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { createKey, createLoggedKeyStore, type KeyRecord, PROJECTS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { FRAME_BYTES, projectCodec, TOPICS } from '@playline/contracts';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import * as log from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createProjectsCommand, type ProjectsContext } from '../commands/projects.ts';
+import { openKeyLog } from '../keys/key-log.ts';
+import { createRecordSources } from '../records/record-sources.ts';
+
+const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+const [topic, keyTopic] = [topicPrefix + TOPICS.projects.name, topicPrefix + TOPICS.accessKeys.name];
+const { kafka: brokers, registry } = testStores();
+const target = { brokers, registry, prefix: topicPrefix };
+const onFault = () => {};
+let redis: RedisDatabase;
+
+beforeAll(async () => {
+  await applyTopics(target);
+  redis = await openRedisDatabase();
+});
+afterAll(async () => {
+  await redis.close();
+  await dropTopics(target);
+});
+
+async function openLog() {
+  const producer = await log.openProducer({ brokers, clientId: 'test', topics: [keyTopic] });
+  const schemas = log.createSchemaRegistry({ url: registry });
+  return openKeyLog({ producer, topic: keyTopic, schemas, read: () => log.readTopic({ brokers, topic: keyTopic }) });
+}
+
+function createContext(changedBy: string): ProjectsContext {
+  const addresses = {
+    redis: () => ({ url: redis.url, onFault }),
+    kafka: () => ({ brokers, onFault }),
+    registry: () => ({ url: registry, onFault }),
+  };
+  const author = { changedBy, requestId: randomBytes(4).toString('hex') };
+  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
+  return { openView: () => openRedisKeyStore({ url: redis.url }), openLog, projects: sourcesOf(PROJECTS) };
+}
+
+/** Runs a command as a process of somebody does. */
+async function run(changedBy: string, ...words: string[]) {
+  const results: string[] = [];
+  const terminal = { result: (line: string) => void results.push(line), progress: () => {}, isInteractive: false };
+  const commands = [createProjectsCommand(createContext(changedBy))];
+  const code = await runCommand(commands, ['projects', ...words, '--json'], terminal);
+  return { code, records: results.map((line) => JSON.parse(line)) };
+}
+
+async function logged() {
+  const records = await log.readTopic({ brokers, topic });
+  return records.map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
+}
+
+/** Makes a key as a release without projects does. */
+async function createOldKey(projectId: string): Promise<KeyRecord> {
+  const [view, keyLog] = [await openRedisKeyStore({ url: redis.url }), await openLog()];
+  const owner = {
+    projectId,
+    environmentId: `${projectId}-production`,
+    environment: 'production',
+    kind: 'secret',
+  } as const;
+  const { record } = await createKey({ store: createLoggedKeyStore(view, keyLog), prefix: 'svcapik' }, owner);
+  await Promise.all([view.close(), keyLog.close()]);
+  return record;
+}
+
+describe('commands about projects on Kafka and Redis', () => {
+  it('adopt what the log of keys tells, once, however many ask at the same moment', async () => {
+    await createOldKey('outlands');
+    await Promise.all(['ada', 'bob', 'eve'].map((name) => run(name, 'list')));
+    expect(await logged()).toMatchObject([
+      { id: 'outlands', revision: 1, environments: [{ id: 'outlands-production' }] },
+    ]);
+  });
+
+  it('put every change on the log as the whole project, with who made it and with what', async () => {
+    await run('ada', 'add-environment', '--project', 'outlands', '--name', 'staging', '--kind', 'development');
+    await run('bob', 'limit', '--project', 'outlands', '--environment', 'staging', '--cap', '5/10', '--limit', '4/8');
+    const changes = (await logged()).filter(({ id }) => id === 'outlands').slice(-2);
+    expect(changes).toMatchObject([
+      { revision: 2, changedBy: 'ada', environments: [{}, { id: 'outlands-staging', kind: 'development', cap: null }] },
+      { revision: 3, changedBy: 'bob', environments: [{}, { cap: { perSecond: 5, burst: 10 }, limit: { burst: 8 } }] },
+    ]);
+    expect(changes[0]!.requestId).not.toBe(changes[1]!.requestId);
+  });
+
+  it('lose none of changes at the same moment', async () => {
+    const names = ['a', 'b', 'c', 'd'];
+    const add = (name: string) =>
+      run('ada', 'add-environment', '--project', 'outlands', '--name', name, '--kind', 'development');
+    await Promise.all(names.map(add));
+    const [project] = (await run('ada', 'show', '--project', 'outlands')).records;
+    expect(project.environments.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(names));
+  });
+
+  it('know all projects again after Redis was emptied', async () => {
+    const before = (await run('ada', 'list')).records;
+    await redis.client.flushdb();
+    expect((await run('ada', 'list')).records).toEqual(before);
+  });
+});
