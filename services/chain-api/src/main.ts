@@ -1,3 +1,4 @@
+import { RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
@@ -28,8 +29,8 @@ await runService(logger, async (use) => {
   );
   const store = { ...opened, ready: faults.forgetting('ClickHouse', opened.ready) };
   const watermarks = await use('watermarks', () => openRedisWatermarks(redis));
-  const rateLimitKeys = await use('rate limit keys', () =>
-    openRateLimitKeys({ openRedisRecords, redis, prefix: config.ACCESS_KEY_PREFIX }),
+  const rateLimitKeys = await use('rate limit keys', async () =>
+    openRateLimitKeys({ view: await openRedisRecords(RATE_LIMIT_KEYS, redis), prefix: config.ACCESS_KEY_PREFIX }),
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.known);

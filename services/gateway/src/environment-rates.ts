@@ -5,7 +5,6 @@ import {
   type ProjectEnvironment,
   type ProjectRecord,
   type RecordCopy,
-  type RecordKind,
   rateOf,
 } from '@playline/access-keys';
 import type { Closable } from '@playline/runtime';
@@ -19,10 +18,9 @@ import type { LevelParts } from './level-stores.ts';
  */
 export type EnvironmentRates = (environmentId: string, setting: MessageRate) => MessageRate;
 
-interface EnvironmentRatesParts<Redis> {
-  openRedisRecords: (kind: RecordKind<ProjectRecord>, options: Redis) => Promise<OpenRecordView<ProjectRecord>>;
-  /** How Redis is connected to. */
-  redis: Redis;
+interface EnvironmentRatesParts {
+  /** Of `PROJECTS`; closed with the rates. */
+  view: OpenRecordView<ProjectRecord>;
   level: LevelParts;
 }
 
@@ -30,12 +28,7 @@ interface EnvironmentRatesParts<Redis> {
  * Opens what projects say of rates, and keeps their records in Redis level with the log. While Redis is away, what was known
  * last goes on; before it is known for the first time, the settings do.
  */
-export async function openEnvironmentRates<Redis>({
-  openRedisRecords,
-  redis,
-  level,
-}: EnvironmentRatesParts<Redis>): Promise<{ ratesOf: EnvironmentRates } & Closable> {
-  const view = await openRedisRecords(PROJECTS, redis);
+export function openEnvironmentRates({ view, level }: EnvironmentRatesParts): { ratesOf: EnvironmentRates } & Closable {
   const copy = openRecordCopy({ view });
   const records = openLevelRecords({ kind: PROJECTS, view, level });
   return {

@@ -57,6 +57,7 @@ async function watch(keys: Record<string, string>): Promise<Record<string, numbe
 describe('a Redis that has lost its last writes in a crash', () => {
   it('lives on with every change of a key that was lost, without a command, and ingest of good keys goes on', async () => {
     const [revoked, refreshed] = [await made('production'), await made('development')];
+    await stores.projects('create', '--name', 'other', '--id', 'other');
     const good = (
       JSON.parse(
         await stores.keys(

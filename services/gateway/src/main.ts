@@ -1,4 +1,4 @@
-import { createKeyVerifier, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { createKeyVerifier, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -39,7 +39,9 @@ await runService(logger, async (use) => {
   await use('rate limit keys', async () =>
     openLevelRecords({ kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis), level }),
   );
-  const rates = await use('projects', () => openEnvironmentRates({ openRedisRecords, redis, level }));
+  const rates = await use('projects', async () =>
+    openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), level }),
+  );
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await use('rejections', () =>
     openRejections({ openProducer, kafka, registry, config, metrics, logger }),
