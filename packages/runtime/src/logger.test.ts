@@ -31,6 +31,10 @@ describe('createLogger', () => {
 });
 
 describe('redactSecrets', () => {
+  it.each(['pk_svcapik-AbC123', 'sk_svcapik_test-AbC123', 'rl_svcapik-AbC123'])('takes out the key %s', (key) => {
+    expect(redactSecrets(`unexpected word '${key}'`)).toBe("unexpected word '[key]'");
+  });
+
   it('leaves ordinary text as it is', () => {
     expect(redactSecrets('http://127.0.0.1:8080/path and task_id')).toBe('http://127.0.0.1:8080/path and task_id');
   });

@@ -14,13 +14,13 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
   const records = new Map<string, Placed<R>>();
   const places = new Map<number, number>();
   const state = { run: 0, completeIn: null as string | null, version: 0 };
-  const bringIn = ({ changes, completeIn }: ViewUpdate<R>) => {
+  const bringIn = ({ changes, completeIn }: ViewUpdate<R>, isWhole: boolean) => {
     for (const placed of changes) {
       const id = kind.idOf(placed.record);
       if (isLater(placed, records.get(id))) records.set(id, placed);
     }
     state.version++;
-    if (completeIn !== null) state.completeIn = completeIn;
+    if (completeIn !== null && isWhole) state.completeIn = completeIn;
   };
   const assertRun = ({ completeIn }: ViewUpdate<R>) => {
     if (completeIn !== null && completeIn !== String(state.run))
@@ -38,15 +38,15 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
     },
     update: async (update) => {
       assertRun(update);
-      bringIn(update);
-      for (const { partition, from, to } of update.moves)
-        if ((places.get(partition) ?? null) === from) places.set(partition, to);
+      const moved = update.moves.filter(({ partition, from }) => (places.get(partition) ?? null) === from);
+      bringIn(update, moved.length === update.moves.length);
+      for (const { partition, to } of moved) places.set(partition, to);
     },
     restore: async (update) => {
       assertRun(update);
       for (const { record, offset } of update.removed)
         if (records.get(kind.idOf(record))?.offset === offset) records.delete(kind.idOf(record));
-      bringIn(update);
+      bringIn(update, true);
       places.clear();
       for (const { partition, to } of update.moves) places.set(partition, to);
     },

@@ -10,8 +10,8 @@ const FIRST_PROJECT = 'demo';
 export type KeyOwner = Pick<KeyRecord, 'projectId' | 'environmentId' | 'environment' | 'createdAt'>;
 
 /**
- * Makes projects of what keys say: releases without projects made keys in environments that nobody had created. Ids stay as
- * they are. Where there is neither a project nor a key, `demo` is made. May be repeated; what is known stays as it is.
+ * Makes projects of what keys say: releases without projects made keys in environments that nobody had created, and would
+ * make them in production and development of any project, so these two are there too. Ids stay as they are. Where there is neither a project nor a key, `demo` is made. May be repeated; what is known stays as it is.
  * @returns the number of records that were written
  */
 export async function adoptProjects({ store }: ProjectContext, owners: readonly KeyOwner[]): Promise<number> {
@@ -35,16 +35,20 @@ function nextToAdopt(projects: readonly ProjectRecord[], owners: readonly KeyOwn
   const standing = projects.find((project) => project.id === id);
   const added = [...environments.values()];
   if (standing !== undefined) return { ...standing, environments: [...standing.environments, ...added] };
-  return { id, name: id, state: 'live', environments: added, createdAt: oldestFirst[0]!.createdAt };
+  const createdAt = oldestFirst[0]!.createdAt;
+  return { id, name: id, state: 'live', environments: [...added, ...usualBeside(id, added, createdAt)], createdAt };
 }
 
 function makeFirst(): Content<ProjectRecord> {
   const createdAt = Date.now();
-  const environments = USUAL_ENVIRONMENTS.map(({ name, kind }) => {
-    const rates = { cap: null, limit: null };
-    return { id: `${FIRST_PROJECT}-${name}`, name, kind, ...rates, createdAt };
-  });
+  const environments = usualBeside(FIRST_PROJECT, [], createdAt);
   return { id: FIRST_PROJECT, name: FIRST_PROJECT, state: 'live', environments, createdAt };
+}
+
+/** Those of the usual environments that a project lacks. */
+function usualBeside(id: string, there: readonly ProjectEnvironment[], createdAt: number): ProjectEnvironment[] {
+  const lacking = USUAL_ENVIRONMENTS.filter(({ name }) => !there.some((each) => each.name === name));
+  return lacking.map(({ name, kind }) => ({ id: `${id}-${name}`, name, kind, cap: null, limit: null, createdAt }));
 }
 
 function toEnvironment({ projectId, environmentId: id, environment: kind, createdAt }: KeyOwner): ProjectEnvironment {

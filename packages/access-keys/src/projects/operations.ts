@@ -103,7 +103,8 @@ export function setRates(
     const found = findEnvironment(record, environment);
     if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
     const changed = { ...found, ...rates };
-    if (isAbove(changed.limit, changed.cap))
+    // A cap may go below a limit that stands: of the two the lower one counts.
+    if (rates.limit !== undefined && isAbove(changed.limit, changed.cap))
       throw invalid('A limit only lowers what the cap allows.', { environment: found.id });
     return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };
   });

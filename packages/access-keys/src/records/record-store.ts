@@ -1,6 +1,6 @@
 import { catchUpInTurn, catchUpRecords, type RecordPair } from './level.ts';
-import type { Change, RecordKind, RecordLog } from './record-log.ts';
-import { ViewFault } from './view-faults.ts';
+import type { Change, LogRange, Placed, RecordKind, RecordLog } from './record-log.ts';
+import { Overtaken, ViewFault } from './view-faults.ts';
 
 /** Who changes something, and with what request. */
 export type Author = Pick<Change, 'changedBy' | 'requestId'>;
@@ -15,7 +15,8 @@ export interface RecordStore<R extends Change> {
   /**
    * Makes one change: `decide` is given all records, and says what one of them is to be; null changes nothing. Changes take
    * turns, in all processes.
-   * @throws what `decide` throws, and then nothing was changed; ViewFault when the log has the change and the view may not
+   * @throws what `decide` throws, and then nothing was changed; ViewFault when the log has the change and the view may not;
+   *   Overtaken when somebody else changed the same record meanwhile
    */
   change(decide: (records: readonly R[]) => Content<R> | null): Promise<R | null>;
 }
@@ -38,23 +39,63 @@ export function createRecordStore<R extends Change>(
     },
     change: (decide) =>
       view.exclusive(async () => {
+        // In front of the catch-up: what stands behind these ends may be missing in what is decided by.
+        const bounds = await log.bounds();
         await catchUpInTurn(pair);
         const records = await readView();
         const content = decide(records);
         if (content === null) return null;
         const record = stamp(content, { kind, records, author });
         // The guarantee: whoever sees a change in the view finds it in the log, so the log can always give the view back.
-        const { partition, offset } = await log.append(record);
-        try {
-          // Where somebody who waited for no turn stands in between, the place stays, and the next look goes on from there.
-          const moves = [{ partition, from: offset, to: offset + 1 }];
-          await view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
-        } catch (cause) {
-          throw new ViewFault(`the log of ${kind.name} has the change and the view may not have it`, { cause });
-        }
-        return record;
+        const placed = { record, ...(await log.append(record)) };
+        const winner = await findWinner({ kind, log, bounds }, placed);
+        await bringIn(kind, pair, winner === null ? placed : await appendAgain(log, winner, record.revision));
+        if (winner === null) return record;
+        throw new Overtaken(`somebody else changed one of ${kind.name} meanwhile: look at it, and ask again`);
       }),
   };
+}
+
+async function bringIn<R extends Change>(
+  kind: RecordKind<R>,
+  { view }: RecordPair<R>,
+  { record, partition, offset }: Placed<R>,
+): Promise<void> {
+  try {
+    // Where something else stands in between, the place stays, and the next look goes on from there.
+    const moves = [{ partition, from: offset, to: offset + 1 }];
+    await view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
+  } catch (cause) {
+    throw new ViewFault(`the log of ${kind.name} has the change and the view may not have it`, { cause });
+  }
+}
+
+interface DecidedBy<R extends Change> {
+  readonly kind: RecordKind<R>;
+  readonly log: RecordLog<R>;
+  /** As they were before it was decided. */
+  readonly bounds: readonly LogRange[];
+}
+
+/**
+ * A turn may end while its owner is stopped, or be lost with the Redis that held it, and then somebody else has decided about
+ * the same record. Theirs is in the log first, and may have been told as done: it wins.
+ */
+async function findWinner<R extends Change>(
+  { kind, log, bounds }: DecidedBy<R>,
+  { record, partition, offset }: Placed<R>,
+): Promise<R | null> {
+  const start = bounds.find((each) => each.partition === partition)?.end ?? 0;
+  if (start >= offset) return null;
+  const others = (await log.read({ partition, start, end: offset })).map((placed) => placed.record);
+  const rivals = others.filter((other) => kind.idOf(other) === kind.idOf(record) && other.revision >= record.revision);
+  return rivals.toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
+}
+
+/** Behind the record that lost: compaction keeps the last one of an id. */
+async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, lost: number): Promise<Placed<R>> {
+  const record = { ...winner, revision: Math.max(winner.revision, lost) + 1 };
+  return { record, ...(await log.append(record)) };
 }
 
 interface StampParts<R extends Change> {

@@ -10,7 +10,7 @@ import { catchUpRecords, rebuildRecords } from './level.ts';
 import { openRecordCopy } from './record-copy.ts';
 import { createRecordStore } from './record-store.ts';
 import type { RecordView } from './record-view.ts';
-import { IncompleteViewFault, LogLost, ViewFault } from './view-faults.ts';
+import { IncompleteViewFault, LogLost, Overtaken, ViewFault } from './view-faults.ts';
 
 type R = RateLimitKeyRecord;
 const kind = RATE_LIMIT_KEYS;
@@ -108,6 +108,28 @@ describe.each([
     const raise = () => store.change(([record]) => contentOf('a', (record?.calls ?? 0) + 1));
     await Promise.all(Array.from({ length: 5 }, raise));
     expect(log.appended.at(-1)).toMatchObject({ calls: 5, revision: 6 });
+  });
+
+  it('keep the change of whoever was first, and tell the other one, when a turn ended too soon', async () => {
+    const { view, log, pair, store, put } = await setUp();
+    await put('a', 1);
+    const rival = createRecordStore(kind, { ...pair, view: { ...view, exclusive: (work) => work() } }, author);
+    const late = {
+      ...log,
+      append: async (record: R) => {
+        if (record.calls === 9)
+          for (const calls of [2, 3]) await rival.change(() => ({ ...contentOf('a', calls), revokedAt: 7 }));
+        return log.append(record);
+      },
+    };
+    const overtaken = createRecordStore(kind, { view, log: late }, author).change(() => contentOf('a', 9));
+    await expect(overtaken).rejects.toThrow(Overtaken);
+    const standing = [{ calls: 3, revokedAt: 7, revision: 4 }];
+    expect(await store.readAll()).toMatchObject(standing);
+    expect(log.appended.at(-1)).toMatchObject(standing[0]!);
+    expect((await rebuildRecords(kind, pair)).records).toMatchObject(standing);
+    await put('b', 1);
+    expect(await store.readAll()).toHaveLength(2);
   });
 
   it('cannot be asked for before all of them are there, and can although there are none', async () => {

@@ -16,6 +16,11 @@ export class ViewFault extends Error {
   override readonly name = 'ViewFault';
 }
 
+/** Somebody else has changed the same record meanwhile, and theirs stands: what was asked for was not done. */
+export class Overtaken extends Error {
+  override readonly name = 'Overtaken';
+}
+
 /** The log holds less than the view has seen of it: more likely a lost log than records that nobody made. */
 export class LogLost extends Error {
   override readonly name = 'LogLost';

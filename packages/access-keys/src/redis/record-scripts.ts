@@ -18,7 +18,8 @@ return {version, redis.call('HVALS', KEYS[3])}`;
  * KEYS: records, places, version, mark of completeness. ARGV: JSON of what is brought in.
  * Replies 0, and does nothing, when it is to be complete in a run that is over.
  *
- * A place is moved only from where it was seen: records that Redis lost meanwhile, with its places, are then read again.
+ * A place is moved only from where it was seen: records that Redis lost meanwhile, with its places, are then read again,
+ * and until then it is not complete.
  */
 export const UPDATE_RECORDS = `${PRESENT_RUN}
 local given = cjson.decode(ARGV[1])
@@ -40,10 +41,12 @@ for _, change in ipairs(given.changes) do
   end
 end
 if given.isRestored then redis.call('DEL', KEYS[2]) end
+local isWhole = true
 for _, move in ipairs(given.moves) do
   local place = redis.call('HGET', KEYS[2], move.partition) or ''
-  if given.isRestored or place == move.from then redis.call('HSET', KEYS[2], move.partition, move.to) end
+  if given.isRestored or place == move.from then redis.call('HSET', KEYS[2], move.partition, move.to)
+  else isWhole = false end
 end
 redis.call('SET', KEYS[3], given.version)
-if given.run ~= '' then redis.call('SET', KEYS[4], run) end
+if given.run ~= '' and isWhole then redis.call('SET', KEYS[4], run) end
 return 1`;

@@ -17,7 +17,8 @@ export async function runInTurn<T>(redis: Redis, key: string, work: () => Promis
   const me = randomUUID();
   while ((await redis.set(key, me, 'PX', TURN_MS, 'NX')) === null) await delay(POLL_MS);
   const keep = (forMs: number) => redis.eval(KEEP_TURN, 1, key, me, forMs);
-  // A turn that cannot be prolonged ends by itself; the compare-and-set of every change still holds.
+  // A turn that cannot be prolonged ends by itself, or with a process that is stopped: whoever changes something finds out
+  // by what it compares, and by what stands in the log in front of it.
   const timer = setInterval(() => void keep(TURN_MS).catch(() => {}), PROLONG_MS);
   try {
     return await work();

@@ -47,16 +47,11 @@ export async function openGateway(): Promise<Gateway> {
   };
 }
 
-/** By the operator's command, as a person would. */
+/** By the operator's commands, as a person would. */
 async function createKey(project: string, topicPrefix: string, redis: string): Promise<string> {
   const { kafka, registry } = testStores();
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [
-      ...['services/operator/src/main.ts', 'keys', 'create', '--project', project],
-      ...['--environment', 'production', '--kind', 'publishable', '--json'],
-    ],
-    {
+  const operate = (...words: string[]) =>
+    promisify(execFile)(process.execPath, ['services/operator/src/main.ts', ...words, '--json'], {
       cwd: CHECKOUT,
       env: {
         ...process.env,
@@ -65,8 +60,10 @@ async function createKey(project: string, topicPrefix: string, redis: string): P
         REDIS_URL: redis,
         TOPIC_PREFIX: topicPrefix,
       },
-    },
-  );
+    });
+  await operate('projects', 'create', '--name', project, '--id', project);
+  const ofKey = ['--project', project, '--environment', 'production', '--kind', 'publishable'];
+  const { stdout } = await operate('keys', 'create', ...ofKey);
   return JSON.parse(stdout).key;
 }
 

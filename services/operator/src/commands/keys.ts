@@ -177,15 +177,28 @@ const isConflict = (fault: unknown): fault is PublicError =>
   fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
 
 /** What ends a live key and makes its successor: `create` alone never ends one. */
-function toReplacement({ projectId, environment, kind }: NewKey): string {
-  return `npm run keys -- refresh --project ${projectId} --environment ${environment} --kind ${kind} ends it and prints its successor.`;
+function toReplacement({ projectId, environmentId, kind }: NewKey): string {
+  return `npm run keys -- refresh --project ${projectId} --environment ${environmentId} --kind ${kind} ends it and prints its successor.`;
 }
 
 async function revoke(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const wanted = await wantedOf(context, values);
+  const wanted = (await findLiveKey(context, values)) ?? (await wantedOf(context, values));
   const ended = await changeKeys(context, (store) => revokeKey({ store }, wanted));
   terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
   await publish(context, wanted, '');
+}
+
+/**
+ * The live key of an environment, asked of keys alone: one that has leaked can be ended whatever became of its project.
+ * @returns null where none is found by the ids that were given: they may be names
+ */
+async function findLiveKey(context: KeysContext, values: Values): Promise<NewKey | null> {
+  const [project, environment] = [projectOf(values), environmentNameOf(values)];
+  const kind = choiceOf(values, 'kind', KINDS);
+  const ids = [environment, toEnvironmentId(project, environment)];
+  const records = await readKeys(context, (store) => store.list(project));
+  const isMeant = (record: KeyRecord) => record.kind === kind && ids.includes(record.environmentId);
+  return records.find((record) => record.revokedAt === null && isMeant(record)) ?? null;
 }
 
 async function list(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {

@@ -152,15 +152,21 @@ function prepareArchive(values: Values) {
   const wanted = requiredOf(values, 'project');
   return async (work: Work): Promise<ExitCode> => {
     const { id, name } = await requireProject(work.context, wanted);
-    const live = (await readKeys(work.context, (keys) => keys.list(id))).filter(({ revokedAt }) => revokedAt === null);
-    if (live.length > 0)
-      throw new Error(
-        `the project ${id} has ${live.length} live keys, which would go on: revoke them first (npm run keys -- list --project ${id})`,
-      );
+    await assertNoLiveKeys(work.context, id);
     const what = `Ends the project ${id} (${name}) for ever; what it has sent stays where it is.`;
     if (!(await isMeant(what, values, work.terminal))) return EXIT.failed;
+    // The answer may have taken its time.
+    await assertNoLiveKeys(work.context, id);
     return changing((store) => archiveProject({ store }, id))(work);
   };
+}
+
+async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<void> {
+  const live = (await readKeys(context, (keys) => keys.list(id))).filter(({ revokedAt }) => revokedAt === null);
+  if (live.length === 0) return;
+  throw new Error(
+    `the project ${id} has ${live.length} live keys, which would go on: revoke them first (npm run keys -- list --project ${id})`,
+  );
 }
 
 async function requireProject(context: ProjectsContext, wanted: string): Promise<ProjectRecord> {

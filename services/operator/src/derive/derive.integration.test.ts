@@ -102,7 +102,7 @@ it('blames no insert that runs meanwhile for being half done, and leaves none of
           toFixedString(unhex(leftPad(hex(1 + number), 32, '0')), 16) FROM numbers(20)`);
   })();
   try {
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < 3 || sent <= 3; round++) {
       expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
       expect((await derive()).code).toBe(0);
     }
@@ -110,6 +110,5 @@ it('blames no insert that runs meanwhile for being half done, and leaves none of
     going = false;
     await writing;
   }
-  expect(sent).toBeGreaterThan(3);
   expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
 });

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import {
+  addEnvironment,
+  archiveProject,
   createKey,
   createKeyVerifier,
   createProject,
@@ -171,6 +173,20 @@ describe('key commands on Kafka and Redis', () => {
     expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }, { kind: 'rate-limit' }, { kind: 'projects' }]);
     expect(await verdicts()).toEqual(before);
     expect((await run(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
+  });
+
+  it('name the environment itself in what they say, and end its key also when its project is archived', async () => {
+    const store = createRecordStore(PROJECTS, projects, projects.author);
+    await addEnvironment({ store }, { project, name: 'staging', kind: 'production' });
+    const words = ['--environment', 'staging', '--kind', 'secret'];
+    expect((await run(['create', ...words])).code).toBe(0);
+    const { code, progress } = await run(['create', ...words]);
+    expect({ code, said: progress }).toEqual({
+      code: 1,
+      said: expect.stringContaining(`refresh --project ${project} --environment ${project}-staging --kind secret`),
+    });
+    await archiveProject({ store }, project);
+    expect((await run(['revoke', ...words])).code).toBe(0);
   });
 
   it('take a key out of Redis that the log does not know', async () => {

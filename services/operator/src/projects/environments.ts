@@ -56,7 +56,7 @@ function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName):
   const environment = findEnvironment(project, wanted.environment);
   if (environment !== null) return { project, environment };
   const names = project.environments.map(({ name }) => name).join(', ');
-  return `the project ${project.id} has no environment ${wanted.environment} (it has ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind development`;
+  return `the project ${project.id} has no environment ${wanted.environment} (it has ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind production|development`;
 }
 
 async function adopt({ openLog }: ProjectSources, store: RecordStore<ProjectRecord>): Promise<void> {

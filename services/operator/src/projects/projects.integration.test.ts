@@ -73,11 +73,11 @@ async function createOldKey(projectId: string): Promise<KeyRecord> {
 }
 
 describe('commands about projects on Kafka and Redis', () => {
-  it('adopt what the log of keys tells, once, however many ask at the same moment', async () => {
+  it('adopt what the log of keys tells, with both environments that keys could be made in, once, however many ask at the same moment', async () => {
     await createOldKey('outlands');
     await Promise.all(['ada', 'bob', 'eve'].map((name) => run(name, 'list')));
     expect(await logged()).toMatchObject([
-      { id: 'outlands', revision: 1, environments: [{ id: 'outlands-production' }] },
+      { id: 'outlands', revision: 1, environments: [{ id: 'outlands-production' }, { id: 'outlands-development' }] },
     ]);
   });
 
@@ -86,8 +86,12 @@ describe('commands about projects on Kafka and Redis', () => {
     await run('bob', 'limit', '--project', 'outlands', '--environment', 'staging', '--cap', '5/10', '--limit', '4/8');
     const changes = (await logged()).filter(({ id }) => id === 'outlands').slice(-2);
     expect(changes).toMatchObject([
-      { revision: 2, changedBy: 'ada', environments: [{}, { id: 'outlands-staging', kind: 'development', cap: null }] },
-      { revision: 3, changedBy: 'bob', environments: [{}, { cap: { perSecond: 5, burst: 10 }, limit: { burst: 8 } }] },
+      { revision: 2, changedBy: 'ada', environments: [{}, {}, { id: 'outlands-staging', cap: null }] },
+      {
+        revision: 3,
+        changedBy: 'bob',
+        environments: [{}, {}, { cap: { perSecond: 5, burst: 10 }, limit: { burst: 8 } }],
+      },
     ]);
     expect(changes[0]!.requestId).not.toBe(changes[1]!.requestId);
   });
