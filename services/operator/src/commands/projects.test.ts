@@ -69,13 +69,18 @@ describe('operator projects', () => {
     ]);
     const { records } = await run('projects', 'list', '--json');
     expect(records).toMatchObject([
-      { id: 'outlands', createdAt: 5, environments: [{ id: 'outlands-production', name: 'production' }] },
+      {
+        ...{ id: 'outlands', createdAt: 5 },
+        environments: [{ id: 'outlands-production', name: 'production' }, { id: 'outlands-development' }],
+      },
       {
         id: 'odd',
         createdAt: 6,
         environments: [
           { id: 'odd-eu', name: 'eu' },
           { id: 'arena', name: 'arena' },
+          { id: 'odd-production', kind: 'production' },
+          { id: 'odd-development', kind: 'development' },
         ],
       },
     ]);
@@ -87,7 +92,7 @@ describe('operator projects', () => {
     await log.append([keyOf('late', 'late-production', 9)]);
     expect((await run(...secretIn('late', 'production'))).code).toBe(EXIT.ok);
     expect(await one('projects', 'show', '--project', 'late')).toMatchObject({
-      environments: [{ id: 'late-production' }],
+      environments: [{ id: 'late-production' }, { id: 'late-development' }],
     });
   });
 
