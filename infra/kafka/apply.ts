@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { allTopics, type Topic } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
 import { toClient } from './client.ts';
 import { type Cluster, readCluster } from './cluster.ts';
+import { awaitLeaders } from './leaders.ts';
 import { assertSchemasKnown } from './lost-schemas.ts';
 import { registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
@@ -121,26 +121,6 @@ async function createTopics(
   const names = missing.map(({ name }) => name);
   await awaitLeaders(admin, names);
   return names;
-}
-
-/** Longer than a loaded broker takes to lead a few dozen new partitions. */
-const LEADERS_MAX_MS = 30_000;
-const LEADERS_POLL_MS = 100;
-
-/** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
-async function awaitLeaders(admin: Admin, topics: string[]): Promise<void> {
-  const deadline = performance.now() + LEADERS_MAX_MS;
-  let fault: unknown = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
-  while (performance.now() < deadline) {
-    try {
-      const metadata = await admin.fetchTopicMetadata({ topics });
-      if (metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
-    } catch (error) {
-      fault = error;
-    }
-    await delay(LEADERS_POLL_MS);
-  }
-  throw fault;
 }
 
 async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {

@@ -1,4 +1,5 @@
 import type { Admin } from 'kafkajs';
+import { retryWhileLeading } from './leaders.ts';
 import { isSubjectKnown, type Registry } from './registry.ts';
 
 /**
@@ -14,7 +15,7 @@ export async function assertSchemasKnown(
 ): Promise<void> {
   for (const { name, schema } of topics) {
     if (schema === null || (await isSubjectKnown(registry, `${name}-value`))) continue;
-    const partitions = await admin.fetchTopicOffsets(name);
+    const partitions = await retryWhileLeading(() => admin.fetchTopicOffsets(name));
     if (partitions.every(({ low, high }) => low === high)) continue;
     throw new Error(
       `schema registry: ${name}-value is not there, but the topic ${name} holds records with ids of its schemas. ` +

@@ -33,8 +33,11 @@ export interface Difference {
 
 /** Differences that are looked at again one by one; more are told of as they were counted. */
 const LOOKED_AT_MAX = 1_000;
-/** An insert ends within a minute; what it makes stands with it. */
-const LOOKS_MAX = 4;
+/**
+ * Somebody who is written to all the time may be half written at any look: with inserts that followed each other without a
+ * pause, about every third look met one. Ten in a row are one in some thirty thousand, and only what differs costs them.
+ */
+const LOOKS_MAX = 10;
 const POLL_MS = 200;
 /**
  * Rows of a part, so that a statement about one ends before others have waited for it long. Each part reads all of events,

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { awaitLeaders, retryWhileLeading } from './leaders.ts';
+
+const refusing = (times: number, fault: Error) => {
+  const state = { asked: 0 };
+  const ask = async () => {
+    if (state.asked++ < times) throw fault;
+    return 'an answer';
+  };
+  return { state, ask };
+};
+
+it('asks again while a broker says that it does not lead the partition yet', async () => {
+  const notLeader = Object.assign(new Error('This server is not the leader'), { retriable: true });
+  const { state, ask } = refusing(3, notLeader);
+  expect(await retryWhileLeading(ask)).toBe('an answer');
+  expect(state.asked).toBe(4);
+});
+
+it('gives up at once on a fault that does not pass', async () => {
+  const { state, ask } = refusing(3, Object.assign(new Error('Topic authorization failed'), { retriable: false }));
+  await expect(retryWhileLeading(ask)).rejects.toThrow('Topic authorization failed');
+  expect(state.asked).toBe(1);
+});
+
+it('waits for the leader of every partition of new topics', async () => {
+  const leaders = [
+    [-1, -1],
+    [1, -1],
+    [1, 1],
+  ];
+  const told: number[][] = [];
+  const fetchTopicMetadata = async () => {
+    const now = leaders[told.length]!;
+    told.push(now);
+    return { topics: [{ name: 't', partitions: now.map((leader) => ({ leader })) }] } as never;
+  };
+  await awaitLeaders({ fetchTopicMetadata }, ['t']);
+  expect(told).toEqual(leaders);
+});
