@@ -14,6 +14,10 @@ const record: KeyRecord = {
   last4: 'wxyz',
   createdAt: 1_000,
   revokedAt: null,
+  name: '',
+  text: null,
+  changedBy: 'ada',
+  requestId: 'r-1',
 };
 const ended = { ...record, revokedAt: 2_000 };
 const bytesOf = (value: KeyRecord): KeyBytes => ({

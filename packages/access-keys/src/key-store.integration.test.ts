@@ -36,12 +36,23 @@ describe.each([
   ['memory', async () => createMemoryKeyStore()],
   ['redis', openRedis],
 ])('a key store in %s', (_name, open) => {
-  it('finds a created key by its hash and never holds its text', async () => {
+  it('finds a created key by its hash and never holds the text of a secret one', async () => {
     const store = await open();
-    const { record, key } = await createKey({ store, prefix }, newKey());
+    const { record, key } = await createKey({ store, prefix }, { ...newKey(), kind: 'secret' });
     expect(await store.find(hashKey(key))).toEqual(record);
     expect(JSON.stringify(record)).not.toContain(key.slice(key.indexOf('-') + 1));
     expect(key.slice(-4)).toBe(record.last4);
+  });
+
+  it('keeps the text of a publishable key, its name over a refresh, and who asked for each', async () => {
+    const store = await open();
+    const wanted = { ...newKey(), name: 'web client' };
+    const [made, refreshed] = ['r-1', 'r-2'].map((requestId) => ({ changedBy: 'ada', requestId }));
+    const first = await createKey({ store, prefix, author: made! }, wanted);
+    expect(first.record).toMatchObject({ text: first.key, name: 'web client', ...made });
+    const second = await refreshKey({ store, prefix, author: refreshed! }, { ...wanted, name: undefined });
+    expect(second.record).toMatchObject({ text: second.key, name: 'web client', ...refreshed });
+    expect(await store.find(first.record.hash)).toMatchObject(refreshed!);
   });
 
   it('gives an environment one live key of a kind', async () => {

@@ -1,7 +1,7 @@
 import type { KeyEnvironment, KeyKind } from './key-text.ts';
 import type { ViewStanding } from './records/view-faults.ts';
 
-/** What is kept of a key. The text itself is nowhere: it is shown once and hashed. */
+/** What is kept of a key. The text of a secret key is nowhere: it is shown once and hashed. */
 export interface KeyRecord {
   readonly keyId: string;
   readonly projectId: string;
@@ -17,6 +17,13 @@ export interface KeyRecord {
   readonly createdAt: number;
   /** Epoch milliseconds; null while the key lives. */
   readonly revokedAt: number | null;
+  /** What people call it; '' when nobody named it. */
+  readonly name: string;
+  /** Of a publishable key, which is no secret; null for secret keys, and for those of releases that did not keep it. */
+  readonly text: string | null;
+  /** Who made or ended it, and with what request; '' when it was not said. */
+  readonly changedBy: string;
+  readonly requestId: string;
 }
 
 /** Keeps key records. Each environment has at most one live key of a kind. */

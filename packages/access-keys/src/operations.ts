@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { KeyRecord, KeyStore } from './key-store.ts';
 import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
+import type { Author } from './records/record-store.ts';
 
 export interface KeyContext {
   store: KeyStore;
   /** ACCESS_KEY_PREFIX, such as `svcapik`. */
   prefix: string;
+  /** Who asks for the change; the records say nobody when it is absent. */
+  author?: Author;
 }
 
 export interface NewKey {
@@ -14,6 +17,8 @@ export interface NewKey {
   environmentId: string;
   environment: KeyEnvironment;
   kind: KeyKind;
+  /** What people call it; a refreshed key keeps the name of the one before when it is absent. */
+  name?: string | undefined;
 }
 
 export interface CreatedKey {
@@ -26,9 +31,9 @@ export interface CreatedKey {
  * Creates the key of one kind of an environment.
  * @throws PublicError CONFLICT_ERROR when the environment has a live key of that kind; `refreshKey` replaces it
  */
-export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
-  const created = makeKey(prefix, wanted);
-  if (await store.replace(null, created.record)) return created;
+export async function createKey(context: KeyContext, wanted: NewKey): Promise<CreatedKey> {
+  const created = makeKey(context, wanted);
+  if (await context.store.replace(null, created.record)) return created;
   throw conflict(wanted, 'The environment has a live key of this kind already.');
 }
 
@@ -36,10 +41,11 @@ export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): 
  * Ends the environment's key of that kind and creates its successor in one step.
  * @throws PublicError RESOURCE_NOT_FOUND when there is none, CONFLICT_ERROR when it was replaced at the same moment
  */
-export async function refreshKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
-  const ended = await findLiveOrThrow(store, wanted);
-  const created = makeKey(prefix, wanted);
-  if (await store.replace({ ...ended, revokedAt: Date.now() }, created.record)) return created;
+export async function refreshKey(context: KeyContext, wanted: NewKey): Promise<CreatedKey> {
+  const { store, author = NOBODY } = context;
+  const live = await findLiveOrThrow(store, wanted);
+  const created = makeKey(context, { ...wanted, name: wanted.name ?? live.name });
+  if (await store.replace({ ...live, ...author, revokedAt: Date.now() }, created.record)) return created;
   throw conflict(wanted, 'The key was replaced at the same moment.');
 }
 
@@ -48,10 +54,10 @@ export async function refreshKey({ store, prefix }: KeyContext, wanted: NewKey):
  * @throws PublicError as `refreshKey`
  */
 export async function revokeKey(
-  { store }: Pick<KeyContext, 'store'>,
+  { store, author = NOBODY }: Pick<KeyContext, 'store' | 'author'>,
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,
 ): Promise<KeyRecord> {
-  const ended = { ...(await findLiveOrThrow(store, wanted)), revokedAt: Date.now() };
+  const ended = { ...(await findLiveOrThrow(store, wanted)), ...author, revokedAt: Date.now() };
   if (await store.replace(ended, null)) return ended;
   throw conflict(wanted, 'The key was replaced at the same moment.');
 }
@@ -70,7 +76,9 @@ function conflict({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'
   return new PublicError('CONFLICT_ERROR', { message, details: { environmentId, kind } });
 }
 
-function makeKey(prefix: string, wanted: NewKey): CreatedKey {
+const NOBODY: Author = { changedBy: '', requestId: '' };
+
+function makeKey({ prefix, author = NOBODY }: Omit<KeyContext, 'store'>, wanted: NewKey): CreatedKey {
   const key = createKeyText(prefix, wanted);
   const record: KeyRecord = {
     keyId: randomUUID(),
@@ -82,6 +90,10 @@ function makeKey(prefix: string, wanted: NewKey): CreatedKey {
     ...endsOfKey(key),
     createdAt: Date.now(),
     revokedAt: null,
+    name: wanted.name ?? '',
+    // Clients carry it: it is no secret, and whoever builds a client needs it again.
+    text: wanted.kind === 'publishable' ? key : null,
+    ...author,
   };
   return { record, key };
 }

@@ -11,6 +11,13 @@ export interface AccessKeyRecord {
   last4: string;
   createdAt: number;
   revokedAt: number | null;
+  /** What people call it; '' when nobody named it. */
+  name: string;
+  /** The text of a publishable key, which clients carry and which is no secret; null for secret and for older keys. */
+  text: string | null;
+  /** Who made or ended it, and with what request; '' where a release before did not say. */
+  changedBy: string;
+  requestId: string;
 }
 
 /** How many messages a second, and how many at once. */
@@ -71,5 +78,111 @@ export interface RateLimitKeyRecord {
   /** Account of an operator. */
   changedBy: string;
   /** Of the command or request that made the change. */
+  requestId: string;
+}
+
+/** Value of `access.collections.v1`, keyed by `id`. Times are epoch milliseconds. */
+export interface CollectionRecord {
+  /** `chain:contractAddress` */
+  id: string;
+  /** 1, and one more with each change of the collection. */
+  revision: number;
+  /** Name of the chain, as paths say it. */
+  chain: string;
+  /** `0x` and 40 lower-case hexadecimal digits. */
+  contractAddress: string;
+  projectId: string;
+  environmentId: string;
+  /** What people call it. */
+  name: string;
+  state: 'linked' | 'unlinked';
+  createdAt: number;
+  changedAt: number;
+  changedBy: string;
+  requestId: string;
+}
+
+/** What somebody may do in one project. */
+export interface ProjectRole {
+  projectId: string;
+  role: 'owner' | 'developer' | 'analyst';
+}
+
+/** A key pair in somebody's device; the public half. */
+export interface Passkey {
+  /** base64url */
+  id: string;
+  /** base64url */
+  publicKey: string;
+  /** As the device counted last. */
+  counter: number;
+  transports: string[];
+  name: string;
+  createdAt: number;
+}
+
+/** Value of `access.accounts.v1`, keyed by `id`. Times are epoch milliseconds. */
+export interface AccountRecord {
+  id: string;
+  /** 1, and one more with each change of the account. */
+  revision: number;
+  name: string;
+  /** What is typed to sign in, lower case; '' while nobody has accepted the invitation. */
+  login: string;
+  state: 'invited' | 'live' | 'disabled';
+  /** Of the whole instance. */
+  isAdministrator: boolean;
+  roles: ProjectRole[];
+  /** argon2id, with its salt and its costs; null without a password. */
+  passwordHash: string | null;
+  passkeys: Passkey[];
+  /** Who the account is at a provider of OpenID Connect. */
+  openId: { issuer: string; subject: string } | null;
+  /** Open as long as it is there: SHA-256 of the text in the link, hexadecimal. */
+  invitation: { hash: string; expiresAt: number } | null;
+  createdAt: number;
+  changedAt: number;
+  changedBy: string;
+  requestId: string;
+}
+
+/** Value of `access.signable-keys.v1`, keyed by `address`. Times are epoch milliseconds. */
+export interface SignableKeyRecord {
+  /** `0x` and 40 lower-case hexadecimal digits. */
+  address: string;
+  /** 1, and one more with each change of the key. */
+  revision: number;
+  projectId: string;
+  environmentId: string;
+  name: string;
+  /** JWE, compact: the private key, for the key pair of the process that signs. */
+  sealed: string;
+  state: 'live' | 'disabled';
+  createdAt: number;
+  changedAt: number;
+  changedBy: string;
+  requestId: string;
+}
+
+/** Value of `access.audit.v1`, keyed by `projectId`: what leaves no record of its own behind. */
+export interface AuditEntryRecord {
+  /** A UUID. */
+  entryId: string;
+  /** Epoch milliseconds. */
+  happenedAt: number;
+  /** An account of the portal, or of an operator; '' when nobody is known. */
+  actor: string;
+  /** Such as `session.create` or `erasure.request`. */
+  action: string;
+  /** '' for what concerns the whole instance. */
+  projectId: string;
+  /** '' for what concerns the whole project. */
+  environmentId: string;
+  /** Id of what it was done to; never a secret, never an id of a player. */
+  object: string;
+  /** JSON; never a secret. */
+  detail: string;
+  /** Where the request came from; '' when there was none. */
+  address: string;
   requestId: string;
 }

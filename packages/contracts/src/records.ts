@@ -1,6 +1,14 @@
 import { readFileSync } from 'node:fs';
 import avro from 'avsc';
-import type { AccessKeyRecord, ProjectRecord, RateLimitKeyRecord } from './access-records.ts';
+import type {
+  AccessKeyRecord,
+  AccountRecord,
+  AuditEntryRecord,
+  CollectionRecord,
+  ProjectRecord,
+  RateLimitKeyRecord,
+  SignableKeyRecord,
+} from './access-records.ts';
 import type { ActivityType, IdentityKind, VerificationStatus } from './enumerations.ts';
 
 /** Sixteen zero bytes: nobody. */
@@ -232,6 +240,10 @@ export const erasureRequestCodec: RecordCodec<ErasureRequestRecord> = openCodec(
 export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-key.avsc');
 export const rateLimitKeyCodec: RecordCodec<RateLimitKeyRecord> = openCodec('rate-limit-key.avsc');
 export const projectCodec: RecordCodec<ProjectRecord> = openCodec('project.avsc');
+export const collectionCodec: RecordCodec<CollectionRecord> = openCodec('collection.avsc');
+export const accountCodec: RecordCodec<AccountRecord> = openCodec('account.avsc');
+export const signableKeyCodec: RecordCodec<SignableKeyRecord> = openCodec('signable-key.avsc');
+export const auditEntryCodec: RecordCodec<AuditEntryRecord> = openCodec('audit-entry.avsc');
 export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
 export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
 

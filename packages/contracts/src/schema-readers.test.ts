@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   accessKeyCodec,
+  accountCodec,
   activityCodec,
+  auditEntryCodec,
+  collectionCodec,
   consentCodec,
   erasureRequestCodec,
   frameRecord,
@@ -15,6 +18,7 @@ import {
   type RecordCodec,
   rateLimitKeyCodec,
   rejectionCodec,
+  signableKeyCodec,
   tokenCodec,
 } from './records.ts';
 import { createRecordReader, createSchemaReaders } from './schema-readers.ts';
@@ -100,6 +104,10 @@ const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
       [TOPICS.accessKeys, accessKeyCodec],
       [TOPICS.projects, projectCodec],
       [TOPICS.rateLimitKeys, rateLimitKeyCodec],
+      [TOPICS.collections, collectionCodec],
+      [TOPICS.accounts, accountCodec],
+      [TOPICS.signableKeys, signableKeyCodec],
+      [TOPICS.audit, auditEntryCodec],
       [TOPICS.activities, activityCodec],
       [TOPICS.tokens, tokenCodec],
     ] as const

@@ -8,6 +8,10 @@ export interface Topic {
     | 'environment'
     | 'key id'
     | 'project id'
+    | 'collection id'
+    | 'account id'
+    | 'address'
+    | 'project'
     | 'chain'
     | 'chain + contract'
     | 'as the source';
@@ -76,6 +80,22 @@ export const TOPICS = {
   rateLimitKeys: {
     ...identityTopic('access.rate-limit-keys.v1', 'key id', 'rate-limit-key.avsc'),
     cleanup: 'compact',
+  },
+  collections: {
+    ...identityTopic('access.collections.v1', 'collection id', 'collection.avsc'),
+    cleanup: 'compact',
+  },
+  accounts: {
+    ...identityTopic('access.accounts.v1', 'account id', 'account.avsc'),
+    cleanup: 'compact',
+  },
+  signableKeys: {
+    ...identityTopic('access.signable-keys.v1', 'address', 'signable-key.avsc'),
+    cleanup: 'compact',
+  },
+  audit: {
+    ...identityTopic('access.audit.v1', 'project', 'audit-entry.avsc'),
+    retentionMs: 7 * 24 * HOUR_MS,
   },
   /** All activities of a chain stand in the partition of its key, so how far a chain is known is told by one partition. */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),

@@ -116,6 +116,9 @@ async function scanHashes(redis: Redis, names: Names): Promise<string[]> {
 /** A record's key ends with the hash; the other keys below `k:` do not look like one. */
 const HASH = /^[0-9a-f]{64}$/;
 
+/** What a release before did not keep. */
+const UNSAID = { name: '', text: null, changedBy: '', requestId: '' };
+
 function parseRecord(text: string | null): KeyRecord | null {
-  return text === null ? null : (JSON.parse(text) as KeyRecord);
+  return text === null ? null : { ...UNSAID, ...(JSON.parse(text) as KeyRecord) };
 }

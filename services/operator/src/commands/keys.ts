@@ -159,7 +159,7 @@ async function make(context: KeysContext, values: Values, terminal: Terminal): P
   const { environmentId, environment, kind } = wanted;
   const { record, key } = await changeKeys(context, async (store) => {
     const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
-    const at = { store, prefix: context.prefix };
+    const at = { store, prefix: context.prefix, author: context.projects.author };
     if (values.word === 'refresh' || isReplaced) return refreshKey(at, wanted);
     return createKey(at, wanted).catch((fault) => {
       throw isConflict(fault) ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
@@ -183,7 +183,7 @@ function toReplacement({ projectId, environmentId, kind }: NewKey): string {
 
 async function revoke(context: KeysContext, values: Values, terminal: Terminal): Promise<void> {
   const wanted = (await findLiveKey(context, values)) ?? (await wantedOf(context, values));
-  const ended = await changeKeys(context, (store) => revokeKey({ store }, wanted));
+  const ended = await changeKeys(context, (store) => revokeKey({ store, author: context.projects.author }, wanted));
   terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
   await publish(context, wanted, '');
 }
