@@ -14,5 +14,5 @@ export function createReadiness({ sessions, accepting }: ReadinessParts): Readin
 
 /** What it may lack and still show pages: without brokers nothing can be changed. */
 export function createDegraded(producer: { ready(): Promise<boolean> }): ReadinessChecks {
-  return { changes: producer.ready };
+  return { changes: () => producer.ready() };
 }
