@@ -63,6 +63,7 @@ const COMMANDS = {
   },
   keys: { does: 'lists, creates, refreshes and revokes access keys' },
   projects: { does: 'creates and lists projects, their environments and their limits' },
+  accounts: { does: 'lets people into the portal: links, invitations, roles, lost access' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },
   rebuild: { does: 'puts back all that an emptied Redis held' },

@@ -26,6 +26,7 @@ const COMMANDS: Record<string, Command> = {
   simulate: operate('simulate'),
   keys: operate('keys'),
   projects: operate('projects'),
+  accounts: operate('accounts'),
   identity: operate('identity'),
   consent: operate('consent'),
   rebuild: operate('rebuild'),

@@ -48,6 +48,8 @@ export interface Addresses {
   clickhouse(): ClickHouseAccount;
   /** Of the stack; null where the environment names a deployment: none of its settings tells this address. */
   chainApi(): ChainApiAddress | null;
+  /** Origin of the portal of the stack; null where none runs, or the environment names a deployment. */
+  portal(): string | null;
   /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
   pepper(): Buffer;
 }
@@ -122,6 +124,7 @@ export function createAddresses(
       onFault: faults.of('ClickHouse'),
     }),
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
+    portal: () => (isDeploymentGiven(config) ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
   };
 }
