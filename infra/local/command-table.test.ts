@@ -16,6 +16,7 @@ const passedOn = new Set([
   'simulate',
   'keys',
   'projects',
+  'collections',
   'analysts',
   'identity',
   'consent',

@@ -24,6 +24,7 @@ const COMMANDS: Record<string, Command> = {
   simulate: operate('simulate'),
   keys: operate('keys'),
   projects: operate('projects'),
+  collections: operate('collections'),
   identity: operate('identity'),
   consent: operate('consent'),
   rebuild: operate('rebuild'),

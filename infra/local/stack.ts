@@ -24,6 +24,7 @@ import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
+import { signerPublicKeyOf } from './signer-keys.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
@@ -63,7 +64,7 @@ class RunningStack implements Stack {
     const addresses =
       security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
     const settings = sharedSettingsOf({ ...process.env, ...options.settings });
-    this.file = { ...addresses, settings, processes: {} };
+    this.file = { ...addresses, settings, signerPublicKey: signerPublicKeyOf(this.secrets), processes: {} };
   }
 
   get inside(): StackAddresses {
@@ -187,6 +188,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_PASSWORD: secrets.writerPassword,
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
+      SIGNER_PUBLIC_KEY: signerPublicKeyOf(secrets),
       ...chainSettings(secrets),
       ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,

@@ -1,4 +1,11 @@
-import { type KeyView, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import {
+  COLLECTIONS,
+  type KeyView,
+  PROJECTS,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
@@ -8,6 +15,7 @@ import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
 import { openKeyLog } from '../keys/key-log.ts';
 import { createAuthor } from '../records/author.ts';
 import { createRecordSources, type RecordAdapters } from '../records/record-sources.ts';
+import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -24,11 +32,11 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about who may use the service: `keys` and `projects`. */
+/** The commands about who may use the service, and about what belongs to them: `keys`, `projects` and `collections`. */
 export function createAccessCommands(
   adapters: AccessAdapters,
   { addresses, config, folder }: AccessCommandsContext,
-): { readonly keys: Command; readonly projects: Command } {
+): { readonly keys: Command; readonly projects: Command; readonly collections: Command } {
   const { redis, kafka, registry } = addresses;
   const topicPrefix = config.TOPIC_PREFIX;
   const topic = topicPrefix + TOPICS.accessKeys.name;
@@ -43,9 +51,13 @@ export function createAccessCommands(
     keys: createKeysCommand({
       ...shared,
       rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
+      signableKeys: sourcesOf(SIGNABLE_KEYS),
+      kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+      signerKey: addresses.signerKey,
       prefix: config.ACCESS_KEY_PREFIX,
       publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
     }),
     projects: createProjectsCommand(shared),
+    collections: createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
   };
 }
