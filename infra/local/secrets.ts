@@ -5,6 +5,8 @@ import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import { makeSignerKeys } from './signer-keys.ts';
 
+export { signerPublicKeyOf } from './signer-keys.ts';
+
 /** What a stack's parts know each other by. */
 export interface Secrets {
   redisPassword: string;
@@ -26,6 +28,8 @@ export interface Secrets {
   cursorSecret: string;
   /** Private halves of the key pairs that private keys of addresses are sealed to, the newest first; no service is told. */
   signerKeys: string;
+  /** As long: what the portal signs forms with, and tells its instances apart by. */
+  portalSecret: string;
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => prefix + (index + 1));
@@ -57,6 +61,7 @@ export function loadSecrets(places: Places): Secrets {
     identityPepper: kept?.identityPepper ?? secret(),
     cursorSecret: kept?.cursorSecret ?? secret(),
     signerKeys: kept?.signerKeys ?? makeSignerKeys(),
+    portalSecret: kept?.portalSecret ?? secret(),
   };
   if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
   rmSync(dropped, { recursive: true, force: true });

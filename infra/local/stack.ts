@@ -21,10 +21,9 @@ import { provideStores } from './provide.ts';
 import { redisSpec } from './redis.ts';
 import { REGISTRY_PROBE, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
-import { loadSecrets, type Secrets } from './secrets.ts';
+import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
-import { signerPublicKeyOf } from './signer-keys.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
@@ -190,6 +189,7 @@ class RunningStack implements Stack {
       IDENTITY_PEPPER: secrets.identityPepper,
       SIGNER_PUBLIC_KEY: signerPublicKeyOf(secrets),
       ...chainSettings(secrets),
+      PORTAL_SECRET: secrets.portalSecret,
       ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
     };

@@ -1,3 +1,4 @@
+import { ACCOUNTS } from './accounts/account.ts';
 import { COLLECTIONS } from './collections/collection.ts';
 import { PROJECTS } from './projects/project.ts';
 import { RATE_LIMIT_KEYS } from './rate-limit-keys/rate-limit-key.ts';
@@ -11,6 +12,7 @@ import { SIGNABLE_KEYS } from './signable-keys/signable-key.ts';
 export const RECORD_KINDS: readonly RecordKind<Change>[] = [
   toAnyKind(RATE_LIMIT_KEYS),
   toAnyKind(PROJECTS),
+  toAnyKind(ACCOUNTS),
   toAnyKind(COLLECTIONS),
   toAnyKind(SIGNABLE_KEYS),
 ];
