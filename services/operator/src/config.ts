@@ -2,16 +2,6 @@ import { parseSignerPublicKey } from '@playline/access-keys';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** A public key, told here and not when the first key is to be sealed. */
-const signerPublicKey = z.string().transform((text, context) => {
-  try {
-    return parseSignerPublicKey(text);
-  } catch (fault) {
-    context.addIssue({ code: 'custom', message: (fault as Error).message, input: '' });
-    return z.NEVER;
-  }
-});
-
 /** Settings of the operator's commands; a command that needs an address that nobody has told says so. */
 export const configSchema = z.object({
   ...redisSettings,
@@ -31,7 +21,7 @@ export const configSchema = z.object({
   /** As the gateways and linkers have it: with another one an id becomes the key of nobody. */
   IDENTITY_PEPPER: settings.secretHex(32).optional(),
   /** What private keys of signable keys are sealed to: the public half of whatever signs, JWK or base64url of it. */
-  SIGNER_PUBLIC_KEY: signerPublicKey.optional(),
+  SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });
