@@ -19,6 +19,8 @@ export interface ServiceEntry {
   readonly needsIdentities?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
   readonly reads?: readonly Topic[];
+  /** Topics that a second group of the same process reads, whose name is the service's and `-audit`. */
+  readonly audits?: readonly Topic[];
   /** Options of Node besides the file; docker-compose.yml and infra/docker/Dockerfile name the same ones. */
   readonly nodeOptions?: readonly string[];
   /** What its process finds in the environment besides its settings; docker-compose.yml names the same. */
@@ -81,6 +83,10 @@ export const SERVICES = [
     name: 'event-writer',
     nodeOptions: [SMALL_YOUNG_GENERATION],
     reads: [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents, TOPICS.rejections],
+    audits: [
+      ...[TOPICS.projects, TOPICS.accessKeys, TOPICS.rateLimitKeys, TOPICS.collections, TOPICS.accounts],
+      ...[TOPICS.signableKeys, TOPICS.audit],
+    ],
   },
   { name: 'activity-writer', nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.activities, TOPICS.tokens] },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
