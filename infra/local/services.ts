@@ -14,7 +14,7 @@ export interface ServiceEntry {
   /** `stack.json` field of its public address; absent for a service that only reads topics. */
   readonly address?: 'gateway' | 'chainApi';
   /** Its account of ClickHouse, unless it is `writer`; docker-compose.yml names the same. */
-  readonly account?: 'reader';
+  readonly account?: 'reader' | 'portal';
   /** It does nothing while Redis holds no identity graph. */
   readonly needsIdentities?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
@@ -122,7 +122,7 @@ export interface ServiceSetting {
   /** What all services share: addresses, accounts, the pepper. */
   env: Record<string, string>;
   /** Of the accounts that only some have. */
-  passwords: { readonly reader: string };
+  passwords: { readonly reader: string; readonly portal: string };
 }
 
 const mainOf = (places: Places, service: ServiceEntry) =>
