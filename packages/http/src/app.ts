@@ -50,7 +50,7 @@ type Connection = Socket & { [LATEST]?: Exchange };
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const nothing = () => {};
   const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = nothing, onFault = nothing } = options;
-  const frame: Frame = { link, draining: false, answerMaxMs, onAnswer, onFault };
+  const frame: Frame = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const hot = new Map(routes.filter((route) => route.hot).map((route) => [route.path, route]));

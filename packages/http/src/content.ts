@@ -83,11 +83,20 @@ function decodedMax(raw: Buffer, { begins, expansionMax }: Coding, bytesMax: num
   return raw.length > 0 && begins(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
 
+interface BodyType {
+  readonly name: string;
+  readonly pattern: RegExp;
+}
+
 /**
  * Only `application/json`, as the specification says; `application/*+json` names other formats, and a browser's
  * `text/plain` would spare a preflight that the key header needs anyway. Parameters are allowed; JSON is UTF-8.
  */
-const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+const JSON_BODY: BodyType = { name: 'application/json', pattern: /^application\/json[ \t]*(?:;|$)/i };
+const FORM_BODY: BodyType = {
+  name: 'application/x-www-form-urlencoded',
+  pattern: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
+};
 const CHUNKED = /^chunked$/i;
 const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^\s";]+)/i;
 
@@ -96,10 +105,18 @@ const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^\s";]+)/i;
  * @throws PublicError VALIDATION_ERROR, with `details.header` or `details.limitBytes`
  */
 export function planJsonBody(request: IncomingMessage, bytesMax: number): BodyPlan {
+  return planBody(request, bytesMax, JSON_BODY);
+}
+
+/** As `planJsonBody`, for what a form of a page sends. */
+export function planFormBody(request: IncomingMessage, bytesMax: number): BodyPlan {
+  return planBody(request, bytesMax, FORM_BODY);
+}
+
+function planBody(request: IncomingMessage, bytesMax: number, { name, pattern }: BodyType): BodyPlan {
   const type = request.headers['content-type'];
-  if (type === undefined || !JSON_TYPE.test(type))
-    throw wrongHeader('content-type', 'The body must be application/json.');
-  if (type.length > 'application/json'.length) {
+  if (type === undefined || !pattern.test(type)) throw wrongHeader('content-type', `The body must be ${name}.`);
+  if (type.length > name.length) {
     const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
       throw wrongHeader('content-type', 'The body must be UTF-8.');

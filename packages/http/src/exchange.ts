@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
 import { boundReading } from './bound-reading.ts';
 import { readOn } from './read-on.ts';
@@ -10,6 +11,8 @@ export interface Frame {
   readonly link: (code: ErrorCode) => string;
   /** True from the start of a graceful close: each answer then ends its connection. */
   draining: boolean;
+  /** Answers without an end that are open: a graceful close ends them. */
+  readonly streams: Set<Writable>;
   /** How long a caller may take to read an answer, in milliseconds. */
   readonly answerMaxMs: number;
   /** Called for each answer, envelope or not; without an exchange when what came was no request. */
@@ -78,6 +81,34 @@ export class Exchange implements Trace {
     // The length in a 304 would be that of the 200 it stands for: RFC 9110, 8.6.
     const hasLength = status !== 204 && status !== 304;
     this.#send(status, hasLength ? ['content-length', 0, ...headers] : headers);
+  }
+
+  /**
+   * Begins an answer without an end, such as events for a page, which the caller writes and ends. A drain ends it: such
+   * an answer would hold the process until its bound. Null when it was answered, or nobody is there any more.
+   * @param type its content type
+   */
+  openStream(type: string, headers: HeaderList = []): Writable | null {
+    if (this.#answered) return null;
+    this.#answered = true;
+    const response = this.#response;
+    if (response.destroyed || response.headersSent) return null;
+    this.#frame.onAnswer(this, 200);
+    const list = [
+      'x-trace-id',
+      this.traceId,
+      ...this.#headers,
+      ...this.lateHeaders(),
+      'content-type',
+      type,
+      ...headers,
+    ];
+    response.writeHead(200, list as string[]);
+    response.flushHeaders();
+    if (this.#frame.draining) response.end();
+    this.#frame.streams.add(response);
+    response.once('close', () => this.#frame.streams.delete(response));
+    return response;
   }
 
   /**

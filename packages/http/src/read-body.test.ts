@@ -6,7 +6,7 @@ import { PublicError } from '@playline/errors';
 import { until } from '@playline/testkit';
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createHttpApp } from './app.ts';
-import { planJsonBody } from './content.ts';
+import { planFormBody, planJsonBody } from './content.ts';
 import { type UseBodyOptions, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
@@ -201,6 +201,14 @@ it.each([
   for (const compress of [gzipSync, deflateSync, deflateRawSync, brotliCompressSync, zstdCompressSync])
     expect(() => planOf(compress(full).length)).not.toThrow();
   expect(() => planOf(most)).toThrow(PublicError);
+});
+
+it('the body of a form is taken as forms are sent, and as nothing else', () => {
+  const planOf = (type: string) =>
+    planFormBody({ headers: { 'content-type': type } } as unknown as IncomingMessage, LIMIT);
+  expect(planOf('application/x-www-form-urlencoded; charset=UTF-8').bytesMax).toBe(LIMIT);
+  for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=a'])
+    expect(() => planOf(type)).toThrow('The body must be application/x-www-form-urlencoded.');
 });
 
 it('bytes that are good until a function returns are given to no async one: the compiler refuses it', () => {

@@ -105,3 +105,18 @@ it('refuses to start on a port that is taken', async () => {
   await expect(openHttpServer({ app, host: '127.0.0.1', port: server.port })).rejects.toThrow('EADDRINUSE');
   await server.close();
 });
+
+it('ends answers without an end when it closes, and has sent what was written of them at once', async () => {
+  const { server, inFlight } = await open();
+  const answered = fetch(`http://127.0.0.1:${server.port}/held`);
+  await until('the request is in flight', () => inFlight.length === 1);
+  const stream = inFlight[0]!.openStream('text/event-stream');
+  stream?.write('data: 1\n\n');
+  const answer = await answered;
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  expect((await reader.read()).value).toBe('data: 1\n\n');
+  expect(inFlight[0]!.openStream('text/event-stream')).toBeNull();
+  await server.close();
+  expect((await reader.read()).done).toBe(true);
+}, 5000);

@@ -76,6 +76,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   const drain = async () => {
     state = 'draining';
     app.frame.draining = true;
+    for (const stream of app.frame.streams) stream.end();
     // On these no request has come yet; browsers open such ahead of need. Node does not count them as idle, and would
     // wait for them until the end of the drain.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
