@@ -1,3 +1,4 @@
+import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
 import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
 import {
   type KafkaSecurity,
@@ -52,6 +53,8 @@ export interface Addresses {
   portal(): string | null;
   /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
   pepper(): Buffer;
+  /** What private keys are sealed to. @throws UsageError when the addresses of a deployment are set and this is not */
+  signerKey(): SignerPublicKey;
 }
 
 /** Whether the environment names a deployment: then nothing is looked for in a stack. */
@@ -126,6 +129,7 @@ export function createAddresses(
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
     portal: () => (isDeploymentGiven(config) ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
+    signerKey: () => findSignerKey(config, folder),
   };
 }
 
@@ -145,6 +149,17 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
   throw new UsageError(
     'IDENTITY_PEPPER is not set, and without it no id becomes a key: set it as the gateways have it, or give the key (--key)',
   );
+}
+
+/** Of the deployment that the addresses name: what is sealed to another one's signer can never be used. */
+function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
+  if (isDeploymentGiven(config)) {
+    if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;
+    throw new UsageError('SIGNER_PUBLIC_KEY is not set, and without it no private key can be sealed to the signer');
+  }
+  const { signerPublicKey } = readStack(folder);
+  if (signerPublicKey !== undefined) return parseSignerPublicKey(signerPublicKey);
+  throw new UnreachableError('no stack with a signer runs here: start it (npm run up) or set SIGNER_PUBLIC_KEY');
 }
 
 const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });

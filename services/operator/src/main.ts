@@ -47,9 +47,9 @@ async function main(): Promise<number> {
   const feedAdapters = { ...log, openChainStore };
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
   const stores = { ...log, openRedisKeyStore, openRedisRecords, openRedisSessions };
-  const { keys, projects, accounts } = createAccessCommands(stores, { addresses, config, folder });
+  const { keys, projects, accounts, collections } = createAccessCommands(stores, { addresses, config, folder });
   const commands = [
-    ...[keys, projects, accounts],
+    ...[keys, projects, accounts, collections],
     ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, openRecords, config, keys }),
     createSimulateCommand({
       headerPrefix: config.HTTP_HEADER_PREFIX,

@@ -1,4 +1,12 @@
-import { ACCOUNTS, type KeyView, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import {
+  ACCOUNTS,
+  COLLECTIONS,
+  type KeyView,
+  PROJECTS,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 import type { OpenSessions } from '../accounts/account-access.ts';
@@ -10,6 +18,7 @@ import { openKeyLog } from '../keys/key-log.ts';
 import { createAuthor } from '../records/author.ts';
 import { createRecordSources, type RecordAdapters } from '../records/record-sources.ts';
 import { createAccountsCommand } from './accounts.ts';
+import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -27,11 +36,11 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about who may use the service: `keys`, `projects` and `accounts`. */
+/** The commands about who may use the service, and about what belongs to them. */
 export function createAccessCommands(
   adapters: AccessAdapters,
   { addresses, config, folder }: AccessCommandsContext,
-): { readonly keys: Command; readonly projects: Command; readonly accounts: Command } {
+): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', Command>> {
   const { redis, kafka, registry } = addresses;
   const topicPrefix = config.TOPIC_PREFIX;
   const topic = topicPrefix + TOPICS.accessKeys.name;
@@ -46,6 +55,9 @@ export function createAccessCommands(
     keys: createKeysCommand({
       ...shared,
       rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
+      signableKeys: sourcesOf(SIGNABLE_KEYS),
+      kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+      signerKey: addresses.signerKey,
       prefix: config.ACCESS_KEY_PREFIX,
       publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
     }),
@@ -56,5 +68,6 @@ export function createAccessCommands(
       openSessions: () => adapters.openRedisSessions(redis()),
       portal: addresses.portal,
     }),
+    collections: createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
   };
 }

@@ -3,6 +3,7 @@ import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
 import { createAccountsPage } from './accounts/page.ts';
+import { createCollectionsPage } from './collections/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
@@ -12,6 +13,7 @@ import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
 import { createPasskeyCreationPage, createSettingsPage } from './settings/page.ts';
 import { createPasskeyRequestPage, createSignInPage, createSignOutPage } from './sign-in/page.ts';
+import { createSignableKeysPage } from './signable-keys/page.ts';
 
 export interface PagesParts extends PortalParts {
   readonly frame: FrameParts;
@@ -27,6 +29,8 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createHomePage(parts),
     createProjectPage(parts),
     createKeysPage(parts),
+    createCollectionsPage(parts),
+    createSignableKeysPage(parts),
     createLimitsPage(parts),
     createRateLimitKeysPage(parts),
     createSignInPage(parts),

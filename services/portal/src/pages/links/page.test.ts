@@ -83,6 +83,14 @@ describe('an invitation', () => {
     expect((await portal.browser().get(path)).status).toBe(404);
   });
 
+  it('ends the session that the browser had, whoever it was of', async () => {
+    const browser = await portal.signIn();
+    const before = browser.cookie.split('=')[1]!;
+    await browser.submit(await inviteTo('zoe'), 'accept', { ...filled, login: 'zoe' });
+    expect(await portal.parts.sessions.find(before)).toBeNull();
+    expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
+  });
+
   it('that was revoked, or that nobody made, shows the same', async () => {
     const { account, text } = await invite(operator(portal), { name: 'X', roles: [], isAdministrator: true });
     await revokeInvitation(operator(portal), account.id);
