@@ -54,11 +54,16 @@ const COMMANDS = {
     options: { testNamePattern: { type: 'string', short: 't' } },
     words: 1000,
   },
+  'demo-portal': {
+    does: 'starts everything that does not run, plays a minute of a game, and says where the portal is',
+    options: NOTHING,
+  },
   simulate: {
     does: 'posts the traffic of a game, or publishes that of a chain, and reconciles it with what is stored or served',
   },
   keys: { does: 'lists, creates, refreshes and revokes access keys; makes and disables keys that sign' },
   projects: { does: 'creates and lists projects, their environments and their limits' },
+  accounts: { does: 'lets people into the portal: links, invitations, roles, lost access' },
   collections: { does: 'links contracts of chains to projects; lists, renames and unlinks them' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },

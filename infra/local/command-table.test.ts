@@ -16,6 +16,7 @@ const passedOn = new Set([
   'simulate',
   'keys',
   'projects',
+  'accounts',
   'collections',
   'analysts',
   'identity',

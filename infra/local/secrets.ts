@@ -13,6 +13,7 @@ export interface Secrets {
   operatorPassword: string;
   writerPassword: string;
   readerPassword: string;
+  portalPassword: string;
   /** Of the account for analysts that is there from the beginning. */
   analystPassword: string;
   /** Of those that are given out (`npm run analysts`), by name. One that was dropped gets another at the next start. */
@@ -53,6 +54,7 @@ export function loadSecrets(places: Places): Secrets {
     operatorPassword: kept?.operatorPassword ?? secret(),
     writerPassword: kept?.writerPassword ?? secret(),
     readerPassword: kept?.readerPassword ?? secret(),
+    portalPassword: kept?.portalPassword ?? secret(),
     analystPassword: kept?.analystPassword ?? secret(),
     analystPasswords: Object.fromEntries(ANALYST_POOL.map((account) => [account, ofAnalyst(account)])),
     viewsPassword: kept?.viewsPassword ?? secret(),

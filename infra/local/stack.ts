@@ -197,7 +197,7 @@ class RunningStack implements Stack {
 
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
-    const passwords = { reader: this.secrets.readerPassword };
+    const passwords = { reader: this.secrets.readerPassword, portal: this.secrets.portalPassword };
     const setting = { ports: this.ports, env: this.serviceEnv(), passwords };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];

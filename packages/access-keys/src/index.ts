@@ -1,4 +1,5 @@
 export * from './accounts/index.ts';
+export * from './audit/index.ts';
 export * from './collections/index.ts';
 export * from './key-log.ts';
 export * from './key-store.ts';

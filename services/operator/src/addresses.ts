@@ -49,6 +49,8 @@ export interface Addresses {
   clickhouse(): ClickHouseAccount;
   /** Of the stack; null where the environment names a deployment: none of its settings tells this address. */
   chainApi(): ChainApiAddress | null;
+  /** Origin of the portal of the stack; null where none runs, or the environment names a deployment. */
+  portal(): string | null;
   /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
   pepper(): Buffer;
   /** What private keys are sealed to. @throws UsageError when the addresses of a deployment are set and this is not */
@@ -125,6 +127,7 @@ export function createAddresses(
       onFault: faults.of('ClickHouse'),
     }),
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
+    portal: () => (isDeploymentGiven(config) ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
     signerKey: () => findSignerKey(config, folder),
   };

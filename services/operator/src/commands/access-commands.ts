@@ -1,4 +1,5 @@
 import {
+  ACCOUNTS,
   COLLECTIONS,
   type KeyView,
   PROJECTS,
@@ -8,6 +9,7 @@ import {
 } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
+import type { OpenSessions } from '../accounts/account-access.ts';
 import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -15,6 +17,7 @@ import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
 import { openKeyLog } from '../keys/key-log.ts';
 import { createAuthor } from '../records/author.ts';
 import { createRecordSources, type RecordAdapters } from '../records/record-sources.ts';
+import { createAccountsCommand } from './accounts.ts';
 import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
@@ -24,6 +27,7 @@ export interface AccessAdapters extends RecordAdapters {
   readonly openRedisKeyStore: (
     options: RedisAddress,
   ) => Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
+  readonly openRedisSessions: (options: RedisAddress) => Promise<OpenSessions>;
   readonly readTopic: (options: KafkaAddress & { topic: string }) => Promise<readonly StreamRecord[]>;
 }
 
@@ -32,11 +36,11 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about who may use the service, and about what belongs to them: `keys`, `projects` and `collections`. */
+/** The commands about who may use the service, and about what belongs to them. */
 export function createAccessCommands(
   adapters: AccessAdapters,
   { addresses, config, folder }: AccessCommandsContext,
-): { readonly keys: Command; readonly projects: Command; readonly collections: Command } {
+): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', Command>> {
   const { redis, kafka, registry } = addresses;
   const topicPrefix = config.TOPIC_PREFIX;
   const topic = topicPrefix + TOPICS.accessKeys.name;
@@ -58,6 +62,12 @@ export function createAccessCommands(
       publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
     }),
     projects: createProjectsCommand(shared),
+    accounts: createAccountsCommand({
+      ...shared,
+      accounts: sourcesOf(ACCOUNTS),
+      openSessions: () => adapters.openRedisSessions(redis()),
+      portal: addresses.portal,
+    }),
     collections: createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
   };
 }
