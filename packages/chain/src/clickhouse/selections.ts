@@ -83,10 +83,12 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
   for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
     const own = entries[reader.uint8()]!;
-    own.push({
-      ...{ updatedAt: reader.int64(), id: reader.text(), partition: reader.uint16() },
-      ...{ isOutdated: reader.uint8() === 1, members: reader.bytes() },
-    });
+    // One by one: an object made of others takes several times as long, and here are most of those that a page makes.
+    const updatedAt = reader.int64();
+    const id = reader.ascii();
+    const partition = reader.uint16();
+    const isOutdated = reader.uint8() === 1;
+    own.push({ updatedAt, id, partition, isOutdated, members: reader.bytes() });
   }
   return entries;
 }
