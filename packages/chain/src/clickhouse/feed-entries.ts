@@ -23,8 +23,8 @@ const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
 const DAY_US = 86_400 * SECOND_US;
 
 /**
- * Readers share a statement. The engine answers the parts of one after the other: with more than four it takes no less for a
- * page, and whoever is first waits for the last.
+ * Readers share a statement. The engine answers the parts of one after the other: with more than four it takes hardly less
+ * for a page, and whoever is first waits for the last.
  */
 const TURNS = { sizeMax: 4, waitMaxMs: 10 };
 
