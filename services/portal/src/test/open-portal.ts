@@ -58,29 +58,7 @@ const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
-  const { sessions, oneTimeTexts } = createMemorySessions();
-  const store = createMemoryKeyStore();
-  const parts: PortalAppParts = {
-    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
-    logger: createLogger({ service: 'portal', level: 'silent' }),
-    ...{ origin, sessions, oneTime: oneTimeTexts },
-    passwords: createPasswords({ productName: 'Playline' }),
-    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
-    accounts: createMemoryNoun(ACCOUNTS),
-    projects: createMemoryNoun(PROJECTS),
-    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
-    collections: createMemoryNoun(COLLECTIONS),
-    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
-    keys: { list: store.list, store },
-    settings: {
-      keyPrefix: 'svcapik',
-      signerKey: null,
-      headerPrefix: 'x-service',
-      gatewayUrl: 'http://gateway.test',
-      chainApiUrl: 'http://chain.test',
-    },
-    ...own,
-  };
+  const parts: PortalAppParts = { ...createParts(origin), ...own };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {
@@ -108,5 +86,30 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
       return signedIn;
     },
     close: () => server.close(),
+  };
+}
+
+function createParts(origin: URL): PortalAppParts {
+  const { sessions, oneTimeTexts } = createMemorySessions();
+  const store = createMemoryKeyStore();
+  return {
+    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
+    logger: createLogger({ service: 'portal', level: 'silent' }),
+    ...{ origin, sessions, oneTime: oneTimeTexts },
+    passwords: createPasswords({ productName: 'Playline' }),
+    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
+    accounts: createMemoryNoun(ACCOUNTS),
+    projects: createMemoryNoun(PROJECTS),
+    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
+    collections: createMemoryNoun(COLLECTIONS),
+    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
+    keys: { list: store.list, store },
+    settings: {
+      keyPrefix: 'svcapik',
+      signerKey: null,
+      headerPrefix: 'x-service',
+      gatewayUrl: 'http://gateway.test',
+      chainApiUrl: 'http://chain.test',
+    },
   };
 }
