@@ -27,6 +27,7 @@ import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
+import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
@@ -53,6 +54,14 @@ export interface TestPortal {
 }
 
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
+
+const SETTINGS: PortalSettings = {
+  keyPrefix: 'svcapik',
+  signerKey: null,
+  headerPrefix: 'x-service',
+  gatewayUrl: 'http://gateway.test',
+  chainApiUrl: 'http://chain.test',
+};
 
 /** @param own in the place of parts in memory */
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
@@ -104,12 +113,6 @@ function createParts(origin: URL): PortalAppParts {
     collections: createMemoryNoun(COLLECTIONS),
     signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
-    settings: {
-      keyPrefix: 'svcapik',
-      signerKey: null,
-      headerPrefix: 'x-service',
-      gatewayUrl: 'http://gateway.test',
-      chainApiUrl: 'http://chain.test',
-    },
+    settings: SETTINGS,
   };
 }
