@@ -3,12 +3,11 @@ import {
   isGoodAt,
   type Plan,
   type RateLimitKeyRecord,
-  rebuildRecords,
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { numberOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
-import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
@@ -67,16 +66,6 @@ export async function list({ sources, values, terminal }: RateLimitKeyWork): Pro
   const partner = textOf(values, 'partner');
   for (const record of records.toSorted((a, b) => a.createdAt - b.createdAt))
     if (partner === undefined || record.partner === partner) terminal.result(toLine(record, values));
-}
-
-export async function rebuild({ sources, values, terminal }: Omit<RateLimitKeyWork, 'prefix'>): Promise<void> {
-  const { records, removed } = await withPair(sources, (pair) => rebuildRecords(sources.kind, pair));
-  const done = { kind: 'rate-limit', keys: records.length, live: records.filter(isLive).length, removed };
-  terminal.result(
-    values.json === true
-      ? JSON.stringify(done)
-      : `${done.keys} rate limit keys in the log, ${done.live} of them live; ${removed} that the log does not know removed`,
-  );
 }
 
 const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());
