@@ -2,12 +2,15 @@ import type { OneTimeTexts, Sessions } from '@playline/access-keys';
 import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
+import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
+import { createRejectionsPage } from './rejections/page.ts';
 import { createSignableKeysPage } from './signable-keys/page.ts';
 
 export interface PagesParts extends PortalParts {
@@ -24,7 +27,12 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createKeysPage(parts),
     createCollectionsPage(parts),
     createSignableKeysPage(parts),
+    createRejectionsPage(parts),
+    createErasuresPage(parts),
+    createReceiptPage(parts),
     createLimitsPage(parts),
+    createProjectAuditPage(parts),
+    createInstanceAuditPage(parts),
     createRateLimitKeysPage(parts),
   ];
 }

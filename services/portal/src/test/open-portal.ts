@@ -26,6 +26,7 @@ import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import type { Noun } from '../stores/noun.ts';
+import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
 /** A noun without stores. */
@@ -68,6 +69,8 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
     collections: createMemoryNoun(COLLECTIONS),
     signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
+    reads: createMemoryReads(),
+    audit: { append: async () => {} },
     settings: {
       keyPrefix: 'svcapik',
       signerKey: null,
