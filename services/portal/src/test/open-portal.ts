@@ -5,6 +5,7 @@ import {
   type Change,
   COLLECTIONS,
   type Content,
+  createPasswords,
   createProject,
   createRecordStore,
   PROJECTS,
@@ -21,6 +22,7 @@ import {
   createMemoryRecords,
   createMemorySessions,
 } from '@playline/access-keys/memory';
+import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
@@ -53,16 +55,16 @@ export interface TestPortal {
 
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-/** @param own in the place of parts in memory */
-export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
-  const [port = 0] = await freePorts(1);
-  const origin = new URL(`http://localhost:${port}`);
+/** Everything in memory, and nothing in ClickHouse. */
+function createMemoryParts(origin: URL): PortalAppParts {
   const { sessions, oneTimeTexts } = createMemorySessions();
   const store = createMemoryKeyStore();
-  const parts: PortalAppParts = {
+  return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
     ...{ origin, sessions, oneTime: oneTimeTexts },
+    passwords: createPasswords({ productName: 'Playline' }),
+    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     accounts: createMemoryNoun(ACCOUNTS),
     projects: createMemoryNoun(PROJECTS),
     rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
@@ -78,8 +80,14 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
       gatewayUrl: 'http://gateway.test',
       chainApiUrl: 'http://chain.test',
     },
-    ...own,
   };
+}
+
+/** @param own in the place of parts in memory */
+export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
+  const [port = 0] = await freePorts(1);
+  const origin = new URL(`http://localhost:${port}`);
+  const parts: PortalAppParts = { ...createMemoryParts(origin), ...own };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {

@@ -3,11 +3,11 @@ import { projectPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, table, time } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
 import type { AuditLine } from '../../reads/index.ts';
+import type { PagesParts } from '../index.ts';
 import { toCsv } from './csv.ts';
 
-type Parts = Pick<PortalParts, 'reads' | 'accounts'>;
+type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame'>;
 
 const LINES_A_PAGE = 100;
 /** Of a file; a longer audit is exported in spans. */
@@ -42,10 +42,14 @@ interface Subject {
   readonly title: string;
 }
 
-async function showAudit({ reads, accounts }: Parts, visit: Visit, { projectId, title }: Subject): Promise<Answer> {
+async function showAudit(
+  { reads, accounts, frame }: Parts,
+  visit: Visit,
+  { projectId, title }: Subject,
+): Promise<Answer> {
   const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
   const nameOf = (actor: string) => names.get(actor) ?? actor;
-  const untilMs = untilOf(visit);
+  const untilMs = untilOf(visit, frame.wallClockMs());
   const asked = { projectId, sinceMs: untilMs - KEPT_MS, untilMs };
   if (visit.query.get('as') === 'csv') {
     const text = toCsv(await reads.audit({ ...asked, entriesMax: LINES_MAX }), nameOf);
@@ -56,9 +60,9 @@ async function showAudit({ reads, accounts }: Parts, visit: Visit, { projectId, 
 }
 
 /** The moment that the path names, else the next one: clocks of others may be a little ahead. */
-function untilOf({ query }: Visit): number {
+function untilOf({ query }: Visit, nowMs: number): number {
   const given = query.get('until') ?? '';
-  return /^\d{1,14}$/.test(given) ? Number(given) : Date.now() + 60_000;
+  return /^\d{1,14}$/.test(given) ? Number(given) : nowMs + 60_000;
 }
 
 /** Entries of one moment stay together, so that the next page begins in front of it; only one moment may be longer. */

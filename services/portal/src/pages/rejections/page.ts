@@ -2,8 +2,8 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { choice, emptyState, field, number, table, time } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
 import type { Rejection, RejectionCount } from '../../reads/index.ts';
+import type { PagesParts } from '../index.ts';
 import { toChart } from './chart.ts';
 
 const HOUR_MS = 3_600_000;
@@ -20,7 +20,7 @@ const DEFAULT_SPAN = SPANS[1];
 const TRACE = /^[0-9a-f]{32}$/;
 
 /** Why messages of an environment were rejected: by code, field and client, over time, and of one request. */
-export function createRejectionsPage({ reads }: Pick<PortalParts, 'reads'>): PortalPage {
+export function createRejectionsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'frame'>): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
@@ -28,7 +28,7 @@ export function createRejectionsPage({ reads }: Pick<PortalParts, 'reads'>): Por
       const { environment, query } = visit;
       if (environment === null) throw notThere();
       const span = SPANS.find(({ value }) => value === query.get('hours')) ?? DEFAULT_SPAN;
-      const untilMs = Date.now();
+      const untilMs = frame.wallClockMs();
       const times = { sinceMs: untilMs - Number(span.value) * HOUR_MS, untilMs };
       const [code, name] = [query.get('code') ?? '', query.get('field') ?? ''];
       const asked = { environmentId: environment.id, ...times, code, field: name };
