@@ -41,6 +41,7 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+const reads = createPortalReads(createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true }));
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix } = config;
 
 await runService(logger, async (use) => {
@@ -81,8 +82,7 @@ await runService(logger, async (use) => {
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
-    reads: createPortalReads(createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true })),
-    audit: createAudit(log),
+    ...{ reads, audit: createAudit(log) },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
       signerKey: config.SIGNER_PUBLIC_KEY ?? null,
