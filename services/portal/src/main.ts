@@ -9,13 +9,26 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
-import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  createQueryRows,
+  parseConfig,
+  runService,
+  toClickHouse,
+  toKafka,
+  toRedis,
+  toRegistry,
+} from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema } from './config.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
+import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
+import { createAudit } from './stores/audit.ts';
 import { createKeys } from './stores/keys.ts';
 import { openNoun } from './stores/noun.ts';
 
@@ -27,10 +40,12 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+const reads = createPortalReads(createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true }));
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix } = config;
 
 await runService(logger, async (use) => {
-  const topics = RECORD_KINDS.map(({ topic }) => topicPrefix + topic);
+  const topics = [...RECORD_KINDS.map(({ topic }) => topic), TOPICS.audit.name].map((topic) => topicPrefix + topic);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
@@ -67,6 +82,7 @@ await runService(logger, async (use) => {
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
+    ...{ reads, audit: createAudit(log) },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
       signerKey: config.SIGNER_PUBLIC_KEY ?? null,

@@ -1,11 +1,13 @@
 import type {
   AccountRecord,
+  AuditLog,
   CollectionRecord,
   ProjectRecord,
   RateLimitKeyRecord,
   SignableKeyRecord,
   SignerPublicKey,
 } from '@playline/access-keys';
+import type { PortalReads } from './reads/index.ts';
 import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
 
@@ -17,6 +19,10 @@ export interface PortalParts {
   readonly collections: Noun<CollectionRecord>;
   readonly signableKeys: Noun<SignableKeyRecord>;
   readonly keys: Keys;
+  /** What stands in ClickHouse. */
+  readonly reads: PortalReads;
+  /** For what leaves no record of its own behind. */
+  readonly audit: AuditLog;
   readonly settings: PortalSettings;
 }
 

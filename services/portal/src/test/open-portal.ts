@@ -29,6 +29,7 @@ import { createLogger } from '@playline/runtime';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
+import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
 /** A noun without stores. */
@@ -98,6 +99,7 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
   };
 }
 
+/** Everything in memory, and nothing in ClickHouse. */
 function createParts(origin: URL): PortalAppParts {
   const { sessions, oneTimeTexts } = createMemorySessions();
   const store = createMemoryKeyStore();
@@ -113,6 +115,8 @@ function createParts(origin: URL): PortalAppParts {
     collections: createMemoryNoun(COLLECTIONS),
     signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
+    reads: createMemoryReads(),
+    audit: { append: async () => {} },
     settings: SETTINGS,
   };
 }
