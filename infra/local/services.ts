@@ -170,12 +170,15 @@ export function addressesOf(
 /** Passkeys know names only: the portal answers under that of this machine. */
 const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
 
-/** Where people reach what the portal shows commands for; absent without that service. */
+/** Where people reach the portal, and what it shows commands for; absent without that service. */
 function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
-  const urls = { GATEWAY_URL: ports.gateway, CHAIN_API_URL: ports['chain-api'] };
-  return Object.fromEntries(
-    Object.entries(urls).flatMap(([name, port]) => (port === undefined ? [] : [[name, `http://127.0.0.1:${port}`]])),
-  );
+  const urls = [
+    ['GATEWAY_URL', hostOf('gateway'), ports.gateway],
+    ['CHAIN_API_URL', hostOf('chainApi'), ports['chain-api']],
+    ['PORTAL_ORIGIN', hostOf('portal'), ports.portal],
+  ] as const;
+  const known = urls.filter(([, , port]) => port !== undefined);
+  return Object.fromEntries(known.map(([name, host, port]) => [name, `http://${host}:${port}`]));
 }
 
 /** A service as its own process, ready when its `/readyz` says so. */

@@ -27,6 +27,7 @@ const STAND_INS: Record<string, string> = {
   ...chainSettings({ cursorSecret: '00'.repeat(32) }),
   SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
+  PORTAL_ORIGIN: 'http://localhost:1',
   GATEWAY_URL: 'http://127.0.0.1:1',
   CHAIN_API_URL: 'http://127.0.0.1:1',
   CONSUMER_GROUP: 'stack',

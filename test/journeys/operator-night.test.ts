@@ -13,6 +13,7 @@ import { configSchema as eraserSettings } from '../../services/eraser/src/config
 import { configSchema as writerSettings } from '../../services/event-writer/src/config.ts';
 import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
 import { configSchema as linkerSettings } from '../../services/identity-linker/src/config.ts';
+import { configSchema as portalSettings } from '../../services/portal/src/config.ts';
 import { query, trackMessage } from './stack.ts';
 
 /** Two starts on a busy machine. */
@@ -69,6 +70,11 @@ const OWN: Record<string, string> = {
   IDENTITY_PEPPER: 'ab'.repeat(32),
   CHAINS: '[{"name":"elsewhere","id":"eip155:1"}]',
   CURSOR_KEYS: `7=${'ef'.repeat(32)}`,
+  PORTAL_ORIGIN: 'https://elsewhere.invalid',
+  PORTAL_SECRET: 'cd'.repeat(32),
+  SIGNER_PUBLIC_KEY: 'nobody',
+  GATEWAY_URL: 'https://elsewhere.invalid',
+  CHAIN_API_URL: 'https://elsewhere.invalid',
   ACTIVITY_PARTITIONS: '1',
   CONSUMER_GROUP: 'one-for-all',
   LINKER_GROUP: 'nobody',
@@ -162,7 +168,9 @@ afterAll(async () => {
 describe('the settings of this test', () => {
   it('are all that services know', () => {
     const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
-    const known = [...ofEvents, activityWriterSettings, chainSettings].flatMap(({ shape }) => Object.keys(shape));
+    const known = [...ofEvents, activityWriterSettings, chainSettings, portalSettings].flatMap(({ shape }) =>
+      Object.keys(shape),
+    );
     const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
     expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
   });
@@ -174,7 +182,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
     );
-    expect(started.out).toContain('all 10 processes serve');
+    expect(started.out).toContain('all 11 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
     expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);
@@ -210,7 +218,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const told of [doctor!, again!]) {
       expect(told.code).toBe(1);
-      expect(told.out).toMatch(/5 of 10 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+      expect(told.out).toMatch(/5 of 11 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
@@ -223,7 +231,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     const started = await up();
     expect(started.out).toContain('wait until you run `npm run rebuild`');
     expect(started.out).toContain(
-      '3 of 10 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
+      '3 of 11 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
     );
     expect(started.code).toBe(1);
     expect(await resolveFirst()).toMatchObject({ code: 3, out: expect.stringContaining('npm run rebuild') });
