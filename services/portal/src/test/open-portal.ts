@@ -27,6 +27,7 @@ import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
+import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
 import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
@@ -55,39 +56,19 @@ export interface TestPortal {
 
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-/** Everything in memory, and nothing in ClickHouse. */
-function createMemoryParts(origin: URL): PortalAppParts {
-  const { sessions, oneTimeTexts } = createMemorySessions();
-  const store = createMemoryKeyStore();
-  return {
-    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
-    logger: createLogger({ service: 'portal', level: 'silent' }),
-    ...{ origin, sessions, oneTime: oneTimeTexts },
-    passwords: createPasswords({ productName: 'Playline' }),
-    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
-    accounts: createMemoryNoun(ACCOUNTS),
-    projects: createMemoryNoun(PROJECTS),
-    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
-    collections: createMemoryNoun(COLLECTIONS),
-    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
-    keys: { list: store.list, store },
-    reads: createMemoryReads(),
-    audit: { append: async () => {} },
-    settings: {
-      keyPrefix: 'svcapik',
-      signerKey: null,
-      headerPrefix: 'x-service',
-      gatewayUrl: 'http://gateway.test',
-      chainApiUrl: 'http://chain.test',
-    },
-  };
-}
+const SETTINGS: PortalSettings = {
+  keyPrefix: 'svcapik',
+  signerKey: null,
+  headerPrefix: 'x-service',
+  gatewayUrl: 'http://gateway.test',
+  chainApiUrl: 'http://chain.test',
+};
 
 /** @param own in the place of parts in memory */
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
-  const parts: PortalAppParts = { ...createMemoryParts(origin), ...own };
+  const parts: PortalAppParts = { ...createParts(origin), ...own };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {
@@ -115,5 +96,27 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
       return signedIn;
     },
     close: () => server.close(),
+  };
+}
+
+/** Everything in memory, and nothing in ClickHouse. */
+function createParts(origin: URL): PortalAppParts {
+  const { sessions, oneTimeTexts } = createMemorySessions();
+  const store = createMemoryKeyStore();
+  return {
+    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
+    logger: createLogger({ service: 'portal', level: 'silent' }),
+    ...{ origin, sessions, oneTime: oneTimeTexts },
+    passwords: createPasswords({ productName: 'Playline' }),
+    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
+    accounts: createMemoryNoun(ACCOUNTS),
+    projects: createMemoryNoun(PROJECTS),
+    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
+    collections: createMemoryNoun(COLLECTIONS),
+    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
+    keys: { list: store.list, store },
+    reads: createMemoryReads(),
+    audit: { append: async () => {} },
+    settings: SETTINGS,
   };
 }

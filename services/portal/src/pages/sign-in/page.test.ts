@@ -10,15 +10,18 @@ beforeAll(async () => {
 });
 afterAll(() => portal.close());
 
-const signIn = (browser: TestBrowser, login: string, also: Record<string, string> = {}, path = '/sign-in') =>
-  browser.submit(path, 'password', { login, password: PASSWORD, ...also });
+/** @param also what is typed besides, and `path` where the page is another one */
+const signIn = (browser: TestBrowser, login: string, also: Record<string, string> = {}) => {
+  const { path = '/sign-in', ...typed } = also;
+  return browser.submit(path, 'password', { login, password: PASSWORD, ...typed });
+};
 
 describe('the page to sign in', () => {
   it('gives another session at each sign-in, so that nobody can put one into a browser before', async () => {
     const ada = await addPerson(portal, 'ada', {});
     const planted = await portal.signIn();
     const before = planted.cookie;
-    const answer = await signIn(planted, 'ADA', {}, '/sign-in?again=1');
+    const answer = await signIn(planted, 'ADA', { path: '/sign-in?again=1' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/']);
     expect(planted.cookie).not.toBe(before);
     expect(answer.headers.getSetCookie()[0]).toMatch(/; Path=\/; HttpOnly; SameSite=Lax$/);
@@ -56,9 +59,9 @@ describe('the page to sign in', () => {
     const login = `led-${encodeURIComponent(next)}`.toLowerCase();
     await addPerson(portal, login, {});
     const browser = portal.browser();
-    const answer = await signIn(browser, login, {}, `/sign-in?next=${encodeURIComponent(next)}`);
+    const answer = await signIn(browser, login, { path: `/sign-in?next=${encodeURIComponent(next)}` });
     expect(answer.headers.get('location')).toBe(path);
-    expect((await signIn(browser, login, { next }, '/sign-in?again=1')).headers.get('location')).toBe(path);
+    expect((await signIn(browser, login, { next, path: '/sign-in?again=1' })).headers.get('location')).toBe(path);
     const shown = await browser.get(`/sign-in?next=${encodeURIComponent(next)}`);
     expect([shown.status, shown.headers.get('location')]).toEqual([303, path]);
   });
