@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
+import { argumentsOf as argumentsOfPortal, callOf } from './test/portal-rows.ts';
 import { argumentsOf, fillTwoEnvironments, OTHER, OURS, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
@@ -26,8 +27,12 @@ const ACCOUNTS = [
 
 let engine: AnalystsEngine;
 const names = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
-const read = (account: string, view: string, environment: typeof OURS | typeof OTHER = OURS) =>
-  engine.ask(account, `SELECT * FROM ${view}${argumentsOf(view, environment)} FORMAT JSONEachRow`);
+const portalViews = argumentsOfPortal('demo');
+const read = (account: string, view: string, environment: typeof OURS | typeof OTHER = OURS) => {
+  const ofPortal = portalViews[view];
+  const source = ofPortal === undefined ? view + argumentsOf(view, environment) : callOf(view, ofPortal);
+  return engine.ask(account, `SELECT * FROM ${source} FORMAT JSONEachRow`);
+};
 
 beforeAll(async () => {
   engine = await openAnalystsEngine();

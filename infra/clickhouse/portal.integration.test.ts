@@ -139,7 +139,9 @@ describe('no way around the views of the portal', () => {
 describe('a question of the portal', () => {
   it('ends after five seconds, whatever it asks', { timeout: 30_000 }, async () => {
     const begin = performance.now();
-    const { ok, text } = await ask('SELECT sum(number + each) FROM numbers(90000000) ARRAY JOIN range(100) AS each');
+    const { ok, text } = await ask(
+      'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each',
+    );
     expect([ok, text]).toEqual([false, expect.stringMatching(/TIMEOUT_EXCEEDED|TOO_SLOW|Timeout/i)]);
     // The engine looks between blocks of rows.
     expect(performance.now() - begin).toBeLessThan(15_000);
