@@ -8,4 +8,5 @@ export * from './projects/index.ts';
 export * from './rate-limit-keys/index.ts';
 export * from './rebuild.ts';
 export * from './records/index.ts';
+export * from './usage/index.ts';
 export * from './verifier.ts';
