@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createMemoryKeyLog, createMemoryKeyStore, createMemoryKeyUsage } from '@playline/access-keys/memory';
 import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
@@ -36,7 +36,7 @@ const chain = {
 /** @param answer of the person at the terminal; nobody is there without it */
 function createOperator(answer?: string) {
   const store = createMemoryKeyStore();
-  const log = createMemoryKeyLog();
+  const [log, usage] = [createMemoryKeyLog(), createMemoryKeyUsage()];
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
@@ -46,6 +46,7 @@ function createOperator(answer?: string) {
       openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
       openLog: async () => ({ ...log, close: async () => {} }),
       rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
+      openUsage: async () => ({ ...usage, close: async () => {} }),
       projects,
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
@@ -239,11 +240,11 @@ describe('operator keys refresh and revoke', () => {
     expect(JSON.stringify([listed, revoked])).not.toContain('hash');
   });
 
-  it('list for people shows first and last four characters, creation and state', async () => {
+  it('list for people shows first and last four characters, creation, state and use', async () => {
     const { run } = createOperator();
     const { key } = JSON.parse((await run(...of('create'))).results[0]!);
     const [line] = (await run('keys', 'list')).results;
-    expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live$/);
+    expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}not seen in use$/);
     expect(line).toContain(`…${key.slice(-4)}`);
     expect((await run('keys', 'list', '--kind', 'publishable')).results).toEqual([]);
     expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);

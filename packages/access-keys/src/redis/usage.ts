@@ -57,12 +57,13 @@ return 1`;
  * hours after the last of them; `access:usage:last-uses` and `access:usage:last-refusals` hold one line a key.
  * Waits a second for Redis and opens all the same without it.
  */
-export async function openRedisKeyUsage(
-  options: RedisAccessOptions & { readonly wallClockMs?: () => number },
-): Promise<RedisKeyUsage> {
+export async function openRedisKeyUsage({
+  wallClockMs = Date.now,
+  ...options
+}: RedisAccessOptions & { readonly wallClockMs?: () => number }): Promise<RedisKeyUsage> {
   const { redis, ready, close } = await openConnection(options);
   const names = createUsageNames(options.namespace ?? '');
-  return { ...createKeyUsage(redis, names, options.wallClockMs ?? Date.now), ready, close };
+  return { ...createKeyUsage(redis, names, wallClockMs), ready, close };
 }
 
 function createUsageNames(namespace: string) {

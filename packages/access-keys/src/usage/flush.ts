@@ -1,5 +1,5 @@
 import { within } from '../records/joined.ts';
-import type { UsageCounter } from './counter.ts';
+import { createUsageCounter, type UsageCounter } from './counter.ts';
 import type { KeyUsage } from './key-usage.ts';
 
 export interface UsageFlushOptions {
@@ -56,6 +56,41 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
       isClosed = true;
       clearTimeout(timer);
       await within(running.then(flush), CLOSE_MAX_MS).catch(() => {});
+    },
+  };
+}
+
+export interface UsageCountParts {
+  /** Closed with the count. */
+  readonly store: Pick<KeyUsage, 'add'> & { close(): Promise<void> };
+  /** Told of requests whose counts nobody will see. */
+  readonly onLost: (requests: number) => void;
+  readonly logger: { warn(context: object, sentence: string): void };
+}
+
+/** How often the same trouble is told. */
+const TELL_AGAIN_MS = 60_000;
+
+/** Opens the count of key use of one process: whoever counts waits for nobody. */
+export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
+  const { store, onLost, logger } = parts;
+  let toldMs = Number.NEGATIVE_INFINITY;
+  const counter = createUsageCounter();
+  const flush = openUsageFlush({
+    counter,
+    usage: store,
+    onLost: (requests, error) => {
+      onLost(requests);
+      if (performance.now() - toldMs < TELL_AGAIN_MS) return;
+      toldMs = performance.now();
+      logger.warn({ error }, 'the use of keys is not counted now; nothing else depends on it');
+    },
+  });
+  return {
+    counter,
+    close: async () => {
+      await flush.close();
+      await store.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { type KeyView, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { type KeyUsage, type KeyView, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
@@ -16,6 +16,7 @@ export interface AccessAdapters extends RecordAdapters {
   readonly openRedisKeyStore: (
     options: RedisAddress,
   ) => Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
+  readonly openRedisKeyUsage: (options: RedisAddress) => Promise<KeyUsage & { close(): Promise<void> }>;
   readonly readTopic: (options: KafkaAddress & { topic: string }) => Promise<readonly StreamRecord[]>;
 }
 
@@ -43,6 +44,7 @@ export function createAccessCommands(
     keys: createKeysCommand({
       ...shared,
       rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
+      openUsage: async () => adapters.openRedisKeyUsage(redis()),
       prefix: config.ACCESS_KEY_PREFIX,
       publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
     }),

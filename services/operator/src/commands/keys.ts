@@ -2,6 +2,7 @@ import {
   createKey,
   type KeyRecord,
   type NewKey,
+  NO_USE,
   type RateLimitKeyRecord,
   rebuildRecords,
   refreshKey,
@@ -19,13 +20,21 @@ import {
   UsageError,
 } from '../command.ts';
 import type { ChangedKey } from '../keys/demo-keys.ts';
-import { changeKeys, type KeySources, readKeys, rebuildView } from '../keys/key-access.ts';
+import {
+  changeKeys,
+  type KeySources,
+  readKeys,
+  readUse,
+  rebuildView,
+  toUseWords,
+  type UsageSource,
+} from '../keys/key-access.ts';
 import { type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
 import { type RecordSources, withPair } from '../records/record-access.ts';
 
-export interface KeysContext extends KeySources, ProjectSources {
+export interface KeysContext extends KeySources, ProjectSources, UsageSource {
   openLog: KeySources['openLog'];
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
@@ -45,7 +54,7 @@ const HELP = `usage: operator keys create|refresh|revoke --environment E --kind 
             --replace ends the live one, if there is one
   refresh   ends the live key and prints its successor, this once
   revoke    ends the live key without a successor
-  list      shows live and ended keys, never their text
+  list      shows live and ended keys and their use, never their text
   rebuild   makes Redis equal to the logs of keys and projects: after Redis has lost data, or a command died half-way
 
   --project demo
@@ -127,8 +136,8 @@ function actionOf(word: string | undefined, values: Values): Action {
 function toActions({ create, list, refresh, revoke }: typeof rateLimitKeys): Record<string, Action> {
   const toAction =
     (act: (work: rateLimitKeys.RateLimitKeyWork) => Promise<void>): Action =>
-    ({ rateLimitKeys: sources, prefix }, values, terminal) =>
-      act({ sources, prefix, values, terminal });
+    ({ rateLimitKeys: sources, prefix, openUsage }, values, terminal) =>
+      act({ sources, prefix, values, terminal, openUsage });
   return { create: toAction(create), refresh: toAction(refresh), revoke: toAction(revoke), list: toAction(list) };
 }
 
@@ -205,11 +214,20 @@ async function list(context: KeysContext, values: Values, terminal: Terminal): P
   const project = projectOf(values);
   const environment = values.environment === undefined ? null : environmentNameOf(values);
   const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
-  const records = await readKeys(context, (store) => store.list(project));
+  const isWanted = (record: KeyRecord) =>
+    (environment === null || isOf(record, environment)) && (kind === null || record.kind === kind);
+  const records = (await readKeys(context, (store) => store.list(project))).filter(isWanted);
+  const uses = await readUse(
+    context,
+    records.map(({ keyId }) => keyId),
+  );
   for (const record of records) {
-    if (environment !== null && !isOf(record, environment)) continue;
-    if (kind !== null && record.kind !== kind) continue;
-    terminal.result(values.json === true ? JSON.stringify(toPublicRecord(record)) : toLine(record));
+    const use = uses.get(record.keyId) ?? NO_USE;
+    terminal.result(
+      values.json === true
+        ? JSON.stringify({ ...toPublicRecord(record), ...use })
+        : `${toLine(record)}  ${toUseWords(use)}`,
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 import { type KeyRecord, PROJECTS, type ProjectRecord, RATE_LIMIT_KEYS } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createMemoryKeyLog, createMemoryKeyStore, createMemoryKeyUsage } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
@@ -21,6 +21,7 @@ function createOperator(answer?: string) {
     createKeysCommand({
       ...context,
       rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
+      openUsage: async () => ({ ...createMemoryKeyUsage(), close: async () => {} }),
       prefix: 'svcapik',
       publish: async ({ key }) => void told.push(key),
     }),
