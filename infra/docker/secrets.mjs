@@ -14,6 +14,7 @@ const NAMES = [
   'CLICKHOUSE_VIEWS_PASSWORD',
   'IDENTITY_PEPPER',
   'CURSOR_SECRET',
+  'PORTAL_SECRET',
 ];
 /** The pepper and the secret of cursors need 32 bytes; hexadecimal stands in addresses without escaping. */
 const SECRET_BYTES = 32;

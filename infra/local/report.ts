@@ -42,6 +42,7 @@ export function stackReport(places: Places, file: StackFile): string {
   const rows: (readonly [string, string])[] = [
     ['gateway', file.gateway ?? 'not running'],
     ...(file.chainApi === undefined ? [] : [['chain API', file.chainApi] as const]),
+    ...(file.portal === undefined ? [] : [['portal', file.portal] as const]),
     ['ClickHouse', `${clickhouse.url}  database ${clickhouse.database}, user ${clickhouse.user}`],
     ['Redis', file.redis.replace(/:[^:@/]+@/, ':…@')],
     ['Kafka', file.kafka.join(', ')],

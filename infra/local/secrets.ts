@@ -23,6 +23,8 @@ export interface Secrets {
   identityPepper: string;
   /** As long: what cursors of the feed are signed with. Without it readers begin again. */
   cursorSecret: string;
+  /** As long: what the portal signs forms with, and tells its instances apart by. */
+  portalSecret: string;
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => prefix + (index + 1));
@@ -53,6 +55,7 @@ export function loadSecrets(places: Places): Secrets {
     registryPassword: kept?.registryPassword ?? secret(),
     identityPepper: kept?.identityPepper ?? secret(),
     cursorSecret: kept?.cursorSecret ?? secret(),
+    portalSecret: kept?.portalSecret ?? secret(),
   };
   if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
   rmSync(dropped, { recursive: true, force: true });

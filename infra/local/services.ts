@@ -12,7 +12,7 @@ export interface ServiceEntry {
   /** Folder under `services/`, name in `stack.json`, in logs and in `npm run logs <name>`. */
   readonly name: string;
   /** `stack.json` field of its public address; absent for a service that only reads topics. */
-  readonly address?: 'gateway' | 'chainApi';
+  readonly address?: 'gateway' | 'chainApi' | 'portal';
   /** Its account of ClickHouse, unless it is `writer`; docker-compose.yml names the same. */
   readonly account?: 'reader';
   /** It does nothing while Redis holds no identity graph. */
@@ -90,6 +90,7 @@ export const SERVICES = [
     account: 'reader',
     nodeOptions: [SMALL_YOUNG_GENERATION, LATE_FULL_COLLECTIONS],
   },
+  { name: 'portal', address: 'portal', account: 'reader', nodeOptions: [SMALL_YOUNG_GENERATION] },
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
@@ -154,10 +155,21 @@ export function addressesOf(
     admin: Object.fromEntries(services.map(({ name }) => [name, adminAddressOf(name, ports)])),
   };
   for (const { name, address } of services) {
-    if (address !== undefined) parts[address] = `http://127.0.0.1:${ports[name]}`;
+    if (address !== undefined) parts[address] = `http://${hostOf(address)}:${ports[name]}`;
     if (address === 'chainApi') parts.chains = servedChainsOf(env);
   }
   return parts;
+}
+
+/** Passkeys know names only: the portal answers under that of this machine. */
+const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
+
+/** Where people reach what the portal shows commands for; absent without that service. */
+function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
+  const urls = { GATEWAY_URL: ports.gateway, CHAIN_API_URL: ports['chain-api'] };
+  return Object.fromEntries(
+    Object.entries(urls).flatMap(([name, port]) => (port === undefined ? [] : [[name, `http://127.0.0.1:${port}`]])),
+  );
 }
 
 /** A service as its own process, ready when its `/readyz` says so. */
@@ -180,6 +192,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, setting: Serv
       // Whose commits the eraser waits for: the groups bear the names of their services.
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
+      ...publicUrlsOf(ports),
       ...env,
       ...login,
       ...publicPort,

@@ -15,6 +15,8 @@ export interface StackFile {
   /** `http://127.0.0.1:port` */
   gateway?: string;
   chainApi?: string;
+  /** `http://localhost:port`: it answers under that name alone. */
+  portal?: string;
   /** Of each service: where `/livez`, `/readyz` and `/metrics` answer. */
   admin?: Record<string, string>;
   /** What commands beside the stack must be told as its services were: names of topics, headers and keys. */

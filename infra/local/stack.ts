@@ -188,6 +188,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
       ...chainSettings(secrets),
+      PORTAL_SECRET: secrets.portalSecret,
       ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
     };

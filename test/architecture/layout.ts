@@ -33,7 +33,10 @@ const FIVE_THINGS: { any: string[]; why: string }[] = [
   { any: ['src/main.ts'], why: 'is the only file that names adapters and reads the environment' },
   { any: ['src/config.ts'], why: 'holds one zod schema of every setting' },
   { any: ['src/app.ts', 'src/pipeline.ts', 'src/commands/'], why: 'shows the whole flow on one screen' },
-  { any: ['src/routes/', 'src/steps/', 'src/commands/'], why: 'has one folder a route, one file a step or command' },
+  {
+    any: ['src/routes/', 'src/pages/', 'src/steps/', 'src/commands/'],
+    why: 'has one folder a route or page, one file a step or command',
+  },
 ];
 
 /** Every service looks alike from outside. */

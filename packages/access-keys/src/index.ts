@@ -1,3 +1,4 @@
+export * from './accounts/index.ts';
 export * from './key-log.ts';
 export * from './key-store.ts';
 export * from './key-text.ts';

@@ -10,6 +10,7 @@ const keyPair = z.object({ publishable: z.string(), secret: z.string() });
 const stackSchema = z.object({
   gateway: z.string().optional(),
   chainApi: z.string().optional(),
+  portal: z.string().optional(),
   chains: z.array(z.object({ name: z.string(), id: z.string() })).optional(),
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
   redis: z.string().optional(),

@@ -10,6 +10,7 @@ import { runInTurn } from './turn.ts';
 
 export type { RedisAccessOptions } from './connection.ts';
 export * from './records.ts';
+export * from './sessions.ts';
 export * from './usage.ts';
 
 export interface RedisKeyStore extends KeyView {

@@ -30,13 +30,18 @@ const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 
 /** Reads a filter from a query. @throws PublicError VALIDATION_ERROR that says what a part may be */
 export function parseFilter(query: URLSearchParams): LiveFilter {
-  const wanted = { ...NO_FILTER, name: (query.get('name') ?? '').trim(), id: (query.get('id') ?? '').trim().toLowerCase() };
+  const wanted = {
+    ...NO_FILTER,
+    name: (query.get('name') ?? '').trim(),
+    id: (query.get('id') ?? '').trim().toLowerCase(),
+  };
   if (wanted.name.length > NAME_CHARACTERS_MAX) throw mistake('name', `at most ${NAME_CHARACTERS_MAX} characters`);
   if (wanted.id !== '' && !ID.test(wanted.id))
     throw mistake('id', 'a message id (UUID), a trace id or an identity key (32 hexadecimal digits)');
   const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
     const value = query.get(name) ?? '';
-    if (value !== '' && !choices.some((choice) => choice === value)) throw mistake(name, `one of ${choices.join(', ')}`);
+    if (value !== '' && !choices.some((choice) => choice === value))
+      throw mistake(name, `one of ${choices.join(', ')}`);
     return [name, value];
   });
   return { ...wanted, ...Object.fromEntries(chosen) };

@@ -1,0 +1,35 @@
+import { type AccountRecord, accountCodec, TOPICS } from '@playline/contracts';
+import type { RecordKind } from '../records/record-log.ts';
+import { normalizeLogin } from './login.ts';
+
+export type { AccountRecord, Passkey, ProjectRole } from '@playline/contracts';
+
+/** People who sign in to the portal, one record each. */
+export const ACCOUNTS: RecordKind<AccountRecord> = {
+  name: 'accounts',
+  topic: TOPICS.accounts.name,
+  codec: accountCodec,
+  idOf: ({ id }) => id,
+};
+
+/** Who signs in with a login, live or disabled; null when nobody does. @param login as it was typed */
+export function findByLogin(accounts: readonly AccountRecord[], login: string): AccountRecord | null {
+  const wanted = normalizeLogin(login);
+  // '' stands for those who have none: whoever types nothing must not be taken for one of them.
+  return wanted === '' ? null : (accounts.find((account) => account.login === wanted) ?? null);
+}
+
+/** Who has a passkey; null when nobody does. @param passkeyId base64url */
+export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null {
+  return accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
+}
+
+/** An account whose name and login were erased, or whose invitation was revoked: nothing can be done with it any more. */
+export function isRemoved({ state, login }: Pick<AccountRecord, 'state' | 'login'>): boolean {
+  return state === 'disabled' && login === '';
+}
+
+/** Whether the instance has an administrator who can sign in, or is to be let in again by another one. */
+export function hasAdministrator(accounts: readonly AccountRecord[]): boolean {
+  return accounts.some(({ isAdministrator, state }) => isAdministrator && state !== 'invited');
+}

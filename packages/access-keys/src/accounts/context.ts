@@ -1,0 +1,102 @@
+import { PublicError } from '@playline/errors';
+import type { Content, RecordStore } from '../records/record-store.ts';
+import { type AccountRecord, isRemoved } from './account.ts';
+import { type Action, mayDo } from './roles.ts';
+import type { Sessions } from './sessions.ts';
+
+/** What accounts are changed with. */
+export interface AccountContext {
+  readonly store: RecordStore<AccountRecord>;
+  /** Sessions of an account end when its rights or credentials change. */
+  readonly sessions: Pick<Sessions, 'endAll'>;
+  /** Id of the account that asks; null: whoever runs the commands of the instance, who may all. */
+  readonly actorId: string | null;
+  readonly wallClockMs?: () => number;
+}
+
+/** All accounts, the one that is to be changed, and when. */
+export interface Situation {
+  readonly accounts: readonly AccountRecord[];
+  readonly nowAt: number;
+}
+
+export function nowOf({ wallClockMs = Date.now }: AccountContext): number {
+  return wallClockMs();
+}
+
+/**
+ * Changes one account, by what the log says of all of them, and ends its sessions.
+ * @throws PublicError RESOURCE_NOT_FOUND when there is no such account, or it was removed; CONFLICT_ERROR when the instance
+ *   would be left without an administrator, or a project that has an owner without one
+ */
+export async function changeAccount(
+  context: AccountContext,
+  id: string,
+  decide: (account: AccountRecord, situation: Situation) => Content<AccountRecord>,
+): Promise<AccountRecord> {
+  const changed = await context.store.change((accounts) => {
+    const account = findAccount(accounts, id);
+    const next = decide(account, { accounts, nowAt: nowOf(context) });
+    assertSomebodyStays(accounts, account, next);
+    return next;
+  });
+  await context.sessions.endAll(id);
+  return toDone(changed);
+}
+
+/** @throws PublicError RESOURCE_NOT_FOUND */
+export function findAccount(accounts: readonly AccountRecord[], id: string): AccountRecord {
+  const account = accounts.find((each) => each.id === id);
+  if (account !== undefined && !isRemoved(account)) return account;
+  throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.', details: { account: id } });
+}
+
+/** @throws PublicError AUTHENTICATION_ERROR unless whoever asks may do it now */
+export function assertMay(
+  { actorId }: AccountContext,
+  accounts: readonly AccountRecord[],
+  wanted: { readonly action: Action; readonly projectId: string | null },
+): void {
+  if (actorId === null) return;
+  const account = accounts.find(({ id }) => id === actorId);
+  if (account !== undefined && mayDo({ account, ...wanted })) return;
+  throw forbidden('You may not do this: ask an owner of the project, or an administrator.', { action: wanted.action });
+}
+
+/** @throws PublicError AUTHENTICATION_ERROR unless an account asks about itself */
+export function assertSelf({ actorId }: AccountContext, id: string): void {
+  if (actorId !== null && actorId !== id) throw forbidden('Everybody changes this of themselves alone.', {});
+}
+
+/** The last one to let others in again must not go. */
+function assertSomebodyStays(
+  accounts: readonly AccountRecord[],
+  before: AccountRecord,
+  after: Content<AccountRecord>,
+): void {
+  const others = accounts.filter(({ id, state }) => id !== before.id && state === 'live');
+  const isLive = after.state === 'live';
+  if (before.state !== 'live') return;
+  if (before.isAdministrator && !(isLive && after.isAdministrator) && !others.some((each) => each.isAdministrator))
+    throw conflict('This is the last administrator: make another account one first.', {});
+  for (const { projectId } of before.roles.filter(({ role }) => role === 'owner'))
+    if (!(isLive && isOwner(after, projectId)) && !others.some((each) => isOwner(each, projectId)))
+      throw conflict('This is the last owner of the project: make another member one first.', { project: projectId });
+}
+
+function isOwner({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): boolean {
+  return roles.some((each) => each.projectId === projectId && each.role === 'owner');
+}
+
+export function toDone(record: AccountRecord | null): AccountRecord {
+  if (record === null) throw new Error('nothing was changed');
+  return record;
+}
+
+type Details = Readonly<Record<string, string>>;
+export const conflict = (message: string, details: Details = {}) =>
+  new PublicError('CONFLICT_ERROR', { message, details });
+export const forbidden = (message: string, details: Details = {}) =>
+  new PublicError('AUTHENTICATION_ERROR', { message, details });
+export const invalid = (message: string, details: Details = {}) =>
+  new PublicError('VALIDATION_ERROR', { message, details });

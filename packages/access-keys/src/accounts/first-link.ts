@@ -1,0 +1,50 @@
+import type { Placed, RecordLogReader } from '../records/record-log.ts';
+import { isLater } from '../records/record-view.ts';
+import { type AccountRecord, hasAdministrator } from './account.ts';
+import { conflict } from './context.ts';
+import type { OneTimeTexts } from './one-time-texts.ts';
+
+/** How long the link is good that makes the first administrator. */
+export const FIRST_LINK_LIFETIME_S = 15 * 60;
+const PURPOSE = 'first-administrator';
+
+interface FirstLinkParts {
+  readonly log: RecordLogReader<AccountRecord>;
+  readonly oneTimeTexts: Pick<OneTimeTexts, 'issue' | 'look' | 'take'>;
+}
+
+/**
+ * Makes the text of the link with which somebody becomes the first administrator. Whether there is one is read from the log:
+ * a Redis that was emptied must not hand the instance over.
+ * @throws PublicError CONFLICT_ERROR when there is an administrator; what the log throws when it cannot be read
+ */
+export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
+  if (hasAdministrator(await readLog(log)))
+    throw conflict('This instance has an administrator: ask for an invitation.');
+  return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
+}
+
+/** Whether a link is still good; it stays so. */
+export async function isFirstLink(
+  { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
+  text: string,
+): Promise<boolean> {
+  return (await oneTimeTexts.look({ purpose: PURPOSE, text })) !== null;
+}
+
+/** True for whoever uses a link first. */
+export async function takeFirstLink(
+  { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
+  text: string,
+): Promise<boolean> {
+  return (await oneTimeTexts.take({ purpose: PURPOSE, text })) !== null;
+}
+
+/** Each account as the log has it last. */
+async function readLog(log: RecordLogReader<AccountRecord>): Promise<AccountRecord[]> {
+  const last = new Map<string, Placed<AccountRecord>>();
+  for (const range of await log.bounds())
+    for (const placed of await log.read(range))
+      if (isLater(placed, last.get(placed.record.id))) last.set(placed.record.id, placed);
+  return [...last.values()].map(({ record }) => record);
+}

@@ -1,0 +1,26 @@
+export * from './account.ts';
+export type { AccountContext } from './context.ts';
+export * from './credentials.ts';
+export * from './first-link.ts';
+export {
+  acceptInvitation,
+  createFirstAdministrator,
+  findInvited,
+  INVITATION_MS,
+  type Invitation,
+  type Invited,
+  invite,
+  type NewCredentials,
+  type NewPerson,
+  resetAccess,
+  revokeInvitation,
+} from './invitations.ts';
+export { normalizeLogin, toLogin, toPersonName } from './login.ts';
+export * from './members.ts';
+export * from './one-time-texts.ts';
+export * from './passkeys.ts';
+export * from './passwords.ts';
+export * from './return-path.ts';
+export * from './roles.ts';
+export * from './sessions.ts';
+export * from './sign-in.ts';

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { PublicError } from '@playline/errors';
+import type { Content } from '../records/record-store.ts';
+import { type AccountRecord, findByLogin, hasAdministrator, type Passkey, type ProjectRole } from './account.ts';
+import {
+  type AccountContext,
+  assertMay,
+  changeAccount,
+  conflict,
+  findAccount,
+  forbidden,
+  invalid,
+  nowOf,
+  type Situation,
+  toDone,
+} from './context.ts';
+import { toLogin, toPersonName } from './login.ts';
+import { isAtMost, roleIn } from './roles.ts';
+import { createToken, hashToken } from './token.ts';
+
+/** How long a link that lets somebody in is good. */
+export const INVITATION_MS = 72 * 60 * 60_000;
+
+/** How somebody is to prove who they are: at least one of both. */
+export interface NewCredentials {
+  /** As `Passwords.hash` gives it. */
+  readonly passwordHash: string | null;
+  readonly passkey: Passkey | null;
+}
+
+/** What somebody says of themselves. */
+export interface NewPerson extends NewCredentials {
+  readonly login: string;
+  readonly name: string;
+}
+
+export interface Invitation {
+  /** How the one who invites calls the person; they may change it. */
+  readonly name: string;
+  readonly roles: readonly ProjectRole[];
+  readonly isAdministrator: boolean;
+}
+
+/** An account that waits for somebody, and the text of the link that lets them in. It cannot be had a second time. */
+export interface Invited {
+  readonly account: AccountRecord;
+  /** 256 bits, base64url. */
+  readonly text: string;
+}
+
+/**
+ * Makes the account that may make all others, while there is none.
+ * @param person `id`: for which a passkey was made; one of its own without it
+ * @throws PublicError CONFLICT_ERROR when the log has an administrator, VALIDATION_ERROR for a login or a name that cannot be
+ */
+export async function createFirstAdministrator(
+  context: AccountContext,
+  { id, ...person }: NewPerson & { readonly id?: string },
+): Promise<AccountRecord> {
+  const made = await context.store.change((accounts) => {
+    if (hasAdministrator(accounts)) throw conflict('This instance has an administrator: ask for an invitation.');
+    const blank = { ...toBlank('', nowOf(context)), isAdministrator: true };
+    if (accounts.some((each) => each.id === id)) throw conflict('There is such an account already.');
+    return toLive(id === undefined ? blank : { ...blank, id }, person, accounts);
+  });
+  return toDone(made);
+}
+
+/**
+ * Makes an account for somebody who is to come.
+ * @throws PublicError AUTHENTICATION_ERROR when the one who asks may not, or invites to more than they may themselves;
+ *   VALIDATION_ERROR for an invitation to nothing
+ */
+export async function invite(context: AccountContext, wanted: Invitation): Promise<Invited> {
+  if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Say what the person is to be.');
+  assertRoles(wanted.roles);
+  const name = toPersonName(wanted.name);
+  const text = createToken();
+  const made = await context.store.change((accounts) => {
+    assertMayInvite(context, accounts, wanted);
+    const { isAdministrator, roles } = wanted;
+    return { ...toBlank(name, nowOf(context)), isAdministrator, roles: [...roles], invitation: openFor(text, context) };
+  });
+  return { account: toDone(made), text };
+}
+
+/** The account that a link is of; null when the link was used, revoked or is older than 72 hours. */
+export function findInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
+  const hash = hashToken(text);
+  const account = accounts.find(({ invitation }) => invitation?.hash === hash);
+  return account?.invitation != null && account.invitation.expiresAt > nowAt ? account : null;
+}
+
+/**
+ * Lets somebody in with the link of an invitation or of a reset, once.
+ * @param person whose login counts only where the account has none yet
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not good, CONFLICT_ERROR for a login that somebody has
+ */
+export async function acceptInvitation(
+  context: AccountContext,
+  { text, person }: { readonly text: string; readonly person: NewPerson },
+): Promise<AccountRecord> {
+  const changed = await context.store.change((accounts) => {
+    const account = findInvited(accounts, text, nowOf(context));
+    if (account === null || account.state === 'disabled')
+      throw new PublicError('RESOURCE_NOT_FOUND', {
+        message: 'This link was used, or its time is over: ask for another one.',
+      });
+    const login = account.login === '' ? person.login : account.login;
+    return toLive(account, { ...person, login }, accounts);
+  });
+  const account = toDone(changed);
+  await context.sessions.endAll(account.id);
+  return account;
+}
+
+/**
+ * Takes an invitation back; nothing of it stays but that there was one.
+ * @throws PublicError AUTHENTICATION_ERROR unless whoever asks could have made it, CONFLICT_ERROR when it was accepted
+ */
+export function revokeInvitation(context: AccountContext, id: string): Promise<AccountRecord> {
+  return changeAccount(context, id, (account, { accounts }) => {
+    assertMayInvite(context, accounts, account);
+    if (account.state !== 'invited') throw conflict('The invitation was accepted: change the account instead.');
+    return toRemoved(account);
+  });
+}
+
+/**
+ * Lets somebody in again who has lost what they sign in with: password, passkeys and provider go, and the link is good for
+ * 72 hours. For an invitation it makes the link anew. Only for whoever runs the commands of the instance.
+ * @throws PublicError CONFLICT_ERROR for a disabled account
+ */
+export async function resetAccess(context: AccountContext, id: string): Promise<Invited> {
+  if (context.actorId !== null) throw forbidden('Access is given back by a command: npm run accounts -- reset.');
+  const text = createToken();
+  const account = await changeAccount(context, id, (account) => {
+    if (account.state === 'disabled') throw conflict('The account is disabled: enable it first.', { account: id });
+    return { ...account, passwordHash: null, passkeys: [], openId: null, invitation: openFor(text, context) };
+  });
+  return { account, text };
+}
+
+/** What is left of an account that is gone: its id, which stands in what it has done. */
+export function toRemoved(account: AccountRecord): Content<AccountRecord> {
+  const nobody = { name: '', login: '', isAdministrator: false, roles: [], invitation: null };
+  return { ...account, ...nobody, state: 'disabled', passwordHash: null, passkeys: [], openId: null };
+}
+
+/** @throws PublicError VALIDATION_ERROR for two roles in one project */
+export function assertRoles(roles: readonly ProjectRole[]): void {
+  if (new Set(roles.map(({ projectId }) => projectId)).size < roles.length)
+    throw invalid('A person has one role in a project.');
+}
+
+function assertMayInvite(
+  context: AccountContext,
+  accounts: readonly AccountRecord[],
+  { roles, isAdministrator }: Pick<Invitation, 'roles' | 'isAdministrator'>,
+): void {
+  if (isAdministrator) assertMay(context, accounts, { action: 'accounts.invite', projectId: null });
+  for (const { projectId, role } of roles) {
+    assertMay(context, accounts, { action: 'members.invite', projectId });
+    const inviter = context.actorId === null ? null : findAccount(accounts, context.actorId);
+    if (inviter === null || inviter.isAdministrator) continue;
+    const own = roleIn(inviter, projectId);
+    if (own === null || !isAtMost(role, own))
+      throw forbidden('Nobody invites to more than they may themselves.', { project: projectId });
+  }
+}
+
+function openFor(text: string, context: AccountContext): { hash: string; expiresAt: number } {
+  return { hash: hashToken(text), expiresAt: nowOf(context) + INVITATION_MS };
+}
+
+function toBlank(name: string, createdAt: number): Content<AccountRecord> {
+  const nothing = { login: '', passwordHash: null, passkeys: [], openId: null, invitation: null };
+  return { id: randomUUID(), name, state: 'invited', isAdministrator: false, roles: [], createdAt, ...nothing };
+}
+
+function toLive(
+  account: Content<AccountRecord>,
+  person: NewPerson,
+  accounts: Situation['accounts'],
+): Content<AccountRecord> {
+  const { passwordHash, passkey } = person;
+  if (passwordHash === null && passkey === null) throw invalid('Choose a password or a passkey.');
+  const login = toLogin(person.login);
+  const holder = findByLogin(accounts, login);
+  if (holder !== null && holder.id !== account.id) throw conflict('Somebody signs in with this already.', { login });
+  if (passkey !== null) assertNewPasskey(accounts, passkey);
+  const credentials = { passwordHash, passkeys: passkey === null ? [] : [passkey], openId: null };
+  return { ...account, ...credentials, login, name: toPersonName(person.name), state: 'live', invitation: null };
+}
+
+/** @throws PublicError CONFLICT_ERROR for a passkey that some account has */
+export function assertNewPasskey(accounts: readonly AccountRecord[], { id }: Passkey): void {
+  if (accounts.some(({ passkeys }) => passkeys.some((each) => each.id === id)))
+    throw conflict('This passkey is in use already.');
+}

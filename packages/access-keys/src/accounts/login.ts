@@ -1,0 +1,35 @@
+import { invalidField } from '@playline/errors';
+
+const LOGIN_CHARACTERS_MIN = 3;
+/** As an address of mail may have. */
+const LOGIN_CHARACTERS_MAX = 254;
+const NAME_CHARACTERS_MAX = 200;
+/** What cannot be seen makes two logins look like one. */
+const UNSEEN = /[\p{C}\p{Z}]/u;
+/** Line breaks and what steers a terminal or the direction of a text. */
+const STEERING = /\p{C}/u;
+
+/** A login as it is compared and kept: one form of each character, in lower case, without spaces around. */
+export function normalizeLogin(login: string): string {
+  // Lower case may be another form again, such as that of a capital I with a dot.
+  return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();
+}
+
+/** The login to be kept. @throws PublicError VALIDATION_ERROR unless it has 3 to 254 characters that can be seen */
+export function toLogin(text: string): string {
+  const login = normalizeLogin(text);
+  const length = [...login].length;
+  if (length < LOGIN_CHARACTERS_MIN || length > LOGIN_CHARACTERS_MAX || UNSEEN.test(login))
+    throw invalidField(
+      'login',
+      `A login has ${LOGIN_CHARACTERS_MIN} to ${LOGIN_CHARACTERS_MAX} characters, without spaces in between.`,
+    );
+  return login;
+}
+
+/** What somebody is called. @throws PublicError VALIDATION_ERROR unless it has 1 to 200 characters */
+export function toPersonName(text: string): string {
+  const name = text.normalize('NFC').trim();
+  if (name !== '' && [...name].length <= NAME_CHARACTERS_MAX && !STEERING.test(name)) return name;
+  throw invalidField('name', `A name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
+}

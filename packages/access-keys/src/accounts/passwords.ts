@@ -1,0 +1,139 @@
+import crypto, { randomBytes, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { invalidField, PublicError } from '@playline/errors';
+
+const CHARACTERS_MIN = 12;
+const CHARACTERS_MAX = 256;
+/** What is left of a password without the words that everybody would try first. */
+const OWN_CHARACTERS_MIN = 6;
+
+/** What a guess costs, and a sign-in: 19 MiB twice over, some 30 ms of one core. */
+const COSTS: Costs = { memory: 19_456, passes: 2, parallelism: 1 };
+/** A record may have been written by anybody who could write to the log: what it may cost to look at. */
+const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
+const SALT_BYTES = 16;
+const TAG_BYTES = 32;
+
+/** Two cores are kept busy by sign-ins at most, and 38 MiB. */
+const HASHES_AT_ONCE = 2;
+/** Whoever waits behind them waits for a second. */
+const WAITING_MAX = 32;
+const RETRY_AFTER_S = 2;
+
+interface Costs {
+  /** KiB */
+  readonly memory: number;
+  readonly passes: number;
+  readonly parallelism: number;
+}
+
+export interface Passwords {
+  /**
+   * What is kept of a password.
+   * @throws PublicError VALIDATION_ERROR unless it has 12 to 256 characters and is more than the login or the product's name;
+   *   TOO_MANY_REQUESTS_ERROR when too many others wait
+   */
+  hash(wanted: { readonly password: string; readonly login: string }): Promise<string>;
+  /**
+   * Whether a password is the one that was kept. Of null, which no password is, it costs the same.
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait
+   */
+  verify(kept: string | null, password: string): Promise<boolean>;
+}
+
+export interface PasswordsOptions {
+  /** Nobody's password: everybody tries it. */
+  readonly productName: string;
+}
+
+/** Builds what hashes passwords in this process, a few at a time. */
+export function createPasswords({ productName }: PasswordsOptions): Passwords {
+  const inTurn = createTurns();
+  return {
+    hash: async ({ password, login }) => {
+      const given = password.normalize('NFKC');
+      assertPassword(given, [login, productName]);
+      const salt = randomBytes(SALT_BYTES);
+      const tag = await inTurn(() => derive(given, { salt, costs: COSTS, tagBytes: TAG_BYTES }));
+      const { memory, passes, parallelism } = COSTS;
+      return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(salt)}$${toText(tag)}`;
+    },
+    verify: async (kept, password) => {
+      const given = password.normalize('NFKC');
+      const isPossible = given.length <= 2 * CHARACTERS_MAX;
+      const parsed = kept === null ? null : parseKept(kept);
+      const { salt, costs, tag } = parsed ?? { salt: randomBytes(SALT_BYTES), costs: COSTS, tag: null };
+      const wanted = { salt, costs, tagBytes: tag?.length ?? TAG_BYTES };
+      const made = await inTurn(() => derive(isPossible ? given : '', wanted));
+      return isPossible && tag !== null && timingSafeEqual(made, tag);
+    },
+  };
+}
+
+function assertPassword(password: string, words: readonly string[]): void {
+  const length = [...password].length;
+  if (length < CHARACTERS_MIN || length > CHARACTERS_MAX)
+    throw invalidField('password', `A password has ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`);
+  let own = toLetters(password);
+  for (const word of words.map(toLetters)) if (word !== '') own = own.replaceAll(word, '');
+  // A password of signs alone has none of these words.
+  if (own.length < OWN_CHARACTERS_MIN && own !== toLetters(password))
+    throw invalidField('password', 'A password is more than the login or the name of the product.');
+}
+
+/** Letters and digits, as a person reads them. */
+function toLetters(text: string): string {
+  return text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]/gu, '');
+}
+
+interface Derivation {
+  readonly salt: Buffer;
+  readonly costs: Costs;
+  readonly tagBytes: number;
+}
+
+function derive(password: string, { salt, costs, tagBytes }: Derivation): Promise<Buffer> {
+  // Through the module's own object: a Node without it starts all the same, and fails here alone.
+  const argon2 = promisify(crypto.argon2);
+  return argon2('argon2id', { message: password, nonce: salt, tagLength: tagBytes, ...costs });
+}
+
+const KEPT = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/;
+
+/** Null for what is no hash of ours, or would cost more than it may. */
+function parseKept(kept: string): { salt: Buffer; costs: Costs; tag: Buffer } | null {
+  const [, memory = '', passes = '', parallelism = '', salt = '', tag = ''] = KEPT.exec(kept) ?? [];
+  const costs = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) };
+  const names = ['memory', 'passes', 'parallelism'] as const;
+  if (salt === '' || names.some((name) => costs[name] < 1 || costs[name] > COSTS_MAX[name])) return null;
+  return { salt: Buffer.from(salt, 'base64'), costs, tag: Buffer.from(tag, 'base64') };
+}
+
+const toText = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '');
+
+/** Runs a few at a time, the others in their order. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running >= HASHES_AT_ONCE) {
+      if (waiting.length >= WAITING_MAX)
+        throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
+          message: 'Too many people sign in at this moment: try again in a few seconds.',
+          retryAfterS: RETRY_AFTER_S,
+        });
+      // The place is handed on, so that nobody who comes later takes it.
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    } else running++;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,76 @@
+import type { AccountRecord, ProjectRole } from '@playline/contracts';
+
+/** What somebody is in a project: an owner may what a developer may, a developer what an analyst may. */
+export type Role = ProjectRole['role'];
+
+/** From the one who may most to the one who may least. */
+export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
+
+/** Who may do each thing: the least of the roles that may, or nobody but administrators of the instance. */
+const LEAST_ROLES = {
+  'project.read': 'analyst',
+  'project.create': 'administrator',
+  'project.rename': 'owner',
+  'project.archive': 'owner',
+  'environment.create': 'developer',
+  'keys.read': 'analyst',
+  'keys.create': 'developer',
+  'keys.refresh': 'developer',
+  'keys.revoke': 'developer',
+  'signable-keys.create': 'developer',
+  'signable-keys.disable': 'developer',
+  'limit.set': 'owner',
+  'cap.set': 'administrator',
+  'rate-limit-keys.read': 'administrator',
+  'rate-limit-keys.create': 'administrator',
+  'rate-limit-keys.refresh': 'administrator',
+  'rate-limit-keys.revoke': 'administrator',
+  'collections.link': 'developer',
+  'collections.unlink': 'owner',
+  'live.read': 'analyst',
+  'rejections.read': 'analyst',
+  'people.read': 'analyst',
+  'people.raw-ids': 'developer',
+  'people.unlink': 'owner',
+  'erasure.request': 'owner',
+  'erasures.read': 'analyst',
+  'members.read': 'analyst',
+  'members.invite': 'owner',
+  'members.change': 'owner',
+  'audit.read': 'owner',
+  'accounts.read': 'administrator',
+  'accounts.invite': 'administrator',
+  'accounts.change': 'administrator',
+  'accounts.remove': 'administrator',
+} as const satisfies Record<string, Role | 'administrator'>;
+
+/** Something that may be done, and that somebody may be kept from. */
+export type Action = keyof typeof LEAST_ROLES;
+
+export const ACTIONS = Object.keys(LEAST_ROLES) as Action[];
+
+export interface Question {
+  readonly account: Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>;
+  readonly action: Action;
+  /** Null: for the whole instance. */
+  readonly projectId: string | null;
+}
+
+/** Whether an account may do something now. Administrators may all; others what their role in the project allows. */
+export function mayDo({ account, action, projectId }: Question): boolean {
+  if (account.state !== 'live') return false;
+  if (account.isAdministrator) return true;
+  const role = roleIn(account, projectId);
+  const least = LEAST_ROLES[action];
+  return role !== null && least !== 'administrator' && isAtMost(least, role);
+}
+
+/** What an account is in a project; null: nothing. */
+export function roleIn({ roles }: Pick<AccountRecord, 'roles'>, projectId: string | null): Role | null {
+  return roles.find((each) => each.projectId === projectId)?.role ?? null;
+}
+
+/** Whether a role may no more than another one. */
+export function isAtMost(role: Role, other: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(other);
+}

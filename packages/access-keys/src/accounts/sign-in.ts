@@ -1,0 +1,161 @@
+import { isIPv6 } from 'node:net';
+import { PublicError } from '@playline/errors';
+import { type AccountRecord, findByLogin, findByPasskey, type Passkey } from './account.ts';
+import { normalizeLogin, toPersonName } from './login.ts';
+import type { OneTimeTexts } from './one-time-texts.ts';
+import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passkeys.ts';
+import type { Passwords } from './passwords.ts';
+import type { CreatedSession, Sessions, SignInPlace } from './sessions.ts';
+
+/** Wrong passwords for one login, and tries of any kind from one address, in a window. */
+const LOGIN_TRIES_MAX = 10;
+const ADDRESS_TRIES_MAX = 50;
+const TRIES_WINDOW_S = 15 * 60;
+const CHALLENGE_LIFETIME_S = 5 * 60;
+
+const FOR_SIGN_IN = 'passkey-sign-in';
+const FOR_CREATION = 'passkey-creation';
+
+export interface SignInParts {
+  /** As they are now. @throws when nobody can say: then nobody signs in */
+  readonly accounts: () => readonly AccountRecord[];
+  readonly sessions: Sessions;
+  readonly oneTimeTexts: OneTimeTexts;
+  readonly passwords: Passwords;
+  readonly passkeys: Passkeys;
+  /** `notePasskeyUse`, in the name of the account. */
+  readonly noteUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
+  readonly wallClockMs?: () => number;
+}
+
+/** Where somebody signs in from, and the text of the session that the browser has had until now: it ends. */
+export interface SignInFrom extends SignInPlace {
+  readonly previousText: string | null;
+}
+
+export interface SignedIn extends CreatedSession {
+  readonly account: AccountRecord;
+}
+
+export interface SignIn {
+  /**
+   * @throws PublicError UNAUTHORISED_REQUEST, in the same words and after the same work, for a login that nobody has, a wrong
+   *   password and an account that is not live; TOO_MANY_REQUESTS_ERROR after 10 wrong ones for the login, or 50 tries from
+   *   the address, in 15 minutes
+   */
+  byPassword(wanted: SignInFrom & { readonly login: string; readonly password: string }): Promise<SignedIn>;
+  /** What a browser needs to ask its devices for a passkey. */
+  passkeyRequest(): Promise<object>;
+  /** @param wanted `response`: JSON as the browser gave it. @throws PublicError as `byPassword` */
+  byPasskey(wanted: SignInFrom & { readonly response: unknown }): Promise<SignedIn>;
+  /** What a browser needs to have a passkey made for an account, which need not be there yet. */
+  passkeyCreation(owner: PasskeyOwner): Promise<object>;
+  /**
+   * The passkey that a browser had made, to be given to `addPasskey` or to whoever makes the account.
+   * @returns also for which account it was asked for
+   * @throws PublicError VALIDATION_ERROR when it is not right, or was asked for more than 5 minutes ago
+   */
+  readPasskey(wanted: { readonly response: unknown; readonly name: string }): Promise<NewPasskey>;
+}
+
+export interface NewPasskey {
+  readonly ownerId: string;
+  readonly passkey: Passkey;
+}
+
+/** Builds what lets people in. Each sign-in makes a session of its own, and ends the one that the browser had. */
+export function createSignIn(parts: SignInParts): SignIn {
+  const { oneTimeTexts, passkeys } = parts;
+  const challengeFor = (purpose: string, value: string) =>
+    oneTimeTexts.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
+  return {
+    byPassword: (wanted) => signInByPassword(parts, wanted),
+    passkeyRequest: async () => passkeys.request(await challengeFor(FOR_SIGN_IN, '')),
+    byPasskey: (wanted) => signInByPasskey(parts, wanted),
+    passkeyCreation: async (owner) => passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
+    readPasskey: (wanted) => readPasskey(parts, wanted),
+  };
+}
+
+async function signInByPassword(
+  parts: SignInParts,
+  { login, password, ...from }: SignInFrom & { readonly login: string; readonly password: string },
+): Promise<SignedIn> {
+  const tries = `login ${normalizeLogin(login)}`;
+  await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
+  await assertFewTries(parts, tries, LOGIN_TRIES_MAX);
+  const account = findByLogin(parts.accounts(), login);
+  const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
+  // A hash takes its time: the account may have been disabled, or have another password, meanwhile.
+  const present = parts.accounts().find(({ id }) => id === account?.id);
+  const isSame = present?.state === 'live' && present.passwordHash === account?.passwordHash;
+  if (!isRight || present === undefined || !isSame) throw refused('The login or the password is not right.');
+  await parts.oneTimeTexts.forgetAttempts(tries);
+  return begin(parts, present, from);
+}
+
+async function signInByPasskey(
+  parts: SignInParts,
+  { response: sent, ...from }: SignInFrom & { readonly response: unknown },
+): Promise<SignedIn> {
+  await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
+  const wrong = refused('The passkey is not known here, or the page was open for too long: try again.');
+  const response = parsePasskeyResponse(sent);
+  if (response === null) throw wrong;
+  const taken = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
+  const account = findByPasskey(parts.accounts(), response.id);
+  const passkey = account?.passkeys.find(({ id }) => id === response.id);
+  if (taken === null || account === null || passkey === undefined || account.state !== 'live') throw wrong;
+  const verified = await parts.passkeys.verify(response, passkey);
+  if (verified === null) throw wrong;
+  await parts.noteUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
+  return begin(parts, account, from);
+}
+
+async function readPasskey(
+  { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
+  { response: sent, name }: { readonly response: unknown; readonly name: string },
+): Promise<NewPasskey> {
+  const given = toPersonName(name);
+  const wrong = new PublicError('VALIDATION_ERROR', {
+    message: 'The passkey was not made, or the page was open for too long: try again.',
+  });
+  const response = parsePasskeyResponse(sent);
+  if (response === null) throw wrong;
+  const ownerId = await oneTimeTexts.take({ purpose: FOR_CREATION, text: response.challenge });
+  const made = ownerId === null ? null : await passkeys.read(response);
+  if (ownerId === null || made === null) throw wrong;
+  return { ownerId, passkey: { ...made, name: given, createdAt: wallClockMs() } };
+}
+
+/** Counted before anything is looked at, so that a thousand at once are not more than one after the other. */
+async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
+  if ((await oneTimeTexts.countAttempt({ name, windowS: TRIES_WINDOW_S })) <= max) return;
+  throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
+    message: 'Too many tries: wait a quarter of an hour, or sign in with a passkey.',
+    retryAfterS: TRIES_WINDOW_S,
+  });
+}
+
+/** A session that somebody has put into the browser before is never the one that is signed in. */
+async function begin({ sessions }: SignInParts, account: AccountRecord, from: SignInFrom): Promise<SignedIn> {
+  const { previousText, userAgent, address } = from;
+  const previous = previousText === null ? null : await sessions.find(previousText);
+  if (previous !== null) await sessions.end(previous.id);
+  return { account, ...(await sessions.create({ accountId: account.id, userAgent, address })) };
+}
+
+const refused = (message: string) => new PublicError('UNAUTHORISED_REQUEST', { message });
+
+/** A household has all addresses of an IPv6 network of 64 bits. */
+function toNetwork(address: string): string {
+  if (!isIPv6(address) || address.includes('.')) return address;
+  const [head = '', tail] = address.split('%')[0]!.split('::');
+  const first = head === '' ? [] : head.split(':');
+  const last = tail === undefined || tail === '' ? [] : tail.split(':');
+  const groups = tail === undefined ? first : [...first, ...Array(8 - first.length - last.length).fill('0'), ...last];
+  return groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}

@@ -1,0 +1,108 @@
+import type { OneTimeTexts } from '../accounts/one-time-texts.ts';
+import { endOfSession, SEEN_EVERY_MS, type SessionRecord, type Sessions, toSession } from '../accounts/sessions.ts';
+import { createToken, hashToken } from '../accounts/token.ts';
+
+export interface MemorySessionsOptions {
+  readonly wallClockMs?: () => number;
+}
+
+/** Sessions and one-time texts in this process, for tests and for trying things out. */
+export interface MemorySessions {
+  readonly sessions: Sessions;
+  readonly oneTimeTexts: OneTimeTexts;
+  /** As a store that was emptied. */
+  empty(): void;
+}
+
+export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsOptions = {}): MemorySessions {
+  const records = new Map<string, SessionRecord>();
+  const texts = createExpiring<string>(wallClockMs);
+  const tries = createExpiring<number>(wallClockMs);
+  const findLive = (id: string) => {
+    const record = records.get(id);
+    return record !== undefined && endOfSession(record) > wallClockMs() ? record : null;
+  };
+  const listLive = (accountId: string) =>
+    [...records.keys()].flatMap((id) => findLive(id) ?? []).filter((record) => record.accountId === accountId);
+  return {
+    sessions: {
+      create: async (wanted) => {
+        const text = createToken();
+        const session = toSession(hashToken(text), wanted, wallClockMs());
+        records.set(session.id, session);
+        return { text, session };
+      },
+      find: async (text) => {
+        const found = findLive(hashToken(text));
+        if (found === null || wallClockMs() - found.seenAt < SEEN_EVERY_MS) return found;
+        const seen = { ...found, seenAt: wallClockMs() };
+        records.set(seen.id, seen);
+        return seen;
+      },
+      signedInNow: async (id) => {
+        const found = findLive(id);
+        if (found !== null) records.set(id, { ...found, signedInAt: wallClockMs() });
+      },
+      list: async (accountId) => listLive(accountId).toSorted((a, b) => b.createdAt - a.createdAt),
+      end: async (id) => void records.delete(id),
+      endAll: async (accountId, exceptId) => {
+        for (const { id } of listLive(accountId)) if (id !== exceptId) records.delete(id);
+      },
+    },
+    oneTimeTexts: createTexts(texts, tries),
+    empty: () => {
+      for (const each of [records, texts.entries, tries.entries]) each.clear();
+    },
+  };
+}
+
+interface Expiring<V> {
+  readonly entries: Map<string, { readonly value: V; readonly endsAt: number }>;
+  get(name: string): V | null;
+  /** @param lifetimeS null: the end stays as it is */
+  set(name: string, value: V, lifetimeS: number | null): void;
+}
+
+function createExpiring<V>(wallClockMs: () => number): Expiring<V> {
+  const entries: Expiring<V>['entries'] = new Map();
+  return {
+    entries,
+    get: (name) => {
+      const entry = entries.get(name);
+      return entry !== undefined && entry.endsAt > wallClockMs() ? entry.value : null;
+    },
+    set: (name, value, lifetimeS) => {
+      const endsAt = lifetimeS === null ? (entries.get(name)?.endsAt ?? 0) : wallClockMs() + lifetimeS * 1000;
+      entries.set(name, { value, endsAt });
+    },
+  };
+}
+
+function createTexts(texts: Expiring<string>, tries: Expiring<number>): OneTimeTexts {
+  const nameOf = (purpose: string, text: string) => `${purpose} ${hashToken(text)}`;
+  return {
+    issue: async ({ purpose, value, lifetimeS }) => {
+      const text = createToken();
+      texts.set(nameOf(purpose, text), value, lifetimeS);
+      return text;
+    },
+    look: async ({ purpose, text }) => texts.get(nameOf(purpose, text)),
+    take: async ({ purpose, text }) => {
+      const value = texts.get(nameOf(purpose, text));
+      texts.entries.delete(nameOf(purpose, text));
+      return value;
+    },
+    spend: async ({ purpose, text, lifetimeS }) => {
+      const name = `spent ${nameOf(purpose, text)}`;
+      if (texts.get(name) !== null) return false;
+      texts.set(name, '', lifetimeS);
+      return true;
+    },
+    countAttempt: async ({ name, windowS }) => {
+      const before = tries.get(name);
+      tries.set(name, (before ?? 0) + 1, before === null ? windowS : null);
+      return (before ?? 0) + 1;
+    },
+    forgetAttempts: async (name) => void tries.entries.delete(name),
+  };
+}

@@ -1,0 +1,60 @@
+import type { OneTimeTexts, Sessions } from '@playline/access-keys';
+import {
+  createClientAddress,
+  createFaultLog,
+  createHttpApp,
+  type Exchange,
+  type HttpApp,
+  type Route,
+} from '@playline/http';
+import type { Logger } from '@playline/runtime';
+import type { Config } from './config.ts';
+import { createAssetRoutes } from './frame/assets.ts';
+import { createSessionCookie } from './frame/cookies.ts';
+import { createFormTokens } from './frame/form-tokens.ts';
+import { notThere } from './frame/not-there.ts';
+import type { PortalPage } from './frame/page.ts';
+import { answerFault, createPageRoutes } from './frame/page-route.ts';
+import type { FrameParts } from './frame/parts-of-frame.ts';
+import { createPages } from './pages/index.ts';
+import type { PortalParts } from './portal-parts.ts';
+
+/** What the portal works with: settings and ports, no adapters. */
+export interface PortalAppParts extends PortalParts {
+  readonly config: Pick<Config, 'PORTAL_SECRET' | 'TRUSTED_PROXIES'>;
+  /** The one address under which people use it. */
+  readonly origin: URL;
+  readonly sessions: Sessions;
+  readonly oneTime: OneTimeTexts;
+  readonly logger: Logger;
+}
+
+/** The whole portal without its port: host, session, project and role, form token, page. */
+export function createPortalApp({ config, origin, sessions, oneTime, logger, ...parts }: PortalAppParts): HttpApp {
+  const onFault = createFaultLog({ logger });
+  const frame: FrameParts = {
+    ...{ origin, sessions, oneTime, onFault },
+    cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
+    tokens: createFormTokens(config.PORTAL_SECRET),
+    accounts: parts.accounts.all,
+    projects: parts.projects.all,
+    addressOf: createClientAddress(config.TRUSTED_PROXIES),
+    wallClockMs: Date.now,
+  };
+  const pages: readonly PortalPage[] = createPages({ ...parts, frame, sessions, oneTime });
+  return createHttpApp({
+    routes: [
+      ...createAssetRoutes(),
+      ...pages.flatMap((page) => createPageRoutes(frame, page)),
+      ...createUnknown(frame),
+    ],
+    link: () => origin.origin,
+    onFault,
+  });
+}
+
+/** Whoever follows a broken address is a person: the answer is a page. */
+function createUnknown(frame: FrameParts): Route[] {
+  const handle = (exchange: Exchange) => answerFault(frame, exchange, notThere());
+  return (['GET', 'POST'] as const).map((method) => ({ method, path: '/{*unknown}', handle }));
+}

@@ -1,0 +1,31 @@
+// Pages work without this file; with it texts can be copied and times are also those of the reader.
+
+for (const button of document.querySelectorAll('button.copy')) {
+  button.hidden = false;
+  button.addEventListener('click', async () => {
+    const label = button.firstChild;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      label.textContent = 'Copied';
+    } catch {
+      label.textContent = 'Select it and copy it by hand';
+    }
+    setTimeout(() => {
+      label.textContent = 'Copy';
+    }, 2000);
+  });
+}
+
+export const toOwnTime = (instant) =>
+  new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' }).format(instant);
+
+for (const element of document.querySelectorAll('time[datetime]')) {
+  const instant = new Date(element.dateTime);
+  if (Number.isNaN(instant.getTime())) continue;
+  const own = document.createElement('span');
+  own.textContent = toOwnTime(instant);
+  const utc = document.createElement('span');
+  utc.className = 'quiet';
+  utc.textContent = ` (${element.textContent})`;
+  element.replaceChildren(own, utc);
+}

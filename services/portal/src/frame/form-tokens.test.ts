@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createFormTokens } from './form-tokens.ts';
+
+const secret = Buffer.alloc(32, 7);
+const use = { sessionId: 's', path: '/projects/p', deed: 'rename' };
+
+it('takes a token for the session, the page and the deed it was made for, and for no other', () => {
+  const tokens = createFormTokens(secret);
+  const token = tokens.issue(use);
+  expect(tokens.check(token, use)).toMatchObject({ nonce: token.split('.')[0] });
+  for (const other of [{ sessionId: 't' }, { sessionId: '' }, { path: '/projects/q' }, { deed: 'archive' }])
+    expect(tokens.check(token, { ...use, ...other })).toBeNull();
+  expect(createFormTokens(Buffer.alloc(32, 8)).check(token, use)).toBeNull();
+});
+
+it('takes a token for twelve hours and no longer', () => {
+  let nowMs = 1_000_000;
+  const tokens = createFormTokens(secret, () => nowMs);
+  const token = tokens.issue(use);
+  nowMs += 12 * 3_600_000 - 1_000;
+  expect(tokens.check(token, use)).toMatchObject({ lifetimeS: 1 });
+  nowMs += 1_000;
+  expect(tokens.check(token, use)).toBeNull();
+});
+
+it('takes no text that anybody has changed or made up', () => {
+  const tokens = createFormTokens(secret);
+  const token = tokens.issue(use);
+  fc.assert(
+    fc.property(fc.nat(token.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
+      const changed = token.slice(0, at) + character + token.slice(at + 1);
+      fc.pre(changed !== token);
+      expect(tokens.check(changed, use)).toBeNull();
+    }),
+  );
+  fc.assert(fc.property(fc.string(), (text) => tokens.check(text, use) === null));
+});

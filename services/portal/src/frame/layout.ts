@@ -1,0 +1,139 @@
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import type { Visit } from './page.ts';
+
+export interface LayoutOptions {
+  readonly title: string;
+  readonly content: HtmlValue;
+  readonly scripts?: readonly string[];
+  /** A sentence above the page: what was just done, or what failed. */
+  readonly message?: { readonly kind: 'done' | 'failed'; readonly text: string } | null;
+}
+
+/** A link at the side. */
+interface Entry {
+  readonly text: string;
+  readonly path: string;
+}
+
+/** The one template of all pages; nothing in it points to another address. */
+export function toDocument(
+  visit: Visit | null,
+  { title, content, scripts = [], message = null }: LayoutOptions,
+): string {
+  const files = ['portal.js', ...scripts];
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} – Playline</title>
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/portal.css">
+${files.map((name) => html`<script type="module" src="/assets/${name}"></script>\n`)}</head>
+<body>
+<a class="skip" href="#content">To the content</a>
+${toTop(visit)}
+<div class="frame">
+${toSide(visit)}
+<main id="content" tabindex="-1">
+${message === null ? '' : html`<p class="message ${message.kind}" role="${message.kind === 'failed' ? 'alert' : 'status'}">${message.text}</p>`}
+<h1>${title}</h1>
+${content}
+</main>
+</div>
+</body>
+</html>
+`.text;
+}
+
+function toTop(visit: Visit | null): Markup {
+  const account = visit?.account ?? null;
+  return html`<header class="top">
+<a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="22" height="22">Playline</a>
+${visit === null ? '' : toPlace(visit)}
+${
+  visit === null || account === null
+    ? ''
+    : html`<nav class="who" aria-label="Account"><a href="/settings">${account.name}</a>${visit.form(
+        'sign-out',
+        html`<button class="plain">Sign out</button>`,
+        { path: '/sign-out' },
+      )}</nav>`
+}
+</header>`;
+}
+
+/** Where one is: the project, and the environments to switch between, production coloured. */
+function toPlace({ project, environment, path }: Visit): HtmlValue {
+  if (project === null) return '';
+  const rest = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
+  const links = project.environments.map(({ name, kind }) => {
+    const current = name === environment?.name ? html` aria-current="true"` : '';
+    return html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/${rest}"${current}>${name}</a>`;
+  });
+  return html`<nav class="place" aria-label="Project and environment"><a href="${projectPath(project.id)}">${project.name}</a>${links}</nav>`;
+}
+
+function toSide(visit: Visit | null): HtmlValue {
+  if (visit === null || visit.account === null) return '';
+  const groups = [
+    { name: visit.environment === null ? '' : visit.environment.name, entries: entriesOfEnvironment(visit) },
+    { name: visit.project?.name ?? '', entries: entriesOfProject(visit) },
+    { name: 'Instance', entries: entriesOfInstance(visit) },
+  ].filter(({ entries }) => entries.length > 0);
+  const toLink = ({ text, path }: Entry) =>
+    html`<li><a href="${path}"${path === visit.path ? html` aria-current="page"` : ''}>${text}</a></li>`;
+  return html`<nav class="side" aria-label="Pages">${groups.map(
+    ({ name, entries }) => html`<h2>${name}</h2><ul>${entries.map(toLink)}</ul>`,
+  )}</nav>`;
+}
+
+function entriesOfEnvironment(visit: Visit): Entry[] {
+  const { project, environment } = visit;
+  if (project === null || environment === null) return [];
+  const base = environmentPath(project.id, environment.name);
+  return ENVIRONMENT_PAGES.filter(({ action }) => visit.mayDo(action)).map(({ text, name }) => ({
+    text,
+    path: `${base}/${name}`,
+  }));
+}
+
+/** In the order of a working day. */
+const ENVIRONMENT_PAGES = [
+  { text: 'Keys', name: 'keys', action: 'keys.read' },
+  { text: 'Live', name: 'live', action: 'live.read' },
+  { text: 'Rejections', name: 'rejections', action: 'rejections.read' },
+  { text: 'People', name: 'people', action: 'people.read' },
+  { text: 'Erasures', name: 'erasures', action: 'erasures.read' },
+  { text: 'Collections', name: 'collections', action: 'project.read' },
+  { text: 'Signable keys', name: 'signable-keys', action: 'project.read' },
+  { text: 'Limits', name: 'limits', action: 'project.read' },
+] as const;
+
+function entriesOfProject(visit: Visit): Entry[] {
+  if (visit.project === null) return [];
+  const base = projectPath(visit.project.id);
+  return [
+    { text: 'Project', path: base },
+    { text: 'Members', path: `${base}/members` },
+    ...(visit.mayDo('audit.read') ? [{ text: 'Audit', path: `${base}/audit` }] : []),
+  ];
+}
+
+function entriesOfInstance(visit: Visit): Entry[] {
+  if (visit.account?.isAdministrator !== true) return [{ text: 'Projects', path: '/' }];
+  return [
+    { text: 'Projects', path: '/' },
+    { text: 'Accounts', path: '/instance/accounts' },
+    { text: 'Rate limit keys', path: '/instance/rate-limit-keys' },
+    { text: 'Audit', path: '/instance/audit' },
+  ];
+}
+
+/** Path of a project's page. */
+export const projectPath = (projectId: string): string => `/projects/${encodeURIComponent(projectId)}`;
+
+/** Start of the paths of an environment's pages. */
+export const environmentPath = (projectId: string, environment: string): string =>
+  `${projectPath(projectId)}/environments/${encodeURIComponent(environment)}`;

@@ -1,0 +1,179 @@
+import { request } from 'node:http';
+import { createMemorySessions } from '@playline/access-keys/memory';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../test/open-portal.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const keysOf = (id: string) => `/projects/${id}/environments/development/keys`;
+
+/** A request under another name for this server. */
+function getAs(host: string, path: string): Promise<{ status: number; location: string | undefined }> {
+  const { port } = new URL(portal.origin);
+  return new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, path, headers: { host } }, (answer) => {
+      answer.resume();
+      resolve({ status: answer.statusCode ?? 0, location: answer.headers.location });
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+describe('a page', () => {
+  it('allows no script and no style but those of this server, no frame, no cache and no referrer', async () => {
+    const browser = await portal.signIn();
+    for (const path of ['/', '/nowhere']) {
+      const { headers } = await browser.get(path);
+      expect(headers.get('content-security-policy')).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      );
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('x-frame-options')).toBe('DENY');
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+    }
+  });
+
+  it('leads whoever has not signed in to the sign-in, and back to where they wanted', async () => {
+    const { id } = await portal.addProject('Led');
+    const { status, headers } = await portal.browser().get(`${keysOf(id)}?a=b`);
+    expect([status, headers.get('location')]).toEqual([
+      303,
+      `/sign-in?next=${encodeURIComponent(`${keysOf(id)}?a=b`)}`,
+    ]);
+  });
+
+  it('says of what an account may not see the same as of what does not exist', async () => {
+    const [mine, other] = [await portal.addProject('Mine'), await portal.addProject('Other')];
+    const browser = await portal.signIn({ project: mine, role: 'owner' });
+    expect((await browser.get(keysOf(mine.id))).status).toBe(200);
+    const seen = [];
+    for (const path of [keysOf(other.id), keysOf('nobody'), `/projects/${mine.id}/environments/x/keys`, '/nowhere'])
+      seen.push(await browser.get(path));
+    expect(seen.map(({ status }) => status)).toEqual([404, 404, 404, 404]);
+    expect(new Set(seen.map(({ text }) => text)).size).toBe(1);
+  });
+
+  it('is shown to nobody whose account was disabled, from the next request on', async () => {
+    const project = await portal.addProject('Ended');
+    const browser = await portal.signIn({ project, role: 'owner' });
+    expect((await browser.get('/')).status).toBe(200);
+    const [account] = (await portal.parts.accounts.all()).filter(({ roles }) => roles[0]?.projectId === project.id);
+    const store = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+    await store.change(() => ({ ...account!, state: 'disabled' }));
+    expect((await browser.get('/')).status).toBe(303);
+  });
+
+  it('is not shown while nobody can say who has signed in, and the reason stays inside', async () => {
+    const broken = await openPortal({
+      accounts: { ...portal.parts.accounts, all: () => Promise.reject(new Error('redis://:hunter2@host')) },
+    });
+    const browser = broken.browser();
+    browser.keep((await broken.parts.sessions.create({ accountId: 'a', userAgent: '', address: '' })).text);
+    const { status, text } = await browser.get('/');
+    await broken.close();
+    expect(status).toBe(500);
+    expect(text).toMatch(/trace id: <code>[0-9a-f]{32}<\/code>/);
+    expect(text).not.toContain('hunter2');
+  });
+});
+
+describe('the address of the portal', () => {
+  it('is one: 127.0.0.1 leads to it, and any other name is refused', async () => {
+    const { port } = new URL(portal.origin);
+    expect(await getAs(`127.0.0.1:${port}`, '/?a=b')).toEqual({
+      status: 307,
+      location: `${portal.origin}/?a=b`,
+    });
+    for (const host of ['evil.test', `evil.test:${port}`, `localhost.evil.test:${port}`, 'localhost'])
+      expect((await getAs(host, '/')).status).toBe(400);
+  });
+});
+
+describe('a form', () => {
+  it('that is sent a second time does nothing, and shows no secret again', async () => {
+    const project = await portal.addProject('Twice');
+    const browser = await portal.signIn({ project, role: 'developer' });
+    const page = await browser.get(keysOf(project.id));
+    const form = browser.formOf(page.text, 'create')!;
+    form.fields.set('kind', 'secret');
+    const first = await browser.post(form.action, form.fields);
+    expect([first.status, first.text.match(/sk_svcapik_test-[0-9A-Za-z]{36}/) !== null]).toEqual([200, true]);
+    const second = await browser.post(form.action, form.fields);
+    expect([second.status, /sk_svcapik/.test(second.text)]).toEqual([409, false]);
+    expect(await portal.parts.keys.list(project.id)).toHaveLength(1);
+  });
+
+  it('that many send at once does what it does once', async () => {
+    const browser = await portal.signIn();
+    const form = browser.formOf((await browser.get('/')).text, 'create')!;
+    form.fields.set('name', 'Raced');
+    const answers = await Promise.all(Array.from({ length: 20 }, () => browser.post(form.action, form.fields)));
+    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
+    expect((await portal.parts.projects.all()).filter(({ name }) => name === 'Raced')).toHaveLength(1);
+  });
+
+  it('of another session, page or deed, without a token, or from another site does nothing', async () => {
+    const project = await portal.addProject('Forged');
+    const [browser, other] = [await portal.signIn({ project, role: 'owner' }), await portal.signIn()];
+    const path = `/projects/${project.id}`;
+    const formIn = async (from: typeof browser) => from.formOf((await from.get(path)).text, 'rename')!.fields;
+    const tries: [URLSearchParams, Record<string, string>][] = [
+      [await formIn(other), {}],
+      [new URLSearchParams({ deed: 'rename' }), {}],
+      [await formIn(browser), { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' }],
+      [await formIn(browser), { 'sec-fetch-site': 'same-site' }],
+      [await formIn(browser), { 'sec-fetch-site': 'none', origin: 'null' }],
+    ];
+    for (const [fields, headers] of tries) {
+      fields.set('name', 'Stolen');
+      expect((await browser.post(path, fields, headers)).status).toBe(400);
+    }
+    expect((await portal.parts.projects.all()).some(({ name }) => name === 'Stolen')).toBe(false);
+    expect((await browser.submit(path, 'rename', { name: 'Renamed' })).status).toBe(303);
+  });
+
+  it('that nobody may send is refused to whoever sends it all the same', async () => {
+    const project = await portal.addProject('Guarded');
+    const [owner, analyst] = [
+      await portal.signIn({ project, role: 'owner' }),
+      await portal.signIn({ project, role: 'analyst' }),
+    ];
+    const path = `/projects/${project.id}`;
+    const page = (await analyst.get(path)).text;
+    expect(analyst.formOf(page, 'rename')).toBeNull();
+    const { fields } = owner.formOf((await owner.get(path)).text, 'rename')!;
+    fields.set('name', 'Stolen');
+    expect((await analyst.post(path, fields)).status).toBe(404);
+  });
+
+  it('keeps what was typed when it fails, and says what is wrong', async () => {
+    const project = await portal.addProject('Typed');
+    const browser = await portal.signIn({ project, role: 'owner' });
+    const path = `/projects/${project.id}`;
+    const { status, text } = await browser.submit(path, 'add-environment', { environment: 'No "spaces"' });
+    expect(status).toBe(400);
+    expect(text).toContain('value="No &quot;spaces&quot;"');
+    expect(text).toMatch(/<p class="message failed" role="alert">An environment is called by a-z/);
+  });
+
+  it('that makes a secret asks for a sign-in of the last ten minutes', async () => {
+    let behindMs = 10 * 60_000 + 1_000;
+    const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() - behindMs });
+    const stale = await openPortal({ sessions, oneTime: oneTimeTexts });
+    const project = await stale.addProject('Stale');
+    const browser = await stale.signIn({ project, role: 'developer' });
+    behindMs = 0;
+    const path = keysOf(project.id);
+    const { status, headers } = await browser.submit(path, 'create', { kind: 'secret' });
+    const keys = await stale.parts.keys.list(project.id);
+    await stale.close();
+    expect([status, headers.get('location')]).toEqual([303, `/sign-in?again=1&next=${encodeURIComponent(path)}`]);
+    expect(keys).toEqual([]);
+  });
+});

@@ -1,0 +1,215 @@
+import { type HtmlValue, html } from '@playline/api-docs';
+import { PublicError } from '@playline/errors';
+import type { Exchange, HeaderList, Route } from '@playline/http';
+import { readForm } from './form-values.ts';
+import { toDocument } from './layout.ts';
+import { notThere } from './not-there.ts';
+import { assertOurHost, assertOurOrigin } from './origin.ts';
+import type { Access, Answer, Deed, FormValues, PortalPage, Visit } from './page.ts';
+import type { FrameParts } from './parts-of-frame.ts';
+import { visitOf } from './visit.ts';
+
+/** A sign-in counts as fresh for this long: who makes a secret shall be the person at the keyboard. */
+const FRESH_MAX_MS = 10 * 60 * 1000;
+
+/**
+ * Pages run scripts and styles of this server alone, are shown in no frame, send forms nowhere else, and are kept in no
+ * cache: they hold what only one account may see.
+ */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+export const PAGE_HEADERS: HeaderList = [
+  ...['content-security-policy', POLICY],
+  ...['x-content-type-options', 'nosniff'],
+  ...['x-frame-options', 'DENY'],
+  ...['referrer-policy', 'no-referrer'],
+  ...['cross-origin-opener-policy', 'same-origin'],
+  ...['cross-origin-resource-policy', 'same-origin'],
+  ...['cache-control', 'no-store'],
+];
+
+type Params = Readonly<Record<string, string | string[]>>;
+
+/** The routes of a page: GET shows it, POST does one of its deeds. */
+export function createPageRoutes(parts: FrameParts, page: PortalPage): Route[] {
+  const show: Route = {
+    method: 'GET',
+    path: page.path,
+    handle: (exchange, params) => answering(parts, exchange, () => showPage({ parts, page, exchange, params })),
+  };
+  if (page.deeds === undefined) return [show];
+  const change: Route = {
+    method: 'POST',
+    path: page.path,
+    handle: (exchange, params) => answering(parts, exchange, () => doDeed({ parts, page, exchange, params })),
+  };
+  return [show, change];
+}
+
+interface Asked {
+  readonly parts: FrameParts;
+  readonly page: PortalPage;
+  readonly exchange: Exchange;
+  readonly params: Params;
+}
+
+/** Answers what goes wrong with a page: whoever asks is a person. */
+async function answering(parts: FrameParts, exchange: Exchange, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (fault) {
+    answerFault(parts, exchange, fault);
+  }
+}
+
+async function showPage({ parts, page, exchange, params }: Asked): Promise<void> {
+  if (!assertOurHost(parts.origin, exchange)) return;
+  const visit = await visitOf(parts, exchange, params);
+  if (!isAdmitted(visit, page.access)) return refuse(visit, page.access);
+  sendAnswer(visit, await page.show(visit), noticeOf(page, visit));
+}
+
+async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
+  if (!assertOurHost(parts.origin, exchange)) return;
+  assertOurOrigin(parts.origin, exchange);
+  const visit = await visitOf(parts, exchange, params);
+  const values = await readForm(exchange.request);
+  const name = values.text('deed');
+  const deed = Object.hasOwn(page.deeds ?? {}, name) ? page.deeds?.[name] : undefined;
+  if (deed === undefined) throw new PublicError('VALIDATION_ERROR', { message: 'This page has no such form.' });
+  if (!isAdmitted(visit, page.access) || !isAdmitted(visit, deed.access)) return refuse(visit, deed.access);
+  const use = { sessionId: visit.session?.id ?? '', path: visit.path, deed: name };
+  const token = parts.tokens.check(values.text('token'), use);
+  if (token === null) return showFailed({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_TOO_OLD));
+  if (deed.isFresh === true && !isFresh(visit, parts)) return askForSignIn(visit);
+  // The guarantee: of however many requests with this form one goes on, so a reload does nothing twice and shows nothing again.
+  const isFirst = await parts.oneTime.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
+  if (!isFirst) return sendAnswer(visit, ALREADY_DONE(visit), null);
+  await runDeed({ page, visit, values }, deed);
+}
+
+interface Doing {
+  readonly page: PortalPage;
+  readonly visit: Visit;
+  readonly values: FormValues;
+}
+
+async function runDeed(doing: Doing, deed: Deed): Promise<void> {
+  const { visit, values } = doing;
+  try {
+    sendAnswer(visit, await deed.run(visit, values), null);
+  } catch (fault) {
+    if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
+    await showFailed(doing, fault);
+  }
+}
+
+/** The page with what was typed, and what is wrong with it. */
+async function showFailed({ page, visit, values }: Doing, { message, status }: PublicError): Promise<void> {
+  const shown = await page.show(visit, { message, values });
+  sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
+}
+
+const FORM_TOO_OLD = {
+  message: 'The form was made for another sign-in, or is older than twelve hours. Look at it, and send it again.',
+};
+
+const ALREADY_DONE = ({ path }: Visit): Answer => ({
+  kind: 'page',
+  status: 409,
+  title: 'Already sent',
+  content: html`<p>This form was sent before. It does nothing a second time, and a secret that it showed is not shown again. The page tells what came of it.</p>
+<p><a class="button" href="${path}">Back to the page</a></p>`,
+});
+
+function isAdmitted(visit: Visit, access: Access): boolean {
+  if (access === 'everybody') return true;
+  if (visit.account === null) return false;
+  return access === 'signed in' || visit.mayDo(access);
+}
+
+function isFresh({ session }: Visit, { wallClockMs }: FrameParts): boolean {
+  return session !== null && wallClockMs() - session.signedInAt < FRESH_MAX_MS;
+}
+
+/** To sign in, or, for whoever has, the same as for what does not exist: nobody learns what others have. */
+function refuse(visit: Visit, access: Access): void {
+  if (visit.account !== null || access === 'everybody') throw notThere();
+  visit.exchange.answerEmpty(303, [
+    'location',
+    `/sign-in?next=${encodeURIComponent(targetOf(visit))}`,
+    ...PAGE_HEADERS,
+  ]);
+}
+
+/** Where a person goes on after the sign-in; a form that was sent is not. */
+function targetOf({ exchange, path, query }: Visit): string {
+  const text = query.toString();
+  return exchange.request.method === 'GET' && text !== '' ? `${path}?${text}` : path;
+}
+
+function askForSignIn(visit: Visit): void {
+  visit.exchange.answerEmpty(303, [
+    ...['location', `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`],
+    ...PAGE_HEADERS,
+  ]);
+}
+
+function noticeOf({ notices }: PortalPage, { query }: Visit): { kind: 'done'; text: string } | null {
+  const name = query.get('done') ?? '';
+  const text = notices !== undefined && Object.hasOwn(notices, name) ? notices[name] : undefined;
+  return text === undefined ? null : { kind: 'done', text };
+}
+
+type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | null;
+
+function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
+  if (answer.kind === 'see') sendSee(visit, answer);
+  else if (answer.kind === 'file') sendFile(visit, answer);
+  else if (answer.kind === 'page') sendPage(visit, answer, message);
+}
+
+type Of<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
+
+function sendSee({ exchange }: Visit, { to, notice, cookie }: Of<'see'>): void {
+  const location = notice === undefined ? to : `${to}${to.includes('?') ? '&' : '?'}done=${notice}`;
+  const given = cookie === undefined ? [] : ['set-cookie', cookie];
+  exchange.answerEmpty(303, ['location', location, ...given, ...PAGE_HEADERS]);
+}
+
+function sendFile({ exchange }: Visit, { name, type, text }: Of<'file'>): void {
+  const headers = ['content-disposition', `attachment; filename="${name}"`, ...PAGE_HEADERS];
+  exchange.answerText(200, { type, text }, headers);
+}
+
+function sendPage(visit: Visit, { status = 200, ...page }: Of<'page'>, message: Message): void {
+  const { title, content, scripts } = page;
+  const text = toDocument(visit, { title, content, message, ...(scripts === undefined ? {} : { scripts }) });
+  visit.exchange.answerText(status, { type: HTML, text }, PAGE_HEADERS);
+}
+
+const HTML = 'text/html; charset=utf-8';
+
+/** What a person is shown of a fault, with the trace id to give to whoever runs the portal. */
+export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
+  if (exchange.answered) return;
+  const isPublic = fault instanceof PublicError && fault.status < 500;
+  if (!isPublic) onFault(exchange, fault);
+  const status = isPublic ? fault.status : 500;
+  const message = isPublic
+    ? fault.message
+    : 'Something inside failed or did not answer in time. Nothing was lost: try again.';
+  const content: HtmlValue = html`<p>${message}</p>
+${isPublic ? '' : html`<p>If it lasts, give the operator this trace id: <code>${exchange.traceId}</code></p>`}
+<p><a class="button" href="/">To the start</a></p>`;
+  const wait = fault instanceof PublicError && fault.retryAfterS !== null ? ['retry-after', fault.retryAfterS] : [];
+  const title = TITLES[status] ?? 'That did not work';
+  const text = toDocument(null, { title, content });
+  exchange.answerText(status, { type: HTML, text }, [...wait, ...PAGE_HEADERS]);
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  404: 'Not found',
+  429: 'Too many tries',
+  500: 'Not at the moment',
+};

@@ -1,0 +1,27 @@
+import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
+import type { ClientAddressOf, Exchange } from '@playline/http';
+import type { SessionCookie } from './cookies.ts';
+import type { FormTokens } from './form-tokens.ts';
+
+/** What all pages are shown with. */
+export interface FrameParts {
+  /** PORTAL_ORIGIN: the one address under which the portal is used. */
+  readonly origin: URL;
+  readonly cookie: SessionCookie;
+  readonly tokens: FormTokens;
+  readonly sessions: Pick<Sessions, 'find'>;
+  readonly oneTime: Pick<OneTimeTexts, 'spend'>;
+  /** As they are now. @throws Error while nobody can say: then nobody is let in */
+  accounts(): Promise<readonly AccountRecord[]>;
+  projects(): Promise<readonly ProjectRecord[]>;
+  readonly addressOf: ClientAddressOf;
+  /** Instants of sessions are compared with it. */
+  readonly wallClockMs: () => number;
+  readonly onFault: (exchange: Exchange, fault: unknown) => void;
+}
+
+/** Who asks. */
+export interface Visitor {
+  readonly account: AccountRecord;
+  readonly session: SessionRecord;
+}

@@ -1,0 +1,60 @@
+import { ACCOUNTS, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { createConnectionFaults } from '@playline/errors';
+import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
+import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
+import { createPortalApp } from './app.ts';
+import { configSchema } from './config.ts';
+import { createDegraded, createReadiness } from './readiness.ts';
+import { createKeys } from './stores/keys.ts';
+import { openNoun } from './stores/noun.ts';
+
+const SERVICE = 'portal';
+const config = parseConfig(configSchema, process.env);
+const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
+const metrics = createMetrics(SERVICE);
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
+const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix } = config;
+
+await runService(logger, async (use) => {
+  const topics = [PROJECTS, RATE_LIMIT_KEYS, ACCOUNTS].map(({ topic }) => topicPrefix + topic);
+  const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
+  const reader = await use('log reader', () => openLogReader(kafka));
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const log = { producer, reader, registry, topicPrefix, logger };
+  const signIns = await use('sessions', () => openRedisSessions(redis));
+  const accounts = await use('accounts', async () =>
+    openNoun({ ...log, kind: ACCOUNTS, view: await openRedisRecords(ACCOUNTS, redis) }),
+  );
+  const projects = await use('projects', async () =>
+    openNoun({ ...log, kind: PROJECTS, view: await openRedisRecords(PROJECTS, redis) }),
+  );
+  const rateLimitKeys = await use('rate limit keys', async () =>
+    openNoun({ ...log, kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis) }),
+  );
+  const keyView = await use('keys', () => openRedisKeyStore(redis));
+
+  let server: HttpServer | null = null;
+  const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
+  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
+  const degraded = createDegraded(producer);
+  await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
+
+  const app = createPortalApp({
+    ...{ config, logger, accounts, projects, rateLimitKeys },
+    origin: new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`),
+    ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
+    keys: createKeys({ ...log, view: keyView }),
+    settings: {
+      keyPrefix: config.ACCESS_KEY_PREFIX,
+      headerPrefix: config.HTTP_HEADER_PREFIX,
+      gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
+      chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
+    },
+  });
+  // Opened last, so closed first: pages in flight are answered while the stores are still there.
+  server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));
+});

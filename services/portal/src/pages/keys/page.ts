@@ -1,0 +1,154 @@
+import { createKey, type KeyKind, type KeyRecord, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField } from '@playline/errors';
+import { environmentPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { copyable, disclosure, field, table, time } from '../../frame/parts.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+import { toRevealed } from './revealed.ts';
+
+type Parts = Pick<PortalParts, 'keys' | 'settings'>;
+
+const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
+  {
+    kind: 'publishable',
+    title: 'Publishable key',
+    what: 'Game clients carry it and send messages with it. It is no secret.',
+  },
+  {
+    kind: 'secret',
+    title: 'Secret key',
+    what: 'Servers erase people with it. It is shown once, when it is made; nothing reveals it later.',
+  },
+];
+
+/** Publishable and secret key of an environment. */
+export function createKeysPage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/keys',
+    access: 'keys.read',
+    notices: { revoked: 'The key is revoked. It stops within a second on every gateway.' },
+    show: async (visit, fault) => {
+      const { project, environment } = placeOf(visit);
+      const records = (await parts.keys.list(project.id)).filter(
+        ({ environmentId }) => environmentId === environment.id,
+      );
+      return { kind: 'page', title: `Keys of ${environment.name}`, content: toContent(visit, records, fault?.values) };
+    },
+    deeds: {
+      create: { access: 'keys.create', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
+      refresh: { access: 'keys.refresh', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
+      revoke: revoking(parts),
+    },
+  };
+}
+
+function placeOf({ project, environment }: Visit) {
+  if (project === null || environment === null) throw notThere();
+  return { project, environment };
+}
+
+async function makeKey({ keys, settings }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+  const { project, environment } = placeOf(visit);
+  const isRefresh = values.text('deed') === 'refresh';
+  const kind = kindOf(values);
+  if (isRefresh) assertMeant(visit, values);
+  const name = values.text('name');
+  const wanted: NewKey = {
+    ...{ projectId: project.id, environmentId: environment.id, environment: environment.kind, kind },
+    ...(name === '' ? {} : { name }),
+  };
+  const context = { store: keys.store, prefix: settings.keyPrefix, author: visit.author };
+  const made = isRefresh ? await refreshKey(context, wanted) : await createKey(context, wanted);
+  return toRevealed({ visit, kind, key: made.key, settings });
+}
+
+const revoking = ({ keys }: Parts): Deed => ({
+  access: 'keys.revoke',
+  isFresh: true,
+  run: async (visit, values) => {
+    const { project, environment } = placeOf(visit);
+    assertMeant(visit, values);
+    const wanted = { environmentId: environment.id, kind: kindOf(values) };
+    await revokeKey({ store: keys.store, author: visit.author }, wanted);
+    return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'revoked' };
+  },
+});
+
+/** Ending a key stops clients at once: whoever means it types where. */
+function assertMeant(visit: Visit, values: FormValues): void {
+  const { environment } = placeOf(visit);
+  if (values.text('confirm') === environment.name) return;
+  throw invalidField('confirm', `Type the name of the environment, ${environment.name}, to end its key.`);
+}
+
+function kindOf(values: FormValues): KeyKind {
+  const found = KINDS.find(({ kind }) => kind === values.text('kind'));
+  if (found === undefined) throw invalidField('kind', 'A key is publishable or secret.');
+  return found.kind;
+}
+
+function toContent(visit: Visit, records: readonly KeyRecord[], values?: FormValues): HtmlValue {
+  const ended = records.filter(({ revokedAt }) => revokedAt !== null).toReversed();
+  const rows = ended.map((record) => [
+    record.kind,
+    record.name,
+    html`<code>${record.first4}…${record.last4}</code>`,
+    time(record.createdAt),
+    time(record.revokedAt ?? 0),
+  ]);
+  return html`${KINDS.map((of) => toSection({ visit, of, records, ...(values === undefined ? {} : { values }) }))}
+${ended.length === 0 ? '' : disclosure(`Ended keys (${ended.length})`, table('Ended keys', ['Kind', 'Name', 'Key', 'Created', 'Ended'], rows))}`;
+}
+
+interface Section {
+  readonly visit: Visit;
+  readonly of: (typeof KINDS)[number];
+  readonly records: readonly KeyRecord[];
+  readonly values?: FormValues;
+}
+
+function toSection(section: Section): HtmlValue {
+  const { visit, of, records } = section;
+  const live = records.find(({ kind, revokedAt }) => kind === of.kind && revokedAt === null);
+  return html`<section aria-labelledby="${of.kind}"><h2 id="${of.kind}">${of.title}</h2><p class="quiet">${of.what}</p>
+${live === undefined ? toCreate(section) : html`${toLive(live)}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
+}
+
+function toLive({ name, kind, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
+  const unseen =
+    kind === 'secret'
+      ? ''
+      : html` <span class="quiet">Refresh it to see it whole: it was made by a release that did not keep it.</span>`;
+  const shown = text === null ? html`<code>${first4}…${last4}</code>${unseen}` : copyable(text, 'the key');
+  return html`<dl><dt>Key</dt><dd>${shown}</dd>${name === '' ? '' : html`<dt>Name</dt><dd>${name}</dd>`}<dt>Created</dt><dd>${time(createdAt)}</dd></dl>`;
+}
+
+function toCreate({ visit, of, values }: Section): HtmlValue {
+  if (!visit.mayDo('keys.create'))
+    return html`<p>There is none. A developer or an owner of the project can create one.</p>`;
+  return visit.form(
+    'create',
+    html`<input type="hidden" name="kind" value="${of.kind}">
+${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'So that others know what it is for. May be left out.', charactersMax: 100 })}
+<button>Create the ${of.kind} key</button>`,
+  );
+}
+
+function toChanges({ visit, of, values }: Section): HtmlValue {
+  const { environment } = placeOf(visit);
+  const isTyped = (deed: string) => values?.text('deed') === deed && values.text('kind') === of.kind;
+  const confirm = html`<input type="hidden" name="kind" value="${of.kind}">
+${field({ name: 'confirm', label: `Type ${environment.name} to go on`, isRequired: true })}`;
+  const refresh = visit.form(
+    'refresh',
+    html`<p>The old key stops within a second on every gateway. Its successor is shown at once.</p>${confirm}<button>Refresh the ${of.kind} key</button>`,
+  );
+  const revoke = visit.form(
+    'revoke',
+    html`<p>The key stops within a second on every gateway, and there is none afterwards until one is created.</p>${confirm}<button class="danger">Revoke the ${of.kind} key</button>`,
+  );
+  return html`${disclosure(`Refresh the ${of.kind} key`, refresh, isTyped('refresh'))}
+${disclosure(`Revoke the ${of.kind} key`, revoke, isTyped('revoke'))}`;
+}

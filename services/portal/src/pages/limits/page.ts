@@ -1,0 +1,101 @@
+import { type MessageRate, type ProjectEnvironment, setRates, type WantedRates } from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField } from '@playline/errors';
+import { environmentPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { disclosure, field, number } from '../../frame/parts.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+
+type Parts = Pick<PortalParts, 'projects'>;
+
+/** As the gateways' settings have them. */
+const PER_SECOND_MAX = 200_000;
+const BURST_MAX = 10_000_000;
+
+/** What an environment may send: the cap of an administrator, and the project's own limit. */
+export function createLimitsPage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/limits',
+    access: 'project.read',
+    notices: { changed: 'Gateways follow within a second.' },
+    show: (visit, fault) => {
+      const { environment } = placeOf(visit);
+      return { kind: 'page', title: `Limits of ${environment.name}`, content: toContent(visit, fault?.values) };
+    },
+    deeds: { limit: changing(parts, 'limit'), cap: changing(parts, 'cap') },
+  };
+}
+
+function placeOf({ project, environment }: Visit) {
+  if (project === null || environment === null) throw notThere();
+  return { project, environment };
+}
+
+const changing = ({ projects }: Parts, which: 'limit' | 'cap'): Deed => ({
+  access: which === 'cap' ? 'cap.set' : 'limit.set',
+  run: async (visit, values) => {
+    const { project, environment } = placeOf(visit);
+    const rates: WantedRates = { [which]: rateOf(values) };
+    const at = { project: project.id, environment: environment.id };
+    await setRates({ store: projects.changedBy(visit.author) }, at, rates);
+    return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/limits`, notice: 'changed' };
+  },
+});
+
+/** Null when both fields are empty: nothing is said. @throws PublicError VALIDATION_ERROR for anything that is no rate */
+function rateOf(values: FormValues): MessageRate | null {
+  const [perSecond, burst] = [values.text('per-second'), values.text('burst')];
+  if (perSecond === '' && burst === '') return null;
+  return {
+    perSecond: wholeOf(perSecond, 'per-second', PER_SECOND_MAX),
+    burst: wholeOf(burst, 'burst', BURST_MAX),
+  };
+}
+
+function wholeOf(text: string, name: string, max: number): number {
+  const value = Number(text);
+  if (/^\d{1,8}$/.test(text) && value >= 1 && value <= max) return value;
+  throw invalidField(
+    name,
+    `Give messages a second from 1 to ${number(PER_SECOND_MAX)} and at once from 1 to ${number(BURST_MAX)}, or leave both empty.`,
+  );
+}
+
+function toContent(visit: Visit, values?: FormValues): HtmlValue {
+  const { environment } = placeOf(visit);
+  const typed = values?.text('deed') ?? '';
+  return html`<p>How many messages all clients of a key may send together. Whoever sends more is answered with 429 and the seconds to wait; nothing that was accepted is lost.</p>
+<dl><dt>Cap</dt><dd>${toText(environment.cap, 'none: the setting of the gateways holds')}</dd>
+<dt>Limit of the project</dt><dd>${toText(environment.limit, 'none')}</dd></dl>
+${visit.mayDo('limit.set') ? disclosure('Change the limit of the project', toForm({ visit, which: 'limit', environment, typed, values }), typed === 'limit') : ''}
+${visit.mayDo('cap.set') ? disclosure('Change the cap (administrators)', toForm({ visit, which: 'cap', environment, typed, values }), typed === 'cap') : ''}`;
+}
+
+function toText(rate: MessageRate | null, none: string): string {
+  return rate === null ? none : `${number(rate.perSecond, 'messages/s')}, ${number(rate.burst)} at once`;
+}
+
+interface RateForm {
+  readonly visit: Visit;
+  readonly which: 'limit' | 'cap';
+  readonly environment: ProjectEnvironment;
+  /** The deed that failed, whose values were typed. */
+  readonly typed: string;
+  readonly values: FormValues | undefined;
+}
+
+function toForm({ visit, which, environment, typed, values }: RateForm): HtmlValue {
+  const rate = environment[which];
+  const kept = (name: string, standing: number | undefined) =>
+    typed === which ? (values?.text(name) ?? '') : String(standing ?? '');
+  const why =
+    which === 'limit' ? 'It only lowers what the cap allows.' : 'In the place of the setting of the gateways.';
+  return visit.form(
+    which,
+    html`<p>${why} Leave both empty to take it away.</p>
+${field({ name: 'per-second', label: 'Messages a second', type: 'number', value: kept('per-second', rate?.perSecond) })}
+${field({ name: 'burst', label: 'Messages at once', type: 'number', value: kept('burst', rate?.burst) })}
+<button>Change the ${which}</button>`,
+  );
+}

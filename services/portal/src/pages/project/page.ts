@@ -1,0 +1,131 @@
+import {
+  addEnvironment,
+  archiveProject,
+  type KeyEnvironment,
+  type ProjectRecord,
+  renameProject,
+} from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField, PublicError } from '@playline/errors';
+import { environmentPath, projectPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+
+type Parts = Pick<PortalParts, 'projects' | 'keys'>;
+
+/** One project: its environments, its name, its end. */
+export function createProjectPage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project',
+    access: 'project.read',
+    notices: {
+      renamed: 'The project has its new name.',
+      added: 'The environment is there. Create its keys next.',
+      archived: 'The project is archived. What it has sent stays where it is.',
+    },
+    show: (visit, fault) => {
+      const project = projectOf(visit);
+      return { kind: 'page', title: project.name, content: toContent(visit, project, fault?.values) };
+    },
+    deeds: { rename: renaming(parts), 'add-environment': adding(parts), archive: archiving(parts) },
+  };
+}
+
+/** The project of a page whose path names one. */
+export function projectOf({ project }: Visit): ProjectRecord {
+  if (project === null) throw notThere();
+  return project;
+}
+
+const renaming = ({ projects }: Parts): Deed => ({
+  access: 'project.rename',
+  run: async (visit, values) => {
+    const { id } = projectOf(visit);
+    await renameProject({ store: projects.changedBy(visit.author) }, id, values.text('name'));
+    return { kind: 'see', to: projectPath(id), notice: 'renamed' };
+  },
+});
+
+const adding = ({ projects }: Parts): Deed => ({
+  access: 'environment.create',
+  run: async (visit, values) => {
+    const { id } = projectOf(visit);
+    const wanted = { project: id, name: values.text('environment'), kind: kindOf(values) };
+    await addEnvironment({ store: projects.changedBy(visit.author) }, wanted);
+    return { kind: 'see', to: projectPath(id), notice: 'added' };
+  },
+});
+
+function kindOf(values: FormValues): KeyEnvironment {
+  const kind = values.text('kind');
+  if (kind === 'production' || kind === 'development') return kind;
+  throw invalidField('kind', 'An environment is of production or of development.');
+}
+
+const archiving = ({ projects, keys }: Parts): Deed => ({
+  access: 'project.archive',
+  isFresh: true,
+  run: async (visit, values) => {
+    const { id, name } = projectOf(visit);
+    if (values.text('confirm') !== name)
+      throw invalidField('confirm', `Type the name of the project, ${name}, to archive it.`);
+    const live = (await keys.list(id)).filter(({ revokedAt }) => revokedAt === null);
+    if (live.length > 0)
+      throw new PublicError('CONFLICT_ERROR', {
+        message: `The project has ${live.length} live keys, which would go on: revoke them first.`,
+      });
+    await archiveProject({ store: projects.changedBy(visit.author) }, id);
+    return { kind: 'see', to: projectPath(id), notice: 'archived' };
+  },
+});
+
+function toContent(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {
+  const rows = project.environments.map(({ id, name, kind, createdAt }) => [
+    html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/keys">${name}</a>`,
+    kind,
+    copyable(id, `the id of ${name}`),
+    time(createdAt),
+  ]);
+  const state =
+    project.state === 'archived'
+      ? html`<p class="message failed">This project is archived: nothing can be made in it any more.</p>`
+      : '';
+  return html`${state}
+<dl><dt>Project id</dt><dd>${copyable(project.id, 'the id of the project')}</dd>
+<dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
+<h2>Environments</h2>
+${table('Environments', ['Name', 'Kind', 'Id', 'Created'], rows)}
+${project.state === 'archived' ? '' : toForms(visit, project, values)}`;
+}
+
+function toForms(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {
+  const typed = values?.text('deed') ?? '';
+  const add = visit.form(
+    'add-environment',
+    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lower-case letters, digits, _ and -; it cannot be changed.', isRequired: true, charactersMax: 64 })}
+${choice({
+  name: 'kind',
+  label: 'Kind',
+  value: values?.text('kind') || 'development',
+  choices: [
+    { value: 'development', text: 'development: keys with _test' },
+    { value: 'production', text: 'production' },
+  ],
+})}
+<button>Add the environment</button>`,
+  );
+  const rename = visit.form(
+    'rename',
+    html`${field({ name: 'name', label: 'Name', value: values?.text('name') || project.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+  );
+  const archive = visit.form(
+    'archive',
+    html`<p>Ends the project for ever: nothing can be made in it any more, and its id is never given again. What it has sent stays where it is. Revoke its keys first.</p>
+${field({ name: 'confirm', label: `Type ${project.name} to archive it`, isRequired: true })}<button class="danger">Archive the project</button>`,
+  );
+  return html`${visit.mayDo('environment.create') ? disclosure('Add an environment', add, typed === 'add-environment') : ''}
+${visit.mayDo('project.rename') ? disclosure('Rename', rename, typed === 'rename') : ''}
+${visit.mayDo('project.archive') ? disclosure('Archive', archive, typed === 'archive') : ''}`;
+}

@@ -1,0 +1,52 @@
+import {
+  createKeyLog,
+  createLoggedKeyStore,
+  type KeyLog,
+  type KeyRecord,
+  type KeyStore,
+  type KeyView,
+} from '@playline/access-keys';
+import { accessKeyCodec, TOPICS } from '@playline/contracts';
+import type { Producer, StreamRecord } from '@playline/stream';
+import type { LogParts } from './noun.ts';
+
+/** Keys of environments, as pages work with them. */
+export interface Keys {
+  /** Every key of a project, ended ones too, oldest first. */
+  list(projectId: string): Promise<readonly KeyRecord[]>;
+  /** For changes, which are on the log before they are in force. */
+  readonly store: KeyStore;
+}
+
+export interface KeysParts extends Omit<LogParts, 'producer'> {
+  readonly producer: Pick<Producer, 'send'>;
+  readonly view: KeyView;
+}
+
+/** Keys over their view in Redis and their log. */
+export function createKeys({ view, ...parts }: KeysParts): Keys {
+  const store = createLoggedKeyStore(view, createLog(parts));
+  return { list: store.list, store };
+}
+
+function createLog({ producer, reader, registry, topicPrefix }: Omit<KeysParts, 'view'>): KeyLog {
+  const topic = topicPrefix + TOPICS.accessKeys.name;
+  const read = async () => {
+    const records: StreamRecord[] = [];
+    for (const range of await reader.bounds(topic))
+      for await (const record of reader.read({ topic, ...range })) records.push(record);
+    return records;
+  };
+  const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
+    new Promise((resolve, reject) =>
+      producer.send(
+        records.map((record) => ({ topic, ...record })),
+        (fault) => (fault === null ? resolve() : reject(fault)),
+      ),
+    );
+  const logWith = (schemaId: number) => createKeyLog({ schemaId, schemaOf: registry.schemaOf, send, read });
+  return {
+    readAll: logWith(0).readAll,
+    append: async (records) => logWith(await registry.idOf(`${topic}-value`, accessKeyCodec.schema)).append(records),
+  };
+}

@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Author,
+  type Change,
+  catchUpRecords,
+  createRecordLog,
+  createRecordStore,
+  openRecordCopy,
+  type RecordKind,
+  type RecordLog,
+  type RecordStore,
+  type RecordView,
+} from '@playline/access-keys';
+import type { SchemaSource } from '@playline/contracts';
+import type { Closable, Logger } from '@playline/runtime';
+import type { LogReader, Producer } from '@playline/stream';
+
+/** One kind of records, as pages work with it. */
+export interface Noun<R extends Change> {
+  /**
+   * All records, a second old at most, and those of this process' own changes at once.
+   * @throws Error while nobody can say what there is
+   */
+  all(): Promise<readonly R[]>;
+  /** For changes, which are on the log before they are seen. */
+  changedBy(author: Author): RecordStore<R>;
+}
+
+/** The log and the registry, as all nouns share them. */
+export interface LogParts {
+  readonly producer: Pick<Producer, 'sendPlaced'>;
+  readonly reader: Pick<LogReader, 'bounds' | 'read'>;
+  readonly registry: { idOf(subject: string, schema: string): Promise<number>; readonly schemaOf: SchemaSource };
+  readonly topicPrefix: string;
+  readonly logger: Logger;
+}
+
+export interface NounParts<R extends Change> extends LogParts {
+  readonly kind: RecordKind<R>;
+  readonly view: RecordView<R> & Closable;
+}
+
+/** What is known may be this old: four looks a second confirm it. */
+const AGE_MAX_MS = 1_000;
+/** A command that died between log and Redis is mended within this time: one question to the brokers. */
+const COMPARE_EVERY_MS = 5_000;
+
+/** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
+export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
+  const { kind, view, logger } = parts;
+  const log = createLog(parts);
+  const copy = openRecordCopy({ view });
+  const closed = new AbortController();
+  const keepLevel = async () => {
+    let wasTold = false;
+    while (!closed.signal.aborted) {
+      const fault = await catchUpRecords({ view, log }).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      // Told once an outage.
+      if (fault !== null && !wasTold)
+        logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
+      wasTold = fault !== null;
+      await delay(COMPARE_EVERY_MS, undefined, { signal: closed.signal }).catch(() => {});
+    }
+  };
+  const level = keepLevel();
+  return {
+    all: async () => {
+      if (copy.ageMs > AGE_MAX_MS) await copy.refresh();
+      return copy.records;
+    },
+    changedBy: (author) => {
+      const store = createRecordStore(kind, { view, log }, author);
+      return {
+        readAll: store.readAll,
+        change: async (decide) => {
+          const changed = await store.change(decide);
+          // Whoever made the change sees it on the next page; a look that fails now is made again soon.
+          await copy.refresh().catch(() => {});
+          return changed;
+        },
+      };
+    },
+    close: async () => {
+      closed.abort();
+      copy.close();
+      await level;
+      await view.close();
+    },
+  };
+}
+
+/** The schema's id is asked for with the first change: pages are shown while the registry is away. */
+function createLog<R extends Change>({ kind, producer, reader, registry, topicPrefix }: NounParts<R>): RecordLog<R> {
+  const topic = topicPrefix + kind.topic;
+  const logWith = (schemaId: number) =>
+    createRecordLog({
+      ...{ kind, schemaId, schemaOf: registry.schemaOf },
+      bounds: () => reader.bounds(topic),
+      read: (range) => reader.read({ topic, ...range }),
+      send: (record) => producer.sendPlaced({ topic, ...record }),
+    });
+  const { bounds, read } = logWith(0);
+  return {
+    ...{ bounds, read },
+    append: async (record) => logWith(await registry.idOf(`${topic}-value`, kind.codec.schema)).append(record),
+  };
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import {
+  ACCOUNTS,
+  type AccountRecord,
+  type Change,
+  type Content,
+  createProject,
+  createRecordStore,
+  PROJECTS,
+  type ProjectRecord,
+  RATE_LIMIT_KEYS,
+  type RecordKind,
+  type Role,
+  USUAL_ENVIRONMENTS,
+} from '@playline/access-keys';
+import {
+  createMemoryKeyStore,
+  createMemoryRecordLog,
+  createMemoryRecords,
+  createMemorySessions,
+} from '@playline/access-keys/memory';
+import { openHttpServer } from '@playline/http';
+import { freePorts } from '@playline/infra/local';
+import { createLogger } from '@playline/runtime';
+import { createPortalApp, type PortalAppParts } from '../app.ts';
+import type { Noun } from '../stores/noun.ts';
+import { createBrowser, type TestBrowser } from './test-browser.ts';
+
+/** A noun without stores. */
+export function createMemoryNoun<R extends Change>(kind: RecordKind<R>): Noun<R> {
+  const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
+  const storeOf: Noun<R>['changedBy'] = (author) => createRecordStore(kind, pair, author);
+  return { all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+}
+
+/** The real portal over a port, with nouns in memory. */
+export interface TestPortal {
+  readonly origin: string;
+  readonly parts: PortalAppParts;
+  /** Somebody who is live, with these rights. */
+  addAccount(rights: Partial<Pick<AccountRecord, 'isAdministrator' | 'roles'>>): Promise<AccountRecord>;
+  /** A project with the usual environments. */
+  addProject(name: string): Promise<ProjectRecord>;
+  /** A browser in which somebody with a role in a project has signed in; an administrator without one. */
+  signIn(role?: { readonly project: ProjectRecord; readonly role: Role }): Promise<TestBrowser>;
+  /** A browser in which nobody has. */
+  browser(): TestBrowser;
+  close(): Promise<void>;
+}
+
+const AUTHOR = { changedBy: 'a test', requestId: 'r' };
+
+/** @param own in the place of parts in memory */
+export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
+  const [port = 0] = await freePorts(1);
+  const origin = new URL(`http://localhost:${port}`);
+  const { sessions, oneTimeTexts } = createMemorySessions();
+  const store = createMemoryKeyStore();
+  const parts: PortalAppParts = {
+    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
+    logger: createLogger({ service: 'portal', level: 'silent' }),
+    ...{ origin, sessions, oneTime: oneTimeTexts },
+    accounts: createMemoryNoun(ACCOUNTS),
+    projects: createMemoryNoun(PROJECTS),
+    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
+    keys: { list: store.list, store },
+    settings: {
+      keyPrefix: 'svcapik',
+      headerPrefix: 'x-service',
+      gatewayUrl: 'http://gateway.test',
+      chainApiUrl: 'http://chain.test',
+    },
+    ...own,
+  };
+  const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
+  const addAccount: TestPortal['addAccount'] = async (rights) => {
+    const account: Content<AccountRecord> = {
+      ...{ id: randomUUID(), name: 'Somebody', login: `login-${randomUUID()}`, state: 'live', createdAt: Date.now() },
+      ...{ isAdministrator: false, roles: [], passwordHash: null, passkeys: [], openId: null, invitation: null },
+      ...rights,
+    };
+    return (await parts.accounts.changedBy(AUTHOR).change(() => account))!;
+  };
+  const browser = () => createBrowser(origin.origin);
+  return {
+    ...{ origin: origin.origin, parts, addAccount, browser },
+    addProject: (name) =>
+      createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
+    signIn: async (role) => {
+      const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];
+      const account = await addAccount({ isAdministrator: role === undefined, roles });
+      const { text } = await parts.sessions.create({
+        accountId: account.id,
+        userAgent: 'a test',
+        address: '127.0.0.1',
+      });
+      const signedIn = browser();
+      signedIn.keep(text);
+      return signedIn;
+    },
+    close: () => server.close(),
+  };
+}

@@ -1,0 +1,89 @@
+import { createSessionCookie } from '../frame/cookies.ts';
+
+/** What a test sees of an answer. */
+export interface Seen {
+  readonly status: number;
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+/** A client that keeps the cookie and sends forms as a browser does: with the token that stands in them. */
+export interface TestBrowser {
+  get(path: string): Promise<Seen>;
+  /** Looks at the page, and sends its form of that name. @throws Error when the page has none */
+  submit(path: string, deed: string, values?: Readonly<Record<string, string>>): Promise<Seen>;
+  /** Sends a form as it is, token included. */
+  post(path: string, body: URLSearchParams, headers?: Readonly<Record<string, string>>): Promise<Seen>;
+  /** The fields of a form of a page as they stand there; null when the page has none of that name. */
+  formOf(page: string, deed: string): { readonly action: string; readonly fields: URLSearchParams } | null;
+  /** Takes a session over. @param text as it stands in the cookie */
+  keep(text: string): void;
+  /** The cookie that it sends; '' for none. */
+  readonly cookie: string;
+}
+
+/** As `openPortal` gives it to the portal. */
+const SECRET = Buffer.alloc(32, 1);
+
+export function createBrowser(origin: string): TestBrowser {
+  let cookie = '';
+  const see = async (answer: Response): Promise<Seen> => {
+    for (const given of answer.headers.getSetCookie()) cookie = given.includes('Max-Age=0') ? '' : given.split(';')[0]!;
+    return { status: answer.status, text: await answer.text(), headers: answer.headers };
+  };
+  const sent = () => (cookie === '' ? {} : { cookie });
+  const get = async (path: string) => see(await fetch(origin + path, { headers: sent(), redirect: 'manual' }));
+  const post: TestBrowser['post'] = async (path, body, headers = {}) =>
+    see(
+      await fetch(origin + path, {
+        method: 'POST',
+        headers: { ...sent(), origin, 'sec-fetch-site': 'same-origin', ...headers },
+        body,
+        redirect: 'manual',
+      }),
+    );
+  return {
+    get,
+    post,
+    formOf,
+    keep: (text) => {
+      cookie = createSessionCookie(origin, SECRET).give(text).split(';')[0]!;
+    },
+    submit: async (path, deed, values = {}) => {
+      const page = await get(path);
+      const form = formOf(page.text, deed);
+      if (form === null) throw new Error(`${path} has no form ${deed}: ${page.status} ${page.text.slice(0, 2000)}`);
+      for (const [name, value] of Object.entries(values)) form.fields.set(name, value);
+      return post(form.action, form.fields);
+    },
+    get cookie() {
+      return cookie;
+    },
+  };
+}
+
+function formOf(page: string, deed: string): ReturnType<TestBrowser['formOf']> {
+  for (const [, action = '', content = ''] of page.matchAll(/<form [^>]*action="([^"]*)">(.*?)<\/form>/gs)) {
+    const inputs = [...content.matchAll(/<input [^>]*>/g)].flatMap(([input]): [string, string][] => {
+      const isChosen = !/type="(checkbox|radio)"/.test(input) || / checked/.test(input);
+      return isChosen ? [[attributeOf(input, 'name'), attributeOf(input, 'value')]] : [];
+    });
+    const chosen = [...content.matchAll(/<select [^>]*name="([^"]*)">(.*?)<\/select>/gs)].map(
+      ([, name = '', options = '']): [string, string] => {
+        const [option = ''] = /<option [^>]*selected>/.exec(options) ?? /<option [^>]*>/.exec(options) ?? [];
+        return [name, attributeOf(option, 'value')];
+      },
+    );
+    const fields = new URLSearchParams([...inputs, ...chosen]);
+    if (fields.get('deed') === deed) return { action: toText(action), fields };
+  }
+  return null;
+}
+
+const attributeOf = (element: string, name: string) =>
+  toText(new RegExp(` ${name}="([^"]*)"`).exec(element)?.[1] ?? '');
+
+function toText(text: string): string {
+  const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+  return text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '');
+}
