@@ -4,6 +4,7 @@ import { toQuotas } from './sample.ts';
 
 /** What one look at the log has brought. */
 export interface Drawn {
+  /** In the order of their times. */
   readonly records: readonly StreamRecord[];
   /** Records that stood there and were not read. */
   readonly skipped: number;
@@ -61,7 +62,7 @@ export function createTap({ log, limits }: TapParts): Tap {
         waiting.map((each, index) => readNewest(log, each, { records: quotas[index]!, bytes: bytesMax })),
       );
       moveTo(waiting);
-      const records = read.flat();
+      const records = read.flat().sort((a, b) => a.timestampMs - b.timestampMs);
       return { records, skipped: Math.max(0, counts.reduce((sum, count) => sum + count, 0) - records.length) };
     },
   };

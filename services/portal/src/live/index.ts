@@ -1,0 +1,8 @@
+export * from './event.ts';
+export * from './event-stream.ts';
+export * from './fences.ts';
+export * from './filter.ts';
+export * from './hub.ts';
+export { LIVE_LIMITS, type LiveLimits } from './limits.ts';
+export type { Looker } from './looker.ts';
+export type { LiveTopics } from './read-entries.ts';
