@@ -54,6 +54,10 @@ const COMMANDS = {
     options: { testNamePattern: { type: 'string', short: 't' } },
     words: 1000,
   },
+  'demo-portal': {
+    does: 'starts everything that does not run, plays a minute of a game, and says where the portal is',
+    options: NOTHING,
+  },
   simulate: {
     does: 'posts the traffic of a game, or publishes that of a chain, and reconciles it with what is stored or served',
   },

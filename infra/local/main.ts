@@ -1,5 +1,6 @@
 // Runs one command of the local stack with Node 24; bootstrap.mjs sees to that, to its words and to the packages.
 import { join } from 'node:path';
+import { demoPortal } from './commands/demo-portal.ts';
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
@@ -21,6 +22,7 @@ const COMMANDS: Record<string, Command> = {
   status,
   logs,
   test,
+  'demo-portal': demoPortal,
   simulate: operate('simulate'),
   keys: operate('keys'),
   projects: operate('projects'),

@@ -1,11 +1,12 @@
 import { endOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
+import { firstLinkReport, makeFirstLink } from '../first-link.ts';
 import type { Places } from '../places.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
 import { configMistakes, leftOutSentence } from '../settings.ts';
 import { startStack } from '../stack.ts';
-import { readStackFile } from '../stack-file.ts';
+import { readStackFile, type StackFile } from '../stack-file.ts';
 import type { Stack } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
@@ -100,6 +101,13 @@ export async function areSettingsRight(places: Places): Promise<boolean> {
   return true;
 }
 
+/** To this terminal, and to no log: whoever has the link administers the portal. */
+export async function sayFirstLink(places: Places, file: StackFile | null): Promise<void> {
+  if (file?.portal === undefined) return;
+  const link = await makeFirstLink(places);
+  if (link !== null) console.log(firstLinkReport(link));
+}
+
 /** `npm start`: in the foreground until Ctrl-C. */
 export async function start(places: Places): Promise<number> {
   if (findSupervisor(places) === null && !(await areSettingsRight(places))) return EXIT.usage;
@@ -108,6 +116,7 @@ export async function start(places: Places): Promise<number> {
     onReady: ({ file, missing }) => {
       console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);
+      void sayFirstLink(places, file);
     },
   });
   if (!didRun) console.log(alreadyRunning(places));

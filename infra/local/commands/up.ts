@@ -8,7 +8,7 @@ import { createProgress, stackReport } from '../report.ts';
 import { readStackFile } from '../stack-file.ts';
 import { judge, readStatus } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
-import { alreadyRunning, areSettingsRight, supervise } from './start.ts';
+import { alreadyRunning, areSettingsRight, sayFirstLink, supervise } from './start.ts';
 
 /** What the detached supervisor tells the command that started it. */
 type Message = { say: string } | { ready: true; missing: readonly string[] } | { failed: string };
@@ -70,6 +70,7 @@ export async function up(places: Places): Promise<number> {
   child.unref();
   const file = readStackFile(places);
   if (file !== null) console.log(`${stackReport(places, file)}\n  npm run down drains and stops all of it.\n`);
+  await sayFirstLink(places, file);
   for (const sentence of outcome.missing) console.log(sentence);
   return sayVerdict(places);
 }

@@ -69,14 +69,19 @@ const revoking = ({ rateLimitKeys }: Parts): Deed => ({
 });
 
 function planOf(values: FormValues): Plan {
-  const expires = values.text('expires');
-  const expiresAt = expires === '' ? null : Date.parse(`${expires}T00:00:00Z`);
-  if (Number.isNaN(expiresAt)) throw invalidField('expires', 'Give the day on which the key expires as 2027-01-31.');
   return {
     calls: wholeOf(values.text('calls'), 'calls', CALLS_MAX),
     windowS: wholeOf(values.text('window'), 'window', WINDOW_MAX_S),
-    expiresAt,
+    expiresAt: dayOf(values.text('expires')),
   };
+}
+
+/** The beginning of a day in UTC; null for none. A day that does not exist would become another one. */
+function dayOf(text: string): number | null {
+  if (text === '') return null;
+  const dayAt = Date.parse(`${text}T00:00:00Z`);
+  if (!Number.isNaN(dayAt) && new Date(dayAt).toISOString().startsWith(text)) return dayAt;
+  throw invalidField('expires', 'Give the day on which the key expires as 2027-01-31.');
 }
 
 function wholeOf(text: string, name: string, max: number): number {

@@ -1,0 +1,29 @@
+import { EXIT } from '../command-table.mjs';
+import type { Places } from '../places.ts';
+import { readStackFile } from '../stack-file.ts';
+import { findSupervisor } from '../supervisor.ts';
+import { operate } from './run.ts';
+import { sayFirstLink } from './start.ts';
+import { up } from './up.ts';
+
+/** A minute of a small game: enough that every page has something to show, broken messages and erasures among it. */
+const GAME = ['--players', '40', '--minutes', '1', '--rate', '40', '--broken', '0.05'];
+const CHAIN = ['--chain', '--activities', '500', '--rate', '100'];
+
+/** `npm run demo-portal`: a stack with traffic in it, and where to look at it. */
+export async function demoPortal(places: Places): Promise<number> {
+  const wasRunning = findSupervisor(places) !== null;
+  if (!wasRunning) {
+    const code = await up(places);
+    if (code !== EXIT.ok) return code;
+  }
+  for (const args of [GAME, CHAIN]) {
+    const code = await operate('simulate')(places, args);
+    if (code !== EXIT.ok) return code;
+  }
+  const file = readStackFile(places);
+  console.log(`\n  The portal: ${file?.portal}   project demo, environment development\n`);
+  // Of a stack that was just started the link stands above already, and each has one life.
+  if (wasRunning) await sayFirstLink(places, file);
+  return EXIT.ok;
+}

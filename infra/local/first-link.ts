@@ -1,0 +1,31 @@
+import { dirname, join } from 'node:path';
+import { runCommand } from './command.ts';
+import { logFileOf, type Places } from './places.ts';
+import { environmentWithoutStores } from './services.ts';
+import { sharedSettingsOf } from './stack-file.ts';
+
+/**
+ * A link by which somebody becomes the first administrator of the portal, for the terminal alone: it is never written into a
+ * log. Null where there is an administrator already, and where nobody can tell now: `npm run accounts -- link` says which.
+ */
+export async function makeFirstLink(places: Places): Promise<string | null> {
+  const main = join(places.checkout, 'services', 'operator', 'src', 'main.ts');
+  // It finds the stack by its records, as a person's command does.
+  const folder = dirname(places.state);
+  const env = { ...environmentWithoutStores(), ...sharedSettingsOf(process.env) };
+  try {
+    const args = [main, 'accounts', 'link', '--json'];
+    const output = await runCommand(process.execPath, args, { folder, env, logFile: logFileOf(places, 'operator') });
+    return (JSON.parse(output) as { link: string }).link;
+  } catch {
+    return null;
+  }
+}
+
+/** What a start says of it. */
+export function firstLinkReport(link: string): string {
+  return `  Nobody administers the portal yet. Whoever opens this link first does; it is good for 15 minutes, once:
+    ${link}
+  Another one: npm run accounts -- link
+`;
+}

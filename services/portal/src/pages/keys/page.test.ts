@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const SECRET = /sk_svcapik_test-[0-9A-Za-z]{36}/;
+const PUBLISHABLE = /pk_svcapik_test-[0-9A-Za-z]{36}/;
+
+async function openProject(role: 'owner' | 'developer' | 'analyst' = 'developer') {
+  const project = await portal.addProject('Game');
+  const path = `/projects/${project.id}/environments/development/keys`;
+  return { project, path, browser: await portal.signIn({ project, role }) };
+}
+
+describe('the page of keys', () => {
+  it('shows a secret once, in the answer that makes it, with a command and an .env line ready to copy', async () => {
+    const { browser, path } = await openProject();
+    const made = await browser.submit(path, 'create', { kind: 'secret', name: 'game server' });
+    const key = SECRET.exec(made.text)?.[0] ?? '';
+    expect(made.text).toContain(`data-copy="PLAYLINE_SECRET_KEY=${key}"`);
+    expect(made.text).toContain(`-H &#39;x-service-api-key: ${key}&#39;`);
+    expect(made.headers.get('cache-control')).toBe('no-store');
+    const { text } = await browser.get(path);
+    expect(text).not.toMatch(SECRET);
+    const [, random = ''] = key.split('-');
+    expect(text).toContain(`<code>${random.slice(0, 4)}…${random.slice(-4)}</code>`);
+    expect(text).toContain('game server');
+  });
+
+  it('shows a publishable key whole whenever it is asked for: clients carry it', async () => {
+    const { browser, path } = await openProject();
+    const made = await browser.submit(path, 'create', { kind: 'publishable' });
+    const [key = ''] = PUBLISHABLE.exec(made.text) ?? [];
+    expect(key).not.toBe('');
+    expect((await browser.get(path)).text).toContain(`data-copy="${key}"`);
+  });
+
+  it('ends a key only where the name of the environment was typed', async () => {
+    const { browser, path, project } = await openProject();
+    await browser.submit(path, 'create', { kind: 'secret' });
+    const refused = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'production' });
+    expect([refused.status, SECRET.test(refused.text)]).toEqual([400, false]);
+    expect(refused.text).toContain('Type the name of the environment, development');
+    const refreshed = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'development' });
+    expect(SECRET.test(refreshed.text)).toBe(true);
+    const revoked = await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
+    expect([revoked.status, revoked.headers.get('location')]).toEqual([303, `${path}?done=revoked`]);
+    expect((await browser.get(`${path}?done=revoked`)).text).toContain('stops within a second on every gateway');
+    const states = (await portal.parts.keys.list(project.id)).map(({ revokedAt }) => revokedAt !== null);
+    expect(states).toEqual([true, true]);
+  });
+
+  it('says in each record who made or ended the key, and by which request', async () => {
+    const { browser, path, project } = await openProject();
+    const made = await browser.submit(path, 'create', { kind: 'publishable' });
+    const [record] = await portal.parts.keys.list(project.id);
+    const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
+    expect(record).toMatchObject({ changedBy: account!.id, requestId: made.headers.get('x-trace-id') });
+  });
+
+  it('shows analysts what there is, and gives them no form', async () => {
+    const { browser, path } = await openProject('analyst');
+    const { text } = await browser.get(path);
+    for (const deed of ['create', 'refresh', 'revoke']) expect(browser.formOf(text, deed)).toBeNull();
+    expect(text).toContain('A developer or an owner of the project can create one.');
+  });
+
+  it('writes a name that is markup as text', async () => {
+    const { browser, path } = await openProject();
+    await browser.submit(path, 'create', { kind: 'secret', name: '<script>alert(1)</script>' });
+    const { text } = await browser.get(path);
+    expect(text).not.toContain('<script>alert');
+    expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+  });
+});

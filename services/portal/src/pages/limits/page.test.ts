@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const pathOf = (id: string) => `/projects/${id}/environments/production/limits`;
+const ratesOf = async (id: string) => {
+  const project = (await portal.parts.projects.all()).find((each) => each.id === id)!;
+  const [{ cap, limit } = { cap: null, limit: null }] = project.environments;
+  return { cap, limit };
+};
+
+it('lets owners lower what their environment may send, and take the limit away', async () => {
+  const project = await portal.addProject('Limited');
+  const browser = await portal.signIn({ project, role: 'owner' });
+  const path = pathOf(project.id);
+  await browser.submit(path, 'limit', { 'per-second': '500', burst: '1000' });
+  expect(await ratesOf(project.id)).toEqual({ cap: null, limit: { perSecond: 500, burst: 1000 } });
+  expect((await browser.get(path)).text).toContain('500\u00a0messages/s');
+  await browser.submit(path, 'limit', { 'per-second': '', burst: '' });
+  expect(await ratesOf(project.id)).toEqual({ cap: null, limit: null });
+});
+
+it('lets administrators alone set a cap, and nobody a limit above it', async () => {
+  const project = await portal.addProject('Capped');
+  const [admin, owner] = [await portal.signIn(), await portal.signIn({ project, role: 'owner' })];
+  const path = pathOf(project.id);
+  expect(owner.formOf((await owner.get(path)).text, 'cap')).toBeNull();
+  await admin.submit(path, 'cap', { 'per-second': '100', burst: '200' });
+  const refused = await owner.submit(path, 'limit', { 'per-second': '101', burst: '200' });
+  expect([refused.status, refused.text.includes('A limit only lowers what the cap allows.')]).toEqual([400, true]);
+  expect(await ratesOf(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
+});
+
+it.each(['0', '-1', '1.5', '1e3', 'many', '200001'])(
+  'refuses %s messages a second, and keeps what was typed',
+  async (text) => {
+    const project = await portal.addProject('Typed');
+    const browser = await portal.signIn({ project, role: 'owner' });
+    const refused = await browser.submit(pathOf(project.id), 'limit', { 'per-second': text, burst: '10' });
+    expect([refused.status, refused.text.includes(`value="${text}"`)]).toEqual([400, true]);
+  },
+);

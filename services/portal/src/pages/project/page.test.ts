@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const find = async (id: string) => (await portal.parts.projects.all()).find((project) => project.id === id)!;
+
+describe('the page of a project', () => {
+  it('adds environments, and gives the project another name', async () => {
+    const { id } = await portal.addProject('First');
+    const browser = await portal.signIn();
+    const path = `/projects/${id}`;
+    const added = await browser.submit(path, 'add-environment', { environment: 'staging', kind: 'development' });
+    expect(added.headers.get('location')).toBe(`${path}?done=added`);
+    await browser.submit(path, 'rename', { name: 'Second' });
+    expect(await find(id)).toMatchObject({ name: 'Second', environments: [{}, {}, { id: `${id}-staging` }] });
+    expect((await browser.get(`${path}/environments/staging/keys`)).status).toBe(200);
+  });
+
+  it('archives a project whose name was typed and whose keys are revoked, and then offers no change', async () => {
+    const { id } = await portal.addProject('Done');
+    const browser = await portal.signIn();
+    const path = `/projects/${id}`;
+    const keys = `${path}/environments/development/keys`;
+    await browser.submit(keys, 'create', { kind: 'publishable' });
+    expect((await browser.submit(path, 'archive', { confirm: 'Dona' })).status).toBe(400);
+    const refused = await browser.submit(path, 'archive', { confirm: 'Done' });
+    expect([refused.status, refused.text.includes('1 live keys')]).toEqual([409, true]);
+    await browser.submit(keys, 'revoke', { kind: 'publishable', confirm: 'development' });
+    expect((await browser.submit(path, 'archive', { confirm: 'Done' })).status).toBe(303);
+    expect((await find(id)).state).toBe('archived');
+    expect(browser.formOf((await browser.get(path)).text, 'rename')).toBeNull();
+  });
+});
+
+describe('the page of projects', () => {
+  it('shows each account the projects that it has a role in, and administrators all', async () => {
+    const [one, other] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
+    const member = (await (await portal.signIn({ project: one, role: 'analyst' })).get('/')).text;
+    expect([member.includes(one.id), member.includes(other.id)]).toEqual([true, false]);
+    const all = (await (await portal.signIn()).get('/')).text;
+    expect([all.includes(one.id), all.includes(other.id)]).toEqual([true, true]);
+  });
+
+  it('creates a project and leads to the keys of its development environment', async () => {
+    const browser = await portal.signIn();
+    const { status, headers } = await browser.submit('/', 'create', { name: 'Created' });
+    const location = headers.get('location') ?? '';
+    expect([status, /^\/projects\/p\w{12}\/environments\/development\/keys$/.test(location)]).toEqual([303, true]);
+    expect((await browser.get(location)).text).toContain('Create the publishable key');
+  });
+
+  it('tells somebody without a role what to do', async () => {
+    const { id } = await portal.addAccount({});
+    const browser = portal.browser();
+    browser.keep((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);
+    expect((await browser.get('/')).text).toContain('Ask an owner of one to invite you');
+  });
+});

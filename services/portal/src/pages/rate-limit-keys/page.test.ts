@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const PATH = '/instance/rate-limit-keys';
+const KEY = /rl_svcapik-[0-9A-Za-z]{36}/;
+const PLAN = { partner: 'Acme', calls: '5000', window: '300', expires: '2099-01-31' };
+
+it('gives a partner a key with a plan, shows it once, refreshes and revokes it', async () => {
+  const browser = await portal.signIn();
+  const made = await browser.submit(PATH, 'create', PLAN);
+  const [first] = KEY.exec(made.text) ?? [];
+  expect(first).toBeDefined();
+  const list = (await browser.get(PATH)).text;
+  expect([KEY.test(list), list.includes('5\u202f000\u00a0calls'), list.includes('2099-01-31')]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+  const [second] = KEY.exec((await browser.submit(PATH, 'refresh')).text) ?? [];
+  expect(second).not.toBe(first);
+  expect((await browser.submit(PATH, 'revoke')).headers.get('location')).toBe(`${PATH}?done=revoked`);
+  expect(await portal.parts.rateLimitKeys.all()).toMatchObject([{ partner: 'Acme', calls: 5000, revision: 3 }]);
+});
+
+it('is there for administrators alone', async () => {
+  const project = await portal.addProject('Game');
+  const owner = await portal.signIn({ project, role: 'owner' });
+  expect((await owner.get(PATH)).status).toBe(404);
+});
+
+it.each([
+  [{ partner: '' }, 'Say who gets the key'],
+  [{ calls: '0' }, 'the calls of a window'],
+  [{ window: '86401' }, 'the seconds of a window'],
+  [{ expires: 'tomorrow' }, 'Give the day'],
+  [{ expires: '2027-02-31' }, 'Give the day'],
+])('refuses %j with a sentence that says what would be right', async (wrong, sentence) => {
+  const { status, text } = await (await portal.signIn()).submit(PATH, 'create', { ...PLAN, ...wrong });
+  expect([status, text.includes(sentence)]).toEqual([400, true]);
+});

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { createKey, createProject, PROJECTS, type ProjectRecord, USUAL_ENVIRONMENTS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { createLogger } from '@playline/runtime';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores, until } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { createKeys } from './keys.ts';
+import { type LogParts, openNoun } from './noun.ts';
+
+const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+const { kafka: brokers, registry } = testStores();
+const author = { changedBy: 'ada', requestId: 'r-1' };
+const logger = createLogger({ service: 'portal', level: 'silent' });
+let redis: RedisDatabase;
+let log: LogParts & { producer: Awaited<ReturnType<typeof openProducer>> };
+
+beforeAll(async () => {
+  redis = await openRedisDatabase();
+  await applyTopics({ brokers, registry, prefix: topicPrefix, partitions: 2 });
+  const producer = await openProducer({ brokers, clientId: 'test' });
+  const reader = openLogReader({ brokers, clientId: 'test' });
+  log = { producer, reader, registry: createSchemaRegistry({ url: registry }), topicPrefix, logger };
+  return async () => {
+    await producer.close();
+    await reader.close();
+  };
+});
+afterAll(async () => {
+  await dropTopics({ brokers, registry, prefix: topicPrefix });
+  await redis.close();
+});
+
+async function open(view?: { update(): Promise<never> }) {
+  const opened = await openRedisRecords(PROJECTS, { url: redis.url });
+  const noun = openNoun({ ...log, kind: PROJECTS, view: { ...opened, ...view } });
+  onTestFinished(() => noun.close());
+  return noun;
+}
+const create = async (noun: { changedBy: Awaited<ReturnType<typeof open>>['changedBy'] }, name: string) =>
+  createProject({ store: noun.changedBy(author) }, { name, environments: USUAL_ENVIRONMENTS });
+const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
+
+it('shows a change at once to whoever made it, and to every other process within a second', async () => {
+  const [ours, theirs] = [await open(), await open()];
+  await theirs.all().catch(() => []);
+  const made = await create(ours, 'Seen');
+  expect(names(await ours.all())).toContain('Seen');
+  const sentAt = performance.now();
+  await until('the other one sees it', async () => names(await theirs.all()).includes('Seen'));
+  expect(performance.now() - sentAt).toBeLessThan(1_000 + 500);
+  expect(made).toMatchObject({ ...author, revision: 1 });
+});
+
+it('brings in a change whose process died between log and Redis', async () => {
+  const dying = await open({ update: () => Promise.reject(new Error('killed')) });
+  await expect(create(dying, 'Half')).rejects.toThrow('may not have it');
+  const other = await open();
+  await until('it is there', async () => names(await other.all()).includes('Half'));
+});
+
+it('brings everything back into a Redis that was emptied, and never says meanwhile that there is nothing', async () => {
+  const noun = await open();
+  await create(noun, 'Kept');
+  await redis.client.flushdb();
+  const isComplete = async () => (await redis.client.exists('access:projects:complete')) === 1;
+  const told: (string[] | null)[] = [];
+  await until('it is back', async () => {
+    const wasComplete = await isComplete();
+    told.push(await noun.all().then(names, () => null));
+    return wasComplete;
+  });
+  expect(told.filter((each) => each !== null && !each.includes('Kept'))).toEqual([]);
+  expect(told.at(-1)).toContain('Kept');
+});
+
+it('changes keys in the log before they are in force, and lists those of a project', async () => {
+  const view = await openRedisKeyStore({ url: redis.url });
+  onTestFinished(() => view.close());
+  const keys = createKeys({ ...log, view });
+  const owner = { projectId: 'p', environmentId: 'p-development', environment: 'development' } as const;
+  const context = { store: keys.store, prefix: 'svcapik', author };
+  const { record } = await createKey(context, { ...owner, kind: 'secret', name: 'server' });
+  expect(await keys.list('p')).toEqual([record]);
+  await redis.client.flushdb();
+  expect(await keys.list('p')).toEqual([record]);
+});
