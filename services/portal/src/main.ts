@@ -1,11 +1,22 @@
 import { ACCOUNTS, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
-import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  parseConfig,
+  runService,
+  toClickHouse,
+  toKafka,
+  toRedis,
+  toRegistry,
+} from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema } from './config.ts';
+import { openLive } from './live/index.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createKeys } from './stores/keys.ts';
 import { openNoun } from './stores/noun.ts';
@@ -37,6 +48,14 @@ await runService(logger, async (use) => {
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
 
+  const erasures = await openErasureRecords({ ...toClickHouse(config), onFault: faults.of('ClickHouse') });
+  const live = await use('live messages', () =>
+    openLive({
+      ...{ log: openLogReader(kafka), schemaOf: registry.schemaOf, topicPrefix, erasures, logger },
+      writerGroup: config.WRITER_GROUP,
+    }),
+  );
+
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
@@ -48,6 +67,7 @@ await runService(logger, async (use) => {
     origin: new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
+    ...{ live, searchMessages: null },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
       headerPrefix: config.HTTP_HEADER_PREFIX,

@@ -1,4 +1,6 @@
 import type { AccountRecord, ProjectRecord, RateLimitKeyRecord } from '@playline/access-keys';
+import type { LiveHub } from './live/index.ts';
+import type { SearchMessages } from './pages/live/search.ts';
 import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
 
@@ -8,6 +10,10 @@ export interface PortalParts {
   readonly projects: Noun<ProjectRecord>;
   readonly rateLimitKeys: Noun<RateLimitKeyRecord>;
   readonly keys: Keys;
+  /** What becomes of messages, for all who look. */
+  readonly live: LiveHub;
+  /** Null where stored messages cannot be searched. */
+  readonly searchMessages: SearchMessages | null;
   readonly settings: PortalSettings;
 }
 

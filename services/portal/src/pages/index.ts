@@ -5,6 +5,8 @@ import type { PortalParts } from '../portal-parts.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
+import { createLiveEventsPage } from './live/events.ts';
+import { createLivePage } from './live/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
 
@@ -21,6 +23,8 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createProjectPage(parts),
     createKeysPage(parts),
     createLimitsPage(parts),
+    createLivePage(parts),
+    createLiveEventsPage(parts),
     createRateLimitKeysPage(parts),
   ];
 }

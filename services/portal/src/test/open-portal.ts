@@ -22,7 +22,9 @@ import {
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
+import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
+import { type LiveHub, openLiveHub } from '../live/index.ts';
 import type { Noun } from '../stores/noun.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
@@ -31,6 +33,21 @@ export function createMemoryNoun<R extends Change>(kind: RecordKind<R>): Noun<R>
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
   const storeOf: Noun<R>['changedBy'] = (author) => createRecordStore(kind, pair, author);
   return { all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+}
+
+/** For tests in which nobody looks at live messages. */
+function openUnseenLive(): LiveHub {
+  const nothing = () => Promise.reject(new Error('nothing is read in this test'));
+  return openLiveHub({
+    log: { bounds: nothing, committed: nothing, read: () => expect.fail('nothing is read in this test') },
+    topics: { messages: 'messages', rejections: 'rejections', letters: [] },
+    ...{
+      writerGroup: 'event-writer',
+      schemaOf: nothing,
+      openFences: () => expect.fail('nobody looks'),
+      onFault: () => {},
+    },
+  });
 }
 
 /** The real portal over a port, with nouns in memory. */
@@ -50,6 +67,13 @@ export interface TestPortal {
 
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
+const SETTINGS: PortalAppParts['settings'] = {
+  keyPrefix: 'svcapik',
+  headerPrefix: 'x-service',
+  gatewayUrl: 'http://gateway.test',
+  chainApiUrl: 'http://chain.test',
+};
+
 /** @param own in the place of parts in memory */
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
   const [port = 0] = await freePorts(1);
@@ -64,12 +88,8 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
     projects: createMemoryNoun(PROJECTS),
     rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
     keys: { list: store.list, store },
-    settings: {
-      keyPrefix: 'svcapik',
-      headerPrefix: 'x-service',
-      gatewayUrl: 'http://gateway.test',
-      chainApiUrl: 'http://chain.test',
-    },
+    ...{ live: openUnseenLive(), searchMessages: null },
+    settings: SETTINGS,
     ...own,
   };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
