@@ -3,11 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseSignerPublicKey } from '@playline/access-keys';
+import { parseSignerKeys } from '@playline/access-keys/signer';
 import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { makeSignerKeys, signerPublicKeyOf } from '../infra/local/signer-keys.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const exists = (path: string) => existsSync(new URL(`../${path}`, import.meta.url));
@@ -61,6 +64,16 @@ const processes = containers.flatMap(([name, container]) => {
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
 const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
 
+/** `infra/docker/secrets.mjs` in a checkout of its own. */
+function createSecretsScript() {
+  const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+  const script = join(folder, 'infra', 'docker', 'secrets.mjs');
+  cpSync(new URL('../infra/docker/secrets.mjs', import.meta.url), script, { recursive: true });
+  const make = () => execFileSync(process.execPath, [script], { encoding: 'utf8' });
+  const written = () => readFileSync(join(folder, '.env'), 'utf8');
+  return { folder, make, written };
+}
+
 const entryOf = (name: string): ServiceEntry | undefined => SERVICES.find((service) => service.name === name);
 
 describe('docker-compose.yml', () => {
@@ -97,7 +110,7 @@ describe('docker-compose.yml', () => {
   it('writes no secret down and says how to make one that is missing', () => {
     for (const [name, { environment }] of containers) {
       for (const [variable, value] of Object.entries(environment)) {
-        if (!/PASSWORD|PEPPER|CURSOR_KEYS|REDIS_URL/.test(variable)) continue;
+        if (!/PASSWORD|PEPPER|CURSOR_KEYS|SIGNER|REDIS_URL/.test(variable)) continue;
         expect(value, `${name}: ${variable}`).toMatch(/\$\{[A-Z_]+:\?run node infra\/docker\/secrets\.mjs\}/);
       }
     }
@@ -106,15 +119,27 @@ describe('docker-compose.yml', () => {
   it('asks for no secret that infra/docker/secrets.mjs does not make', () => {
     const asked = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
     const made = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
-    expect([...new Set(asked)].sort()).toEqual(made.sort());
+    expect([...new Set(asked)].sort()).toEqual([...made, 'SIGNER_PUBLIC_KEY'].sort());
+  });
+
+  it('tells nobody what opens a sealed key, and whoever seals one the half of the same pair, as the local stack does', () => {
+    expect(read('docker-compose.yml')).not.toMatch(/^[^#]*SIGNER_KEYS/m);
+    expect(read('infra/local/services.ts')).not.toContain('signerKeys');
+    const { make, written, folder } = createSecretsScript();
+    make();
+    const settingOf = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(written())?.[1] ?? '';
+    const [signerKeys, publicKey] = [settingOf('SIGNER_KEYS'), settingOf('SIGNER_PUBLIC_KEY')];
+    expect(signerPublicKeyOf({ signerKeys })).toBe(publicKey);
+    expect(parseSignerKeys(signerKeys)[0]?.publicKey).toEqual(parseSignerPublicKey(publicKey));
+    // Whoever lost the one half alone gets it from the other.
+    writeFileSync(join(folder, '.env'), written().replace(/^SIGNER_PUBLIC_KEY=.*\n/m, ''));
+    make();
+    expect([settingOf('SIGNER_KEYS'), settingOf('SIGNER_PUBLIC_KEY')]).toEqual([signerKeys, publicKey]);
+    rmSync(folder, { recursive: true });
   });
 
   it('has secrets made once each: an .env of a release before gets those that it lacks, and keeps the others', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
-    const script = join(folder, 'infra', 'docker', 'secrets.mjs');
-    cpSync(new URL('../infra/docker/secrets.mjs', import.meta.url), script, { recursive: true });
-    const make = () => execFileSync(process.execPath, [script], { encoding: 'utf8' });
-    const written = () => readFileSync(join(folder, '.env'), 'utf8');
+    const { make, written, folder } = createSecretsScript();
     make();
     const whole = written();
     expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
@@ -187,8 +212,12 @@ async function readSettings(service: string): Promise<z.ZodObject> {
 
 /** What Compose makes of the values: defaults as written, secrets as `secrets.mjs` makes them. */
 function filled(environment: Record<string, string>): Record<string, string> {
+  const signerKey = signerPublicKeyOf({ signerKeys: makeSignerKeys() });
   const fill = (value: string) =>
-    value.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1').replace(/\$\{[^}]*\}/g, 'ab'.repeat(32));
+    value
+      .replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1')
+      .replace(/\$\{SIGNER_PUBLIC_KEY:[^}]*\}/g, signerKey)
+      .replace(/\$\{[^}]*\}/g, 'ab'.repeat(32));
   return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, fill(value)]));
 }
 

@@ -1,7 +1,7 @@
 // Writes .env with secrets for docker-compose.yml: all of them, or those that an .env of a release before lacks. Never
 // writes over one: a lost pepper makes every stored identity key meaningless. Plain JavaScript and built-ins only, so
 // that any Node from 18 runs it.
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -10,6 +10,7 @@ const NAMES = [
   'CLICKHOUSE_OPERATOR_PASSWORD',
   'CLICKHOUSE_WRITER_PASSWORD',
   'CLICKHOUSE_READER_PASSWORD',
+  'CLICKHOUSE_PORTAL_PASSWORD',
   'CLICKHOUSE_ANALYST_PASSWORD',
   'CLICKHOUSE_VIEWS_PASSWORD',
   'IDENTITY_PEPPER',
@@ -18,14 +19,40 @@ const NAMES = [
 ];
 /** The pepper and the secret of cursors need 32 bytes; hexadecimal stands in addresses without escaping. */
 const SECRET_BYTES = 32;
+/** The key pair of whatever signs: all of it, which no container is told yet, and the half that others seal to. */
+const [SIGNER_KEYS, SIGNER_PUBLIC_KEY] = ['SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'];
+/** base64url: nothing in it means anything to a file of settings. */
+const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
 const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
-const missing = NAMES.filter((name) => !new RegExp(`^${name}=`, 'm').test(before));
+const missing = [...NAMES, SIGNER_KEYS, SIGNER_PUBLIC_KEY].filter((name) => settingOf(name) === undefined);
+
+function settingOf(name) {
+  return new RegExp(`^${name}=(.*)$`, 'm').exec(before)?.[1];
+}
+
+function makeSignerKeys() {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return toSetting([privateKey.export({ format: 'jwk' })]);
+}
+
+/** The public half of the newest one. */
+function toPublicKey(signerKeys) {
+  const [{ kty, crv, x, y }] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString('utf8'));
+  return toSetting({ kty, crv, x, y });
+}
+
+function makeValues() {
+  const signerKeys = settingOf(SIGNER_KEYS) ?? makeSignerKeys();
+  const signer = { [SIGNER_KEYS]: signerKeys, [SIGNER_PUBLIC_KEY]: toPublicKey(signerKeys) };
+  return missing.map((name) => [name, signer[name] ?? randomBytes(SECRET_BYTES).toString('hex')]);
+}
+
 if (missing.length === 0) {
   console.log('.env has every secret already and stays as it is');
 } else {
-  const lines = missing.map((name) => `${name}=${randomBytes(SECRET_BYTES).toString('hex')}\n`);
+  const lines = makeValues().map(([name, value]) => `${name}=${value}\n`);
   const gap = before === '' || before.endsWith('\n') ? '' : '\n';
   // 0600: the owner alone reads it.
   appendFileSync(path, gap + lines.join(''), { mode: 0o600 });

@@ -14,6 +14,7 @@ const MIN_INSYNC = 'min.insync.replicas';
 export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string, string> {
   return new Map([
     ['cleanup.policy', topic.cleanup],
+    ...(topic.compactionLagMs === undefined ? [] : [['min.compaction.lag.ms', String(topic.compactionLagMs)] as const]),
     ['retention.ms', String(topic.retentionMs)],
     ['segment.ms', String(topic.segmentMs)],
     ['message.timestamp.type', topic.timestamps === 'log-append' ? 'LogAppendTime' : 'CreateTime'],

@@ -100,6 +100,7 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
     operator: secrets.operatorPassword,
     writer: secrets.writerPassword,
     reader: secrets.readerPassword,
+    portal: secrets.portalPassword,
     views: secrets.viewsPassword,
     analyst: secrets.analystPassword,
     ...secrets.analystPasswords,

@@ -61,8 +61,10 @@ const COMMANDS = {
   simulate: {
     does: 'posts the traffic of a game, or publishes that of a chain, and reconciles it with what is stored or served',
   },
-  keys: { does: 'lists, creates, refreshes and revokes access keys' },
+  keys: { does: 'lists, creates, refreshes and revokes access keys; makes and disables keys that sign' },
   projects: { does: 'creates and lists projects, their environments and their limits' },
+  accounts: { does: 'lets people into the portal: links, invitations, roles, lost access' },
+  collections: { does: 'links contracts of chains to projects; lists, renames and unlinks them' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },
   rebuild: { does: 'puts back all that an emptied Redis held' },

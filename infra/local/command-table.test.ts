@@ -16,6 +16,8 @@ const passedOn = new Set([
   'simulate',
   'keys',
   'projects',
+  'accounts',
+  'collections',
   'analysts',
   'identity',
   'consent',

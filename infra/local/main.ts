@@ -26,6 +26,8 @@ const COMMANDS: Record<string, Command> = {
   simulate: operate('simulate'),
   keys: operate('keys'),
   projects: operate('projects'),
+  accounts: operate('accounts'),
+  collections: operate('collections'),
   identity: operate('identity'),
   consent: operate('consent'),
   rebuild: operate('rebuild'),

@@ -74,12 +74,16 @@ export async function askLag(file: StackFile): Promise<Map<string, number>> {
   try {
     await admin.connect();
     const lags = new Map<string, number>();
-    for (const { name, reads = [] } of SERVICES as readonly ServiceEntry[]) {
+    const groups = (SERVICES as readonly ServiceEntry[]).flatMap(({ name, reads = [], audits = [] }) => [
+      { name, groupId: name, reads },
+      { name, groupId: `${name}-audit`, reads: audits },
+    ]);
+    for (const { name, groupId, reads } of groups) {
       const topics = reads.map((topic) => (file.settings?.TOPIC_PREFIX ?? '') + topic.name);
       if (topics.length === 0) continue;
-      const committed = await admin.fetchOffsets({ groupId: name, topics });
+      const committed = await admin.fetchOffsets({ groupId, topics });
       const ends = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)));
-      lags.set(name, sumLag(topics, { committed, ends }));
+      lags.set(name, (lags.get(name) ?? 0) + sumLag(topics, { committed, ends }));
     }
     return lags;
   } finally {

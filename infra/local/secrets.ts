@@ -3,6 +3,9 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { makeSignerKeys } from './signer-keys.ts';
+
+export { signerPublicKeyOf } from './signer-keys.ts';
 
 /** What a stack's parts know each other by. */
 export interface Secrets {
@@ -10,6 +13,7 @@ export interface Secrets {
   operatorPassword: string;
   writerPassword: string;
   readerPassword: string;
+  portalPassword: string;
   /** Of the account for analysts that is there from the beginning. */
   analystPassword: string;
   /** Of those that are given out (`npm run analysts`), by name. One that was dropped gets another at the next start. */
@@ -23,6 +27,8 @@ export interface Secrets {
   identityPepper: string;
   /** As long: what cursors of the feed are signed with. Without it readers begin again. */
   cursorSecret: string;
+  /** Private halves of the key pairs that private keys of addresses are sealed to, the newest first; no service is told. */
+  signerKeys: string;
   /** As long: what the portal signs forms with, and tells its instances apart by. */
   portalSecret: string;
 }
@@ -48,6 +54,7 @@ export function loadSecrets(places: Places): Secrets {
     operatorPassword: kept?.operatorPassword ?? secret(),
     writerPassword: kept?.writerPassword ?? secret(),
     readerPassword: kept?.readerPassword ?? secret(),
+    portalPassword: kept?.portalPassword ?? secret(),
     analystPassword: kept?.analystPassword ?? secret(),
     analystPasswords: Object.fromEntries(ANALYST_POOL.map((account) => [account, ofAnalyst(account)])),
     viewsPassword: kept?.viewsPassword ?? secret(),
@@ -55,6 +62,7 @@ export function loadSecrets(places: Places): Secrets {
     registryPassword: kept?.registryPassword ?? secret(),
     identityPepper: kept?.identityPepper ?? secret(),
     cursorSecret: kept?.cursorSecret ?? secret(),
+    signerKeys: kept?.signerKeys ?? makeSignerKeys(),
     portalSecret: kept?.portalSecret ?? secret(),
   };
   if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);

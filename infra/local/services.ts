@@ -14,11 +14,13 @@ export interface ServiceEntry {
   /** `stack.json` field of its public address; absent for a service that only reads topics. */
   readonly address?: 'gateway' | 'chainApi' | 'portal';
   /** Its account of ClickHouse, unless it is `writer`; docker-compose.yml names the same. */
-  readonly account?: 'reader';
+  readonly account?: 'reader' | 'portal';
   /** It does nothing while Redis holds no identity graph. */
   readonly needsIdentities?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
   readonly reads?: readonly Topic[];
+  /** Topics that a second group of the same process reads, whose name is the service's and `-audit`. */
+  readonly audits?: readonly Topic[];
   /** Options of Node besides the file; docker-compose.yml and infra/docker/Dockerfile name the same ones. */
   readonly nodeOptions?: readonly string[];
   /** What its process finds in the environment besides its settings; docker-compose.yml names the same. */
@@ -81,6 +83,10 @@ export const SERVICES = [
     name: 'event-writer',
     nodeOptions: [SMALL_YOUNG_GENERATION],
     reads: [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents, TOPICS.rejections],
+    audits: [
+      ...[TOPICS.projects, TOPICS.accessKeys, TOPICS.rateLimitKeys, TOPICS.collections, TOPICS.accounts],
+      ...[TOPICS.signableKeys, TOPICS.audit],
+    ],
   },
   { name: 'activity-writer', nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.activities, TOPICS.tokens] },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
@@ -90,7 +96,7 @@ export const SERVICES = [
     account: 'reader',
     nodeOptions: [SMALL_YOUNG_GENERATION, LATE_FULL_COLLECTIONS],
   },
-  { name: 'portal', address: 'portal', account: 'reader', nodeOptions: [SMALL_YOUNG_GENERATION] },
+  { name: 'portal', address: 'portal', account: 'portal', nodeOptions: [SMALL_YOUNG_GENERATION] },
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
@@ -117,7 +123,7 @@ export interface ServiceSetting {
   /** What all services share: addresses, accounts, the pepper. */
   env: Record<string, string>;
   /** Of the accounts that only some have. */
-  passwords: { readonly reader: string };
+  passwords: { readonly reader: string; readonly portal: string };
 }
 
 const mainOf = (places: Places, service: ServiceEntry) =>

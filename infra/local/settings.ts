@@ -6,6 +6,7 @@ import { assertSameTopics } from './deployment.ts';
 import type { Places } from './places.ts';
 import { givenPort } from './ports.ts';
 import { isStoreSetting, SERVICES } from './services.ts';
+import { makeSignerKeys, signerPublicKeyOf } from './signer-keys.ts';
 import { portNamesFor } from './stack-ports.ts';
 
 type Environment = Record<string, string | undefined>;
@@ -24,6 +25,7 @@ const STAND_INS: Record<string, string> = {
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
   ...chainSettings({ cursorSecret: '00'.repeat(32) }),
+  SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
   GATEWAY_URL: 'http://127.0.0.1:1',
   CHAIN_API_URL: 'http://127.0.0.1:1',

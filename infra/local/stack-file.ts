@@ -21,6 +21,8 @@ export interface StackFile {
   admin?: Record<string, string>;
   /** What commands beside the stack must be told as its services were: names of topics, headers and keys. */
   settings?: Record<string, string>;
+  /** What private keys of addresses are sealed to: SIGNER_PUBLIC_KEY, as base64url of a JWK. */
+  signerPublicKey?: string;
   /** What the chain API serves. */
   chains?: ServedChain[];
   /** The operator's account, which may do everything. */

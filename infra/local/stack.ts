@@ -21,7 +21,7 @@ import { provideStores } from './provide.ts';
 import { redisSpec } from './redis.ts';
 import { REGISTRY_PROBE, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
-import { loadSecrets, type Secrets } from './secrets.ts';
+import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
@@ -63,7 +63,7 @@ class RunningStack implements Stack {
     const addresses =
       security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
     const settings = sharedSettingsOf({ ...process.env, ...options.settings });
-    this.file = { ...addresses, settings, processes: {} };
+    this.file = { ...addresses, settings, signerPublicKey: signerPublicKeyOf(this.secrets), processes: {} };
   }
 
   get inside(): StackAddresses {
@@ -187,6 +187,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_PASSWORD: secrets.writerPassword,
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
+      SIGNER_PUBLIC_KEY: signerPublicKeyOf(secrets),
       ...chainSettings(secrets),
       PORTAL_SECRET: secrets.portalSecret,
       ...(this.security === null ? {} : securitySettings(this.security)),
@@ -196,7 +197,7 @@ class RunningStack implements Stack {
 
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
-    const passwords = { reader: this.secrets.readerPassword };
+    const passwords = { reader: this.secrets.readerPassword, portal: this.secrets.portalPassword };
     const setting = { ports: this.ports, env: this.serviceEnv(), passwords };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];

@@ -48,10 +48,12 @@ export async function openAnalystsEngine(): Promise<AnalystsEngine> {
     rmSync(places.state, { recursive: true, force: true });
   };
   const url = `http://127.0.0.1:${port}`;
-  const { operatorPassword, analystPassword, analystPasswords, viewsPassword, writerPassword } = secrets;
+  const { operatorPassword, analystPassword, analystPasswords, viewsPassword, writerPassword, portalPassword } =
+    secrets;
   const passwordOf: Record<string, string> = {
     ...analystPasswords,
     ...{ operator: operatorPassword, analyst: analystPassword, views: viewsPassword, writer: writerPassword },
+    portal: portalPassword,
   };
   const ask: AnalystsEngine['ask'] = async (account, sql, { search = '', headers = {} } = {}) => {
     const named = { 'x-clickhouse-user': account, 'x-clickhouse-key': passwordOf[account] ?? '' };

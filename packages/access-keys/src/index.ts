@@ -1,4 +1,6 @@
 export * from './accounts/index.ts';
+export * from './audit/index.ts';
+export * from './collections/index.ts';
 export * from './key-log.ts';
 export * from './key-store.ts';
 export * from './key-text.ts';
@@ -8,6 +10,8 @@ export * from './operations.ts';
 export * from './projects/index.ts';
 export * from './rate-limit-keys/index.ts';
 export * from './rebuild.ts';
+export * from './record-kinds.ts';
 export * from './records/index.ts';
+export * from './signable-keys/index.ts';
 export * from './usage/index.ts';
 export * from './verifier.ts';

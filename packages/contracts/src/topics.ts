@@ -20,6 +20,8 @@ export interface Topic {
   readonly retentionMs: number;
   /** Whose clock a record's time is: the producer's, or the broker's where the place in the log must also be a time. */
   readonly timestamps: 'create' | 'log-append';
+  /** Of a compacted topic: a record that another has superseded is there for so long at least. */
+  readonly compactionLagMs?: number;
   /** Topics with identity data roll segments early, else "72 h" could mean ten days. */
   readonly segmentMs: number;
   /** File in `packages/contracts/schemas`, registered as subject `<topic>-value`; null for bytes as they were. */
@@ -53,6 +55,16 @@ const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => (
   schema,
 });
 
+/**
+ * Records of access, which carry who made them: the audit is derived from each, superseded ones included, so these stay
+ * for as long as whoever derives it may be away and lose no entry.
+ */
+const accessTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
+  ...identityTopic(name, key, schema),
+  cleanup: 'compact',
+  compactionLagMs: 7 * 24 * HOUR_MS,
+});
+
 /** Every topic that services write on purpose. */
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
@@ -69,30 +81,12 @@ export const TOPICS = {
     ...identityTopic('audience.erasures.v1', 'environment', 'erasure-request.avsc'),
     retentionMs: 7 * 24 * HOUR_MS,
   },
-  accessKeys: {
-    ...identityTopic('access.keys.v1', 'key id', 'access-key.avsc'),
-    cleanup: 'compact',
-  },
-  projects: {
-    ...identityTopic('access.projects.v1', 'project id', 'project.avsc'),
-    cleanup: 'compact',
-  },
-  rateLimitKeys: {
-    ...identityTopic('access.rate-limit-keys.v1', 'key id', 'rate-limit-key.avsc'),
-    cleanup: 'compact',
-  },
-  collections: {
-    ...identityTopic('access.collections.v1', 'collection id', 'collection.avsc'),
-    cleanup: 'compact',
-  },
-  accounts: {
-    ...identityTopic('access.accounts.v1', 'account id', 'account.avsc'),
-    cleanup: 'compact',
-  },
-  signableKeys: {
-    ...identityTopic('access.signable-keys.v1', 'address', 'signable-key.avsc'),
-    cleanup: 'compact',
-  },
+  accessKeys: accessTopic('access.keys.v1', 'key id', 'access-key.avsc'),
+  projects: accessTopic('access.projects.v1', 'project id', 'project.avsc'),
+  rateLimitKeys: accessTopic('access.rate-limit-keys.v1', 'key id', 'rate-limit-key.avsc'),
+  collections: accessTopic('access.collections.v1', 'collection id', 'collection.avsc'),
+  accounts: accessTopic('access.accounts.v1', 'account id', 'account.avsc'),
+  signableKeys: accessTopic('access.signable-keys.v1', 'address', 'signable-key.avsc'),
   audit: {
     ...identityTopic('access.audit.v1', 'project', 'audit-entry.avsc'),
     retentionMs: 7 * 24 * HOUR_MS,

@@ -85,4 +85,18 @@ export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = 
     }),
     ...POSITION,
   ],
+  audit_log: toColumns({
+    project_id: 'String',
+    environment_id: 'String',
+    happened_at: TIME,
+    entry_id: 'String',
+    kind: 'String',
+    object: 'String',
+    revision: 'UInt64',
+    action: 'String',
+    actor: 'String',
+    request_id: 'String',
+    address: 'String',
+    detail: 'String',
+  }),
 };

@@ -1,3 +1,4 @@
+export * from './audit/index.ts';
 export * from './columns.ts';
 export * from './consents/rows.ts';
 export * from './cookbook/index.ts';

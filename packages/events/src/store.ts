@@ -8,14 +8,19 @@ export const EVENT_TABLES = [
   'identity_unlinks',
   'consent_log',
   'message_rejections',
+  'audit_log',
 ] as const;
 export type EventTable = (typeof EVENT_TABLES)[number];
 
 /**
- * Tables whose rows do not name their place in the log: the place of the decision is part of what they say, so a row
- * written twice is one row at once.
+ * Tables whose rows do not name their place in the log: the place of the decision, or which change of what they follow
+ * from, is part of what they say, so a row written twice is one row at once.
  */
-export const FOLDING_TABLES = ['identity_overrides', 'identity_unlinks'] as const satisfies readonly EventTable[];
+export const FOLDING_TABLES = [
+  'identity_overrides',
+  'identity_unlinks',
+  'audit_log',
+] as const satisfies readonly EventTable[];
 export type FoldingTable = (typeof FOLDING_TABLES)[number];
 
 /** Tables whose rows name their place in the log. */
@@ -48,7 +53,7 @@ export interface StoredQuestion extends OffsetRange {
   rows: readonly Buffer[];
 }
 
-/** Where events, decisions about identities, consents and rejections are kept for analysts. */
+/** Where events, decisions about identities, consents and rejections are kept for analysts, and the audit for who runs all this. */
 export interface EventStore {
   /**
    * Stores the block once, however often it is called with the same token. Resolves also when the store remembers the

@@ -55,5 +55,15 @@ export const settings = {
       .regex(/^([0-9a-fA-F]{2})+$/, 'expected hexadecimal')
       .refine((text) => text.length >= 2 * bytesMin, `expected at least ${bytesMin} bytes`)
       .transform((text) => Buffer.from(text, 'hex')),
+  /** What `parse` makes of the text. @param parse throws with a sentence that does not quote it: it may be a secret */
+  parsed: <T>(parse: (text: string) => T) =>
+    z.string().transform((text, context) => {
+      try {
+        return parse(text);
+      } catch (fault) {
+        context.addIssue({ code: 'custom', message: fault instanceof Error ? fault.message : 'is wrong' });
+        return z.NEVER;
+      }
+    }),
   logLevel: () => z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']),
 } as const;

@@ -92,6 +92,7 @@ function startClickHouse(password: string): Promise<StartedTestContainer> {
       CLICKHOUSE_OPERATOR_SHA256: sha256(password),
       CLICKHOUSE_WRITER_SHA256: sha256(password),
       CLICKHOUSE_READER_SHA256: sha256(password),
+      CLICKHOUSE_PORTAL_SHA256: sha256(password),
       CLICKHOUSE_ANALYST_SHA256: sha256(password),
       ...hashesOfPool(password),
       CLICKHOUSE_VIEWS_SHA256: sha256(password),

@@ -7,7 +7,7 @@ import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
 import { openFences } from './fences.ts';
-import { createPipeline } from './pipeline.ts';
+import { auditGroupOf, createPipeline } from './pipeline.ts';
 
 const SERVICE = 'event-writer';
 const config = readConfig(process.env);
@@ -18,7 +18,7 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
 
 await runService(logger, async (use) => {
-  let consumer: Consumer | null = null;
+  const consumers = new Map<'consumer' | 'audit', Consumer>();
   const store = await use('event store', () =>
     openEventStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
   );
@@ -27,11 +27,12 @@ await runService(logger, async (use) => {
   );
   const fences = await use('fences', () => openFences(records, logger));
   const ready = {
-    consumer: () => consumer?.ready() ?? false,
+    consumer: () => consumers.get('consumer')?.ready() ?? false,
+    audit: () => consumers.get('audit')?.ready() ?? false,
     store: faults.forgetting('ClickHouse', () => store.ready()),
     fences: () => fences.set.loaded,
   };
-  const hindrances = () => Object.fromEntries(consumer?.hindrances() ?? []);
+  const hindrances = () => Object.fromEntries([...consumers.values()].flatMap((each) => [...each.hindrances()]));
   const reasons = () => ({ ...faults.reasons(), ...fences.reasons(), ...hindrances() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
@@ -46,13 +47,14 @@ await runService(logger, async (use) => {
     topicPrefix: config.TOPIC_PREFIX,
     blockBytesMax: config.BLOCK_BYTES_MAX,
   });
-  await use('letter count', () => openLetterCount({ ...kafka, topics: pipeline.topics, metrics }));
+  const { topics, auditTopics } = pipeline;
+  await use('letter count', () => openLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
   await pipeline.prefetch();
-  consumer = await use('consumer', () =>
+  const open = (groupId: string, topics: readonly string[]) =>
     openBlockConsumer({
       ...kafka,
-      groupId: config.CONSUMER_GROUP,
-      topics: pipeline.topics,
+      groupId,
+      topics,
       sink: pipeline.sink,
       limits: {
         rowsMax: config.BLOCK_ROWS_MAX,
@@ -63,6 +65,7 @@ await runService(logger, async (use) => {
       sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
       logger,
       metrics,
-    }),
-  );
+    });
+  consumers.set('consumer', await use('consumer', () => open(config.CONSUMER_GROUP, topics)));
+  consumers.set('audit', await use('audit', () => open(auditGroupOf(config.CONSUMER_GROUP), auditTopics)));
 });

@@ -1,9 +1,34 @@
-import { consentCodec, identityDecisionCodec, rejectionCodec, TOPICS } from '@playline/contracts';
+import {
+  accessKeyCodec,
+  accountCodec,
+  auditEntryCodec,
+  collectionCodec,
+  consentCodec,
+  identityDecisionCodec,
+  projectCodec,
+  rateLimitKeyCodec,
+  rejectionCodec,
+  signableKeyCodec,
+  TOPICS,
+  type Topic,
+} from '@playline/contracts';
 import type { FenceSet } from '@playline/erasure';
-import { consentRows, decisionRows, type EventStore, rejectionRows } from '@playline/events';
+import {
+  accountAuditRows,
+  collectionAuditRows,
+  consentRows,
+  decisionRows,
+  type EventStore,
+  entryAuditRows,
+  keyAuditRows,
+  projectAuditRows,
+  rateLimitKeyAuditRows,
+  rejectionRows,
+  signableKeyAuditRows,
+} from '@playline/events';
 import type { Metrics } from '@playline/runtime';
 import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
-import type { BlockStep } from './blocks/block-step.ts';
+import type { BlockParts, BlockStep } from './blocks/block-step.ts';
 import { createBufferPool } from './blocks/buffer-pool.ts';
 import { createDeferringBlock } from './blocks/deferring-block.ts';
 import { createMessageBlocks } from './blocks/message-block.ts';
@@ -30,7 +55,10 @@ export interface PipelineOptions {
 
 /** The whole flow: which topics are read and what becomes of their records. */
 export interface Pipeline {
+  /** What happened to players. */
   readonly topics: readonly string[];
+  /** What people did who run the service: read by a group of its own, so that it holds up nothing of the others. */
+  readonly auditTopics: readonly string[];
   readonly sink: BlockSink;
   /** Asks for the schemas that this release knows, so that the first records need not wait. */
   prefetch(): Promise<void>;
@@ -41,6 +69,7 @@ export interface Pipeline {
  * decisions  -> decode    -> check fences -> write identity_links, identity_overrides
  * consents   -> decode    -> check fences -> write consent_log
  * rejections -> decode                    -> write message_rejections (they carry no identity to fence)
+ * access     -> decode    -> derive       -> write audit_log
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { store, schemas, fences, metrics, topicPrefix, blockBytesMax } = options;
@@ -51,12 +80,14 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     writeRows: createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') }),
     pool: createBufferPool(blockBytesMax),
   };
-  const steps = new Map<string, BlockStep>([
+  const audit = new Map(auditStepsOf(parts).map(([topic, step]) => [topicPrefix + topic.name, step]));
+  const flows = new Map<string, BlockStep>([
     [topicPrefix + TOPICS.messages.name, createMessageBlocks(parts)],
     [topicPrefix + TOPICS.identityDecisions.name, createRecordBlocks(identityDecisionCodec, decisionRows, parts)],
     [topicPrefix + TOPICS.consents.name, createRecordBlocks(consentCodec, consentRows, parts)],
     [topicPrefix + TOPICS.rejections.name, createRecordBlocks(rejectionCodec, rejectionRows, parts)],
   ]);
+  const steps = new Map([...flows, ...audit]);
   const deferring = (block: BlockBuilder) =>
     createDeferringBlock(block, {
       publishDeadLetter: createPublishDeadLetter(options.deadLetters),
@@ -64,7 +95,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     });
 
   return {
-    topics: [...steps.keys()],
+    topics: [...flows.keys()],
+    auditTopics: [...audit.keys()],
     sink: {
       transformVersion: TRANSFORM_VERSION,
       openBlock(topic, _partition, transformVersion = TRANSFORM_VERSION) {
@@ -78,3 +110,20 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     },
   };
 }
+
+/** Topics whose records tell who did what. */
+const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
+  [TOPICS.projects, createRecordBlocks(projectCodec, projectAuditRows, parts)],
+  [TOPICS.accessKeys, createRecordBlocks(accessKeyCodec, keyAuditRows, parts)],
+  [TOPICS.rateLimitKeys, createRecordBlocks(rateLimitKeyCodec, rateLimitKeyAuditRows, parts)],
+  [TOPICS.collections, createRecordBlocks(collectionCodec, collectionAuditRows, parts)],
+  [TOPICS.accounts, createRecordBlocks(accountCodec, accountAuditRows, parts)],
+  [TOPICS.signableKeys, createRecordBlocks(signableKeyCodec, signableKeyAuditRows, parts)],
+  [TOPICS.audit, createRecordBlocks(auditEntryCodec, entryAuditRows, parts)],
+];
+
+/**
+ * The group that reads the topics of access. Not the group of the events: members of a release that does not know a topic
+ * would be given its partitions, and a fault of the one holds up nothing of the other.
+ */
+export const auditGroupOf = (group: string): string => `${group}-audit`;

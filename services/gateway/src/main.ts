@@ -1,4 +1,4 @@
-import { createKeyVerifier, openUsageCount, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -36,8 +36,11 @@ await runService(logger, async (use) => {
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const level = await use('log reader', () => openLevelParts({ openLogReader, kafka, registry, config, logger }));
   const store = await use('key store', () => openLevelKeys({ openRedisKeyStore, redis, level }));
-  await use('rate limit keys', async () =>
-    openLevelRecords({ kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis), level }),
+  // Each waits a moment for a Redis that is away: at once, so that all of them wait no longer than one.
+  await Promise.all(
+    RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name).map((kind) =>
+      use(kind.name, async () => openLevelRecords({ kind, view: await openRedisRecords(kind, redis), level })),
+    ),
   );
   const rates = await use('projects', async () =>
     openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), level }),

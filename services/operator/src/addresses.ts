@@ -1,3 +1,4 @@
+import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
 import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
 import {
   type KafkaSecurity,
@@ -48,8 +49,12 @@ export interface Addresses {
   clickhouse(): ClickHouseAccount;
   /** Of the stack; null where the environment names a deployment: none of its settings tells this address. */
   chainApi(): ChainApiAddress | null;
+  /** Origin of the portal of the stack; null where none runs, or the environment names a deployment. */
+  portal(): string | null;
   /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
   pepper(): Buffer;
+  /** What private keys are sealed to. @throws UsageError when the addresses of a deployment are set and this is not */
+  signerKey(): SignerPublicKey;
 }
 
 /** Whether the environment names a deployment: then nothing is looked for in a stack. */
@@ -122,7 +127,9 @@ export function createAddresses(
       onFault: faults.of('ClickHouse'),
     }),
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
+    portal: () => (isDeploymentGiven(config) ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
+    signerKey: () => findSignerKey(config, folder),
   };
 }
 
@@ -142,6 +149,17 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
   throw new UsageError(
     'IDENTITY_PEPPER is not set, and without it no id becomes a key: set it as the gateways have it, or give the key (--key)',
   );
+}
+
+/** Of the deployment that the addresses name: what is sealed to another one's signer can never be used. */
+function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
+  if (isDeploymentGiven(config)) {
+    if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;
+    throw new UsageError('SIGNER_PUBLIC_KEY is not set, and without it no private key can be sealed to the signer');
+  }
+  const { signerPublicKey } = readStack(folder);
+  if (signerPublicKey !== undefined) return parseSignerPublicKey(signerPublicKey);
+  throw new UnreachableError('no stack with a signer runs here: start it (npm run up) or set SIGNER_PUBLIC_KEY');
 }
 
 const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemoryKeyStore, createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { PROJECTS } from '@playline/access-keys';
+import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
@@ -12,7 +12,7 @@ import { createKeysCommand } from './commands/keys.ts';
 import { createProjectsCommand } from './commands/projects.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
-import { createMemorySources } from './test/memory-sources.ts';
+import { createMemoryAccess, createMemorySources } from './test/memory-sources.ts';
 
 const nowhere = () => {
   throw new UnreachableError('nobody has told');
@@ -36,7 +36,7 @@ const chain = {
 /** @param answer of the person at the terminal; nobody is there without it */
 function createOperator(answer?: string) {
   const store = createMemoryKeyStore();
-  const [log, usage] = [createMemoryKeyLog(), createMemoryKeyUsage()];
+  const log = createMemoryKeyLog();
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
@@ -45,8 +45,7 @@ function createOperator(answer?: string) {
     createKeysCommand({
       openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
       openLog: async () => ({ ...log, close: async () => {} }),
-      rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
-      openUsage: async () => ({ ...usage, close: async () => {} }),
+      ...createMemoryAccess(),
       projects,
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
@@ -176,9 +175,9 @@ describe('operator keys', () => {
     '--json',
   ];
 
-  it('creates a key, shows it once, and lists it without its text and its hash', async () => {
+  it('creates a key, shows it, and lists it with its name and without its hash; the text of a secret one never again', async () => {
     const { run } = await createOutlands();
-    const made = JSON.parse((await run(...create)).results[0]!);
+    const made = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
     expect(made).toEqual({
       keyId: expect.any(String),
       environmentId: 'outlands-production',
@@ -187,8 +186,13 @@ describe('operator keys', () => {
       key: expect.stringMatching(/^pk_svcapik-[0-9A-Za-z]{36}$/),
     });
     const listed = await run('keys', 'list', '--project', 'outlands', '--json');
-    expect(JSON.parse(listed.results[0]!)).toMatchObject({ keyId: made.keyId, revokedAt: null });
-    expect(listed.results.join()).not.toContain(made.key);
+    const shown = { keyId: made.keyId, revokedAt: null, name: 'Unity', text: made.key };
+    expect(JSON.parse(listed.results[0]!)).toMatchObject(shown);
+    const secret = ['keys', 'create', '--project', 'outlands', '--environment', 'production', '--kind', 'secret'];
+    const hidden = JSON.parse((await run(...secret, '--json')).results[0]!);
+    const [, relisted] = (await run('keys', 'list', '--project', 'outlands', '--json')).results;
+    expect(JSON.parse(relisted!)).toMatchObject({ keyId: hidden.keyId, text: null });
+    expect(relisted).not.toContain(hidden.key);
     expect(listed.results.join()).not.toContain('hash');
     expect((await run('keys', 'list')).results).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import { parseSignerPublicKey } from '@playline/access-keys';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -19,6 +20,8 @@ export const configSchema = z.object({
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
   /** As the gateways and linkers have it: with another one an id becomes the key of nobody. */
   IDENTITY_PEPPER: settings.secretHex(32).optional(),
+  /** What private keys of signable keys are sealed to: the public half of whatever signs, JWK or base64url of it. */
+  SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });

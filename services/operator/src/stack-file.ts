@@ -16,6 +16,7 @@ const stackSchema = z.object({
   redis: z.string().optional(),
   kafka: z.array(z.string()).optional(),
   registry: z.string().optional(),
+  signerPublicKey: z.string().optional(),
   keys: z.object({ production: keyPair, development: keyPair }).optional(),
 });
 

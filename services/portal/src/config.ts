@@ -1,3 +1,4 @@
+import { parseSignerPublicKey } from '@playline/access-keys';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -18,6 +19,8 @@ export const configSchema = z.object({
     .optional(),
   /** Signs forms and links, and tells instances apart; the same in every process of one portal. */
   PORTAL_SECRET: settings.secretHex(32),
+  /** What private keys of signable keys are sealed to: the public half of whatever signs. Absent: none can be made. */
+  SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   ...kafkaSettings,
   ...registrySettings,
   ...redisSettings,

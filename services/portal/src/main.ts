@@ -1,4 +1,4 @@
-import { ACCOUNTS, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { ACCOUNTS, COLLECTIONS, PROJECTS, RATE_LIMIT_KEYS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
@@ -31,7 +31,7 @@ const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix } = config;
 
 await runService(logger, async (use) => {
-  const topics = [PROJECTS, RATE_LIMIT_KEYS, ACCOUNTS].map(({ topic }) => topicPrefix + topic);
+  const topics = RECORD_KINDS.map(({ topic }) => topicPrefix + topic);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
@@ -45,6 +45,12 @@ await runService(logger, async (use) => {
   );
   const rateLimitKeys = await use('rate limit keys', async () =>
     openNoun({ ...log, kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis) }),
+  );
+  const collections = await use('collections', async () =>
+    openNoun({ ...log, kind: COLLECTIONS, view: await openRedisRecords(COLLECTIONS, redis) }),
+  );
+  const signableKeys = await use('signable keys', async () =>
+    openNoun({ ...log, kind: SIGNABLE_KEYS, view: await openRedisRecords(SIGNABLE_KEYS, redis) }),
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
 
@@ -63,13 +69,14 @@ await runService(logger, async (use) => {
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
 
   const app = createPortalApp({
-    ...{ config, logger, accounts, projects, rateLimitKeys },
+    ...{ config, logger, accounts, projects, rateLimitKeys, collections, signableKeys },
     origin: new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
     ...{ live, searchMessages: null },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
+      signerKey: config.SIGNER_PUBLIC_KEY ?? null,
       headerPrefix: config.HTTP_HEADER_PREFIX,
       gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
       chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',

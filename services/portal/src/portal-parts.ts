@@ -1,4 +1,11 @@
-import type { AccountRecord, ProjectRecord, RateLimitKeyRecord } from '@playline/access-keys';
+import type {
+  AccountRecord,
+  CollectionRecord,
+  ProjectRecord,
+  RateLimitKeyRecord,
+  SignableKeyRecord,
+  SignerPublicKey,
+} from '@playline/access-keys';
 import type { LiveHub } from './live/index.ts';
 import type { SearchMessages } from './pages/live/search.ts';
 import type { Keys } from './stores/keys.ts';
@@ -9,6 +16,8 @@ export interface PortalParts {
   readonly accounts: Noun<AccountRecord>;
   readonly projects: Noun<ProjectRecord>;
   readonly rateLimitKeys: Noun<RateLimitKeyRecord>;
+  readonly collections: Noun<CollectionRecord>;
+  readonly signableKeys: Noun<SignableKeyRecord>;
   readonly keys: Keys;
   /** What becomes of messages, for all who look. */
   readonly live: LiveHub;
@@ -20,6 +29,8 @@ export interface PortalParts {
 export interface PortalSettings {
   /** ACCESS_KEY_PREFIX */
   readonly keyPrefix: string;
+  /** SIGNER_PUBLIC_KEY; null: no signable key can be made. */
+  readonly signerKey: SignerPublicKey | null;
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
   /** Where clients reach the gateway and the chain API, for commands that are ready to send. */

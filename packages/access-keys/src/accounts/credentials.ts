@@ -81,7 +81,7 @@ export async function notePasskeyUse(
   });
 }
 
-function changeOwn(
+async function changeOwn(
   context: AccountContext,
   accountId: string,
   change: (account: AccountRecord, accounts: readonly AccountRecord[]) => AccountRecord,

@@ -1,6 +1,16 @@
-import { type KeyUsage, type KeyView, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import {
+  ACCOUNTS,
+  COLLECTIONS,
+  type KeyUsage,
+  type KeyView,
+  PROJECTS,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
+import type { OpenSessions } from '../accounts/account-access.ts';
 import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -8,6 +18,8 @@ import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
 import { openKeyLog } from '../keys/key-log.ts';
 import { createAuthor } from '../records/author.ts';
 import { createRecordSources, type RecordAdapters } from '../records/record-sources.ts';
+import { createAccountsCommand } from './accounts.ts';
+import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -17,6 +29,7 @@ export interface AccessAdapters extends RecordAdapters {
     options: RedisAddress,
   ) => Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
   readonly openRedisKeyUsage: (options: RedisAddress) => Promise<KeyUsage & { close(): Promise<void> }>;
+  readonly openRedisSessions: (options: RedisAddress) => Promise<OpenSessions>;
   readonly readTopic: (options: KafkaAddress & { topic: string }) => Promise<readonly StreamRecord[]>;
 }
 
@@ -25,11 +38,11 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about who may use the service: `keys` and `projects`. */
+/** The commands about who may use the service, and about what belongs to them. */
 export function createAccessCommands(
   adapters: AccessAdapters,
   { addresses, config, folder }: AccessCommandsContext,
-): { readonly keys: Command; readonly projects: Command } {
+): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', Command>> {
   const { redis, kafka, registry } = addresses;
   const topicPrefix = config.TOPIC_PREFIX;
   const topic = topicPrefix + TOPICS.accessKeys.name;
@@ -44,10 +57,20 @@ export function createAccessCommands(
     keys: createKeysCommand({
       ...shared,
       rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
+      signableKeys: sourcesOf(SIGNABLE_KEYS),
+      kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+      signerKey: addresses.signerKey,
       openUsage: async () => adapters.openRedisKeyUsage(redis()),
       prefix: config.ACCESS_KEY_PREFIX,
       publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
     }),
     projects: createProjectsCommand(shared),
+    accounts: createAccountsCommand({
+      ...shared,
+      accounts: sourcesOf(ACCOUNTS),
+      openSessions: () => adapters.openRedisSessions(redis()),
+      portal: addresses.portal,
+    }),
+    collections: createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
   };
 }

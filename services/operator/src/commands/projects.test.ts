@@ -1,9 +1,9 @@
-import { type KeyRecord, PROJECTS, type ProjectRecord, RATE_LIMIT_KEYS } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemoryKeyStore, createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { type KeyRecord, PROJECTS, type ProjectRecord } from '@playline/access-keys';
+import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
-import { createMemorySources } from '../test/memory-sources.ts';
+import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -20,8 +20,7 @@ function createOperator(answer?: string) {
     createProjectsCommand(context),
     createKeysCommand({
       ...context,
-      rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
-      openUsage: async () => ({ ...createMemoryKeyUsage(), close: async () => {} }),
+      ...createMemoryAccess(),
       prefix: 'svcapik',
       publish: async ({ key }) => void told.push(key),
     }),

@@ -13,11 +13,11 @@ import {
   UnreachableError,
   UsageError,
 } from '../command.ts';
+import { projectOf, toEnvironmentId } from '../keys/words.ts';
 import { createProgress } from '../progress.ts';
 import { isClean, toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
 import { readStack } from '../stack-file.ts';
-import { projectOf, toEnvironmentId } from './keys.ts';
 import { runChainSimulation, type SimulateChainContext } from './simulate-chain.ts';
 
 export interface SimulateContext {

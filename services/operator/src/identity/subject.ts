@@ -1,7 +1,7 @@
 import { IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import { IDENTITY_KEY_BYTES, type IdentityKeyer } from '@playline/people';
 import { choiceOf, type parseOptions, textOf, UsageError } from '../command.ts';
-import { projectOf, toEnvironmentId } from '../commands/keys.ts';
+import { projectOf, toEnvironmentId } from '../keys/words.ts';
 
 /** The identity that a question is about. */
 export interface Subject {

@@ -11,7 +11,7 @@ import {
   minuteOf,
   type NewKey,
   PROJECTS,
-  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisKeyUsage, type RedisKeyStore } from '@playline/access-keys/redis';
@@ -22,7 +22,7 @@ import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/tes
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
-import { createMemorySources } from '../test/memory-sources.ts';
+import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
 import { openKeyLog } from './key-log.ts';
 
 const KEY_PREFIX = 'svcapik';
@@ -36,6 +36,8 @@ let redis: RedisDatabase;
 let view: RedisKeyStore;
 let project: string;
 const projects = createMemorySources(PROJECTS);
+/** What a rebuild says behind the keys. */
+const VIEWS = RECORD_KINDS.map(({ name }) => ({ kind: name }));
 const shown: { kind: KeyKind; key: string }[] = [];
 
 beforeAll(async () => {
@@ -64,8 +66,8 @@ async function openLog() {
 const contextOf = (between: Partial<KeysContext> = {}): KeysContext => ({
   openView: () => openRedisKeyStore({ url: redis.url }),
   openLog,
+  ...createMemoryAccess(),
   openUsage: () => openRedisKeyUsage({ url: redis.url }),
-  rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
   projects,
   prefix: KEY_PREFIX,
   publish: async () => {},
@@ -174,7 +176,7 @@ describe('key commands on Kafka and Redis', () => {
     const results = await Promise.all(Array.from({ length: 4 }, () => run(change('refresh', 'secret'))));
     expect(results.some(({ code }) => code === 0)).toBe(true);
     const before = await verdicts();
-    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }, { kind: 'rate-limit' }, { kind: 'projects' }]);
+    expect((await run(['rebuild'])).made).toMatchObject([{ ended: 0 }, ...VIEWS]);
     expect(await verdicts()).toEqual(before);
     expect((await run(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
   });
@@ -218,7 +220,7 @@ describe('key commands on Kafka and Redis', () => {
     const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
     const { key } = await createKey({ store: view, prefix: KEY_PREFIX }, wanted);
     shown.push({ kind: 'secret', key });
-    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }, { kind: 'rate-limit' }, { kind: 'projects' }]);
+    expect((await run(['rebuild'])).made).toMatchObject([{ removed: 1 }, ...VIEWS]);
     expect((await verdicts()).at(-1)).toBe('refused');
   });
 });

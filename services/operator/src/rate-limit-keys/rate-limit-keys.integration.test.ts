@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createRecordSources } from '../records/record-sources.ts';
-import { createMemorySources } from '../test/memory-sources.ts';
+import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
 
 const KEY_PREFIX = 'svcapik';
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
@@ -47,8 +47,9 @@ async function run(words: string[], between: Partial<KeysContext['rateLimitKeys'
   const context: KeysContext = {
     openView: () => openRedisKeyStore({ url: redis.url }),
     openLog: async () => ({ ...keyLog, close: async () => {} }),
-    openUsage: () => openRedisKeyUsage({ url: redis.url }),
+    ...createMemoryAccess(),
     rateLimitKeys: { ...createSources(), ...between },
+    kinds: [createSources() as unknown as KeysContext['kinds'][number]],
     projects: createMemorySources(PROJECTS),
     prefix: KEY_PREFIX,
     publish: () => Promise.reject(new Error('no stack shows keys of partners')),
@@ -129,7 +130,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     await run(['revoke', '--id', ended.keyId]);
     await redis.client.flushdb();
     expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual(['KeyStoreFault', 'KeyStoreFault']);
-    expect((await run(['rebuild'])).made[1]).toMatchObject({ kind: 'rate-limit', removed: 0 });
+    expect((await run(['rebuild'])).made[1]).toMatchObject({ kind: 'rate-limit-keys', removed: 0 });
     expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual([live.keyId, 'refused']);
   });
 

@@ -4,13 +4,12 @@ import {
   NO_USE,
   type Plan,
   type RateLimitKeyRecord,
-  rebuildRecords,
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { numberOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { readUse, toUseWords, type UsageSource } from '../keys/key-access.ts';
-import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
@@ -78,20 +77,6 @@ export async function list({ sources, values, terminal, openUsage }: RateLimitKe
       values.json === true ? JSON.stringify({ ...JSON.parse(line), ...use }) : `${line}  ${toUseWords(use)}`,
     );
   }
-}
-
-export async function rebuild({
-  sources,
-  values,
-  terminal,
-}: Omit<RateLimitKeyWork, 'prefix' | 'openUsage'>): Promise<void> {
-  const { records, removed } = await withPair(sources, (pair) => rebuildRecords(sources.kind, pair));
-  const done = { kind: 'rate-limit', keys: records.length, live: records.filter(isLive).length, removed };
-  terminal.result(
-    values.json === true
-      ? JSON.stringify(done)
-      : `${done.keys} rate limit keys in the log, ${done.live} of them live; ${removed} that the log does not know removed`,
-  );
 }
 
 const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());

@@ -1,5 +1,13 @@
-import type { Change, RecordKind } from '@playline/access-keys';
-import { createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/memory';
+import { generateKeyPairSync } from 'node:crypto';
+import {
+  type Change,
+  parseSignerPublicKey,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  type RecordKind,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
+import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/memory';
 import type { RecordSources } from '../records/record-access.ts';
 
 /** A view and a log in memory that outlive a command. */
@@ -12,4 +20,16 @@ export function createMemorySources<R extends Change>(kind: RecordKind<R>) {
     openLog: async () => ({ ...log, close: async () => {} }),
   };
   return { ...sources, view, log };
+}
+
+/** What the key commands need besides keys and projects, in memory. */
+export function createMemoryAccess() {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
+    signableKeys: createMemorySources(SIGNABLE_KEYS),
+    kinds: RECORD_KINDS.map((kind) => createMemorySources(kind)),
+    openUsage: async () => ({ ...createMemoryKeyUsage(), close: async () => {} }),
+    signerKey: () => parseSignerPublicKey(JSON.stringify(publicKey.export({ format: 'jwk' }))),
+  };
 }

@@ -3,6 +3,7 @@ import {
   ACCOUNTS,
   type AccountRecord,
   type Change,
+  COLLECTIONS,
   type Content,
   createProject,
   createRecordStore,
@@ -11,6 +12,7 @@ import {
   RATE_LIMIT_KEYS,
   type RecordKind,
   type Role,
+  SIGNABLE_KEYS,
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import {
@@ -69,6 +71,7 @@ const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
 const SETTINGS: PortalAppParts['settings'] = {
   keyPrefix: 'svcapik',
+  signerKey: null,
   headerPrefix: 'x-service',
   gatewayUrl: 'http://gateway.test',
   chainApiUrl: 'http://chain.test',
@@ -87,6 +90,8 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
     accounts: createMemoryNoun(ACCOUNTS),
     projects: createMemoryNoun(PROJECTS),
     rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
+    collections: createMemoryNoun(COLLECTIONS),
+    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
     ...{ live: openUnseenLive(), searchMessages: null },
     settings: SETTINGS,

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
+import { argumentsOf, callOf, fillPortalRows, OTHER, OURS, ofOther } from './test/portal-rows.ts';
+import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
+
+const START_MS = 120_000;
+const ENUMERATION_MS = 180_000;
+const VIEWS = Object.keys(argumentsOf(OURS)).sort();
+const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
+
+let engine: AnalystsEngine;
+const names = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
+const ask = (sql: string, search = '') => engine.ask('portal', sql, { search });
+const read = (source: string) => ask(`SELECT * FROM ${source} FORMAT JSONEachRow`);
+
+beforeAll(async () => {
+  engine = await openAnalystsEngine();
+  await fillPortalRows(engine);
+}, START_MS);
+afterAll(() => engine?.close(), START_MS);
+
+/** Of these the questions whose answers tell of the second environment, or a password. */
+async function tellingOf(questions: readonly string[]): Promise<string[]> {
+  const telling: string[] = [];
+  for (const sql of questions) {
+    const { text } = await ask(sql);
+    if (ofOther(text.replaceAll(sql, '')) || engine.passwords.some((password) => text.includes(password)))
+      telling.push(`${sql}: ${text}`);
+  }
+  return telling;
+}
+
+describe('the account of the portal', () => {
+  it('reads these views, and no other view, table or dictionary', async () => {
+    const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
+    expect(all).toEqual(expect.arrayContaining([...VIEWS, 'identity_persons', 'events', 'audit_log', 'events_exact']));
+    for (const name of all.filter((each) => !VIEWS.includes(each)))
+      expect([name, (await read(name + argumentsOfAnalysts(name, 'demo-ours'))).text]).toEqual([
+        name,
+        expect.stringContaining('Not enough privileges'),
+      ]);
+    expect((await ask('SHOW TABLES')).text.trim().split('\n').sort()).toEqual(VIEWS);
+  });
+
+  it.each(VIEWS)('sees in %s what it asks for, and nothing of an environment whose id begins alike', async (view) => {
+    const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
+    expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
+    expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
+  });
+
+  it.each(VIEWS)('is refused in %s without any one of its arguments', async (view) => {
+    for (const sql of [view, `${view}()`]) expect([sql, (await read(sql)).ok]).toEqual([sql, false]);
+    for (const missing of Object.keys(ours[view]!)) {
+      const { [missing]: _, ...left } = ours[view]!;
+      for (const columns of ['*', 'count()', '1']) {
+        const answer = await ask(`SELECT ${columns} FROM ${callOf(view, left)}`);
+        expect([view, missing, columns, answer.ok]).toEqual([view, missing, columns, false]);
+      }
+    }
+  });
+
+  it.each(VIEWS)('takes what %s is told for one name: no pattern, no list, no words of SQL', async (view) => {
+    const [named, at] = Object.entries(ours[view]!).find(([name]) => /^(environments?|project)$/.test(name))!;
+    const odd = ['%', '*', 'demo%', 'game%', '', "demo-2' --", "x') OR ('1' = '1", "' OR environment_id = 'demo-2"];
+    for (const word of odd) {
+      const literal = `'${word.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+      const value = at.startsWith('[') ? `[${literal}]` : literal;
+      const { ok, text } = await read(callOf(view, { ...ours[view]!, [named]: value }));
+      expect([word, ok, text]).toEqual([word, true, '']);
+    }
+  });
+
+  it.each(VIEWS)('is told by %s nothing of what its other arguments name in another environment', async (view) => {
+    const mixed = { ...other[view]! };
+    for (const name of ['environment', 'environments', 'project']) if (name in mixed) mixed[name] = ours[view]![name]!;
+    const { ok, text } = await read(callOf(view, mixed));
+    expect([ok, ofOther(text)]).toEqual([true, false]);
+  });
+});
+
+describe('no way around the views of the portal', () => {
+  it('is a table function, on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
+    const functions = await names('SELECT name FROM system.table_functions');
+    expect(functions).toEqual(expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'viewExplain']));
+    const host = new URL(engine.url).host;
+    const places = [
+      ...['playline.events', "'playline', 'events'", "'playline', '.*'", "'playline.identity_persons'"],
+      ...[`'${host}', playline.events`, "'SELECT * FROM playline.events'", `'${engine.secretsFile}', 'LineAsString'`],
+    ];
+    expect(
+      await tellingOf(functions.flatMap((name) => places.map((place) => `SELECT * FROM ${name}(${place}) LIMIT 5`))),
+    ).toEqual([]);
+  });
+
+  it('is a function, on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
+    const functions = await names(
+      "SELECT name FROM system.functions WHERE NOT is_aggregate AND match(name, '(?i)dict|get|file|join') ORDER BY name",
+    );
+    expect(functions).toEqual(expect.arrayContaining(['file', 'dictGet', 'joinGet']));
+    const key = "reinterpretAsUInt64(repeat('s', 8))";
+    const questions = functions.flatMap((name) => [
+      `SELECT ${name}('${engine.secretsFile}')`,
+      `SELECT hex(${name}('playline.identity_persons', 'person_key', ${key}))`,
+    ]);
+    expect(await tellingOf(questions)).toEqual([]);
+  });
+
+  it('is a table of the system', async () => {
+    const tables = await names(
+      "SELECT concat(database, '.', name) FROM system.tables WHERE database NOT IN ('playline', 'default')",
+    );
+    expect(await tellingOf(tables.map((table) => `SELECT * FROM ${table} LIMIT 10000`))).toEqual([]);
+    for (const table of ['query_log', 'processes', 'parts', 'dictionaries', 'users'])
+      expect((await ask(`SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
+  });
+
+  it.each([
+    ['a setting beside a question', `SELECT 1 SETTINGS max_execution_time = 60`],
+    ['a filter over columns below a view', `SELECT 1 SETTINGS additional_table_filters = {'events': '1'}`],
+    ['a setting', 'SET max_execution_time = 60'],
+    ['a row', "INSERT INTO audit_log (project_id) VALUES ('game')"],
+    ['a view', 'CREATE VIEW mine AS SELECT 1'],
+    ['a temporary table', 'CREATE TEMPORARY TABLE mine (a UInt8)'],
+    ['another account', 'EXECUTE AS operator SELECT 1'],
+    ['a role', 'SET ROLE reads_raw_ids'],
+    ['a table less', 'DROP TABLE events'],
+    ['what it costs others', "KILL QUERY WHERE user = 'operator'"],
+    ['the text of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
+  ])('is to have %s', async (_what, sql) => {
+    expect([sql, (await ask(sql)).ok]).toEqual([sql, false]);
+  });
+
+  it('is a setting in the address', async () => {
+    for (const search of ['&max_execution_time=60', '&max_rows_to_read=0', '&readonly=0', '&max_memory_usage=0'])
+      expect([search, (await ask('SELECT 1', search)).ok]).toEqual([search, false]);
+  });
+});
+
+describe('a question of the portal', () => {
+  it('ends after five seconds, whatever it asks', { timeout: 30_000 }, async () => {
+    const begin = performance.now();
+    const { ok, text } = await ask('SELECT sum(number + each) FROM numbers(90000000) ARRAY JOIN range(100) AS each');
+    expect([ok, text]).toEqual([false, expect.stringMatching(/TIMEOUT_EXCEEDED|TOO_SLOW|Timeout/i)]);
+    // The engine looks between blocks of rows.
+    expect(performance.now() - begin).toBeLessThan(15_000);
+  });
+
+  it('reads no more rows than its bound, and gives no more than a page needs', async () => {
+    expect((await ask('SELECT sum(number) FROM numbers(200000000)')).text).toContain('TOO_MANY_ROWS');
+    expect((await ask('SELECT number FROM numbers(30000)')).text).toContain('Limit for result exceeded');
+  });
+});

@@ -1,0 +1,104 @@
+import type { AnalystsEngine } from './analysts-engine.ts';
+
+/** Two environments of two projects with one of everything; the id of the one begins the id of the other. */
+export const OURS = 'demo';
+export const OTHER = 'demo-2';
+export type Environment = typeof OURS | typeof OTHER;
+/** Projects of the two. */
+export const PROJECT_OF = { [OURS]: 'game', [OTHER]: 'game-2' } as const;
+
+const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
+const MESSAGE = {
+  [OURS]: '11111111-1111-4111-8111-111111111111',
+  [OTHER]: '22222222-2222-4222-8222-222222222222',
+} as const;
+const ERASURE = {
+  [OURS]: '55555555-5555-4555-8555-555555555555',
+  [OTHER]: '66666666-6666-4666-8666-666666666666',
+} as const;
+const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
+const TIME = '2026-11-01 10:00:00.000';
+const DAY_MS = 86_400_000;
+
+/** What an answer must not have in it when it is about no row of the second environment. */
+export const ofOther = (text: string) =>
+  /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
+
+const traceOf = (environment: Environment) => (environment === OURS ? 'trace-of-ours' : 'trace-of-stray');
+const quoted = (text: string) => `'${text}'`;
+
+/** The arguments of each view, about an environment. Whoever adds a view for the portal adds it here. */
+export function argumentsOf(environment: Environment): Record<string, Record<string, string>> {
+  const of = { environment: quoted(environment) };
+  const span = { since: String(NOW_MS - DAY_MS), until: String(NOW_MS + DAY_MS) };
+  const identities = { identities: `[${quoted(KEY[environment])}]` };
+  const narrowed = { code: "''", field: "''" };
+  const any = { type: "''", name: "''", surface: "''", test: "''", identity: "''" };
+  return {
+    portal_messages: { ...of, ...span, before: "''", ...any },
+    portal_message: { ...of, message: quoted(MESSAGE[environment]) },
+    portal_rejections: { ...of, ...span, ...narrowed },
+    portal_rejection_times: { ...of, ...span, step: '3600', ...narrowed },
+    portal_rejections_of_trace: { ...of, trace: quoted(traceOf(environment)) },
+    portal_counts: { environments: `[${quoted(environment)}]`, ...span },
+    portal_consents: { ...of, ...identities },
+    portal_links: { ...of, ...identities },
+    portal_unlinks: { ...of, ...identities },
+    portal_raw_ids: { ...of, ...identities },
+    portal_erasures: of,
+    portal_erasure_receipt: { ...of, erasure: quoted(ERASURE[environment]) },
+    portal_audit: { project: quoted(PROJECT_OF[environment]), ...span, actor: "''", action: "''" },
+  };
+}
+
+/** `view(name = value, …)` */
+export const callOf = (view: string, args: Record<string, string>) =>
+  `${view}(${Object.entries(args)
+    .map(([name, value]) => `${name} = ${value}`)
+    .join(', ')})`;
+
+function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
+  const word = environment === OURS ? 'ours' : 'stray';
+  const key = Buffer.from(KEY[environment], 'hex').toString();
+  const [of, identity] = [{ environment_id: environment }, { identity_key: key }];
+  const log = { kafka_partition: 0, kafka_offset: environment === OURS ? 1 : 2 };
+  const event = {
+    ...{ ...of, ...identity, type: 'track', event_name: `${word}_event`, event_time: TIME, received_at: TIME },
+    ...{ message_id: MESSAGE[environment], anonymous_key: key, anonymous_id: `${word}-visitor`, surface: 'web' },
+    ...{ properties: `{"of":"${word}"}`, trace_id: traceOf(environment), ...log },
+  };
+  const link = { a_key: key, b_key: key, message_id: MESSAGE[environment], link: 'alias', outcome: 'linked' };
+  const times = { cutoff_at: TIME, accepted_at: TIME, fenced_at: TIME, visibly_erased_at: TIME, log_expires_at: TIME };
+  return {
+    events: event,
+    identity_links: { ...of, ...link, received_at: TIME, ...log },
+    identity_unlinks: { ...of, ...identity, side: 'split', unlinked_at: TIME },
+    consent_log: { ...of, ...identity, status: 'full', source: `${word}-banner`, received_at: TIME, ...log },
+    message_rejections: {
+      ...{ ...of, code: `${word.toUpperCase()}_CODE`, field: 'x', library: `${word}-library` },
+      ...{ trace_id: traceOf(environment), received_at: TIME, ...log },
+    },
+    erasure_requests: {
+      ...{
+        ...of,
+        erasure_id: ERASURE[environment],
+        cutoff_at: TIME,
+        requested_at: TIME,
+        trace_id: traceOf(environment),
+      },
+    },
+    erasure_receipts: { ...of, erasure_id: ERASURE[environment], ...times, trace_id: traceOf(environment) },
+    audit_log: {
+      ...{ ...of, project_id: PROJECT_OF[environment], happened_at: TIME, entry_id: word, kind: 'entry' },
+      ...{ object: `${word}-key`, action: 'key.create', actor: `${word}-actor`, detail: '{}' },
+    },
+  };
+}
+
+/** Fills both environments. */
+export async function fillPortalRows({ operate }: Pick<AnalystsEngine, 'operate'>): Promise<void> {
+  for (const environment of [OURS, OTHER] as const)
+    for (const [table, row] of Object.entries(rowsOf(environment)))
+      await operate(`INSERT INTO ${table} FORMAT JSONEachRow ${JSON.stringify(row)}`);
+  await operate('SYSTEM RELOAD DICTIONARY identity_persons');
+}

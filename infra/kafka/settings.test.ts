@@ -1,0 +1,18 @@
+import { allTopics, TOPICS } from '@playline/contracts';
+import { expect, it } from 'vitest';
+import { toSettings } from './settings.ts';
+
+const LAG = 'min.compaction.lag.ms';
+
+it('keeps superseded records of access for seven days, since the audit is derived from each of them', () => {
+  const access = Object.values(TOPICS).filter(
+    ({ name, cleanup }) => name.startsWith('access.') && cleanup === 'compact',
+  );
+  expect(access).toHaveLength(6);
+  for (const topic of access) expect([topic.name, toSettings(topic, 1).get(LAG)]).toEqual([topic.name, '604800000']);
+});
+
+it('says nothing of it for any other topic, whose setting is then the operator’s', () => {
+  const others = allTopics().filter(({ name }) => !name.startsWith('access.'));
+  for (const topic of others) expect([topic.name, toSettings(topic, 1).has(LAG)]).toEqual([topic.name, false]);
+});

@@ -1,0 +1,240 @@
+import { describe, expect, it } from 'vitest';
+import { addPasskey, notePasskeyUse, removePasskey, renameAccount, setPassword } from './credentials.ts';
+import {
+  acceptInvitation,
+  createFirstAdministrator,
+  findInvited,
+  invite,
+  resetAccess,
+  revokeInvitation,
+} from './invitations.ts';
+import { disableAccount, enableAccount, removeAccount, setAdministrator, setRole } from './members.ts';
+import { createWorld, HASH, passkeyOf, personOf } from './test/world.ts';
+
+const HOUR = 3_600_000;
+const owners = { name: 'Bob', roles: [{ projectId: 'p', role: 'owner' as const }], isAdministrator: false };
+const place = { userAgent: '', address: '' };
+
+describe('the first administrator', () => {
+  it('is made once, however many ask at the same moment, and whatever became of Redis', async () => {
+    const { operator, view, standing } = createWorld();
+    const make = (login: string) => createFirstAdministrator(operator, personOf(login));
+    const all = await Promise.allSettled(['ada', 'bob', 'eve'].map(make));
+    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    view.empty();
+    await expect(make('mallory')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(standing()).toMatchObject([{ login: 'ada', isAdministrator: true, state: 'live', passwordHash: HASH }]);
+  });
+
+  it('is not made again while the one that there is can only be let in anew', async () => {
+    const { operator, addAdministrator } = createWorld();
+    await resetAccess(operator, (await addAdministrator()).id);
+    await expect(createFirstAdministrator(operator, personOf('eve'))).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+  });
+});
+
+describe('an invitation', () => {
+  it('lets somebody in once, whoever is first', async () => {
+    const { operator, standing } = createWorld();
+    const { account, text } = await invite(operator, owners);
+    expect(account).toMatchObject({ state: 'invited', login: '', roles: owners.roles });
+    expect(JSON.stringify(standing())).not.toContain(text);
+    const accept = (login: string) => acceptInvitation(operator, { text, person: personOf(login) });
+    const all = await Promise.allSettled(['bob', 'eve'].map(accept));
+    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    expect(standing()).toMatchObject([{ id: account.id, state: 'live', login: 'bob', invitation: null }]);
+  });
+
+  it('ends after 72 hours, and when it is revoked', async () => {
+    const { operator, clock, standing } = createWorld();
+    const [first, second] = [await invite(operator, owners), await invite(operator, owners)];
+    await revokeInvitation(operator, second.account.id);
+    clock.at += 72 * HOUR - 1;
+    expect(findInvited(standing(), first.text, clock.at)?.id).toBe(first.account.id);
+    clock.at += 1;
+    for (const { text } of [first, second]) {
+      expect(findInvited(standing(), text, clock.at)).toBeNull();
+      const accepted = acceptInvitation(operator, { text, person: personOf('bob') });
+      await expect(accepted).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    }
+    await expect(revokeInvitation(operator, second.account.id)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+  });
+
+  it('is to no more than the one who invites may themselves', async () => {
+    const { as, addAdministrator, addMember } = createWorld();
+    const root = await addAdministrator();
+    const [owner, developer] = [await addMember('olga', 'owner'), await addMember('dan', 'developer')];
+    const to = (role: 'owner' | 'analyst', projectId: string, isAdministrator = false) => ({
+      ...{ name: 'Eve', isAdministrator, roles: [{ projectId, role }] },
+    });
+    for (const [actor, wanted] of [
+      [developer, to('analyst', 'p')],
+      [owner, to('analyst', 'other')],
+      [owner, to('owner', 'p', true)],
+      [
+        owner,
+        {
+          ...to('owner', 'p'),
+          roles: [
+            { projectId: 'p', role: 'owner' },
+            { projectId: 'q', role: 'owner' },
+          ],
+        },
+      ],
+    ] as const)
+      await expect(invite(as(actor.id), wanted)).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+    await invite(as(owner.id), to('owner', 'p'));
+    const { account } = await invite(as(root.id), to('owner', 'other', true));
+    await expect(revokeInvitation(as(owner.id), account.id)).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+    await disableAccount(as(root.id), root.id).catch(() => {});
+    await addMember('pia', 'owner');
+    await disableAccount(as(root.id), owner.id);
+    await expect(invite(as(owner.id), to('analyst', 'p'))).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+  });
+
+  it('is to something, and to one role in a project', async () => {
+    const { operator } = createWorld();
+    for (const roles of [[], [...owners.roles, { projectId: 'p', role: 'analyst' as const }]])
+      await expect(invite(operator, { ...owners, roles })).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
+  });
+
+  it('takes a login that nobody has, in whatever case, and a password or a passkey', async () => {
+    const { operator, addMember } = createWorld();
+    const ada = await addMember('ada', 'owner');
+    await addPasskey(operator, { accountId: ada.id, passkey: passkeyOf('k') });
+    const { text } = await invite(operator, owners);
+    const accept = (person: object) => acceptInvitation(operator, { text, person: { ...personOf('bob'), ...person } });
+    await expect(accept({ login: 'ＡＤＡ' })).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    await expect(accept({ passwordHash: null })).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
+    await expect(accept({ passkey: passkeyOf('k') })).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(await accept({ passwordHash: null, passkey: passkeyOf('l') })).toMatchObject({ state: 'live' });
+  });
+});
+
+describe('access that was lost', () => {
+  it('is given back by a link, once; what was signed in with before goes at once, sessions too', async () => {
+    const { operator, as, addMember, sessions } = createWorld();
+    const ada = await addMember('ada', 'owner');
+    await addPasskey(operator, { accountId: ada.id, passkey: passkeyOf('k') });
+    const { text: session } = await sessions.create({ accountId: ada.id, ...place });
+    await expect(resetAccess(as(ada.id), ada.id)).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+    const { account, text } = await resetAccess(operator, ada.id);
+    expect(account).toMatchObject({ state: 'live', login: 'ada', passwordHash: null, passkeys: [] });
+    expect(await sessions.find(session)).toBeNull();
+    const back = await acceptInvitation(operator, { text, person: { ...personOf('eve'), passwordHash: 'new' } });
+    expect(back).toMatchObject({ id: ada.id, login: 'ada', passwordHash: 'new', roles: ada.roles, invitation: null });
+    await expect(acceptInvitation(operator, { text, person: personOf('eve') })).rejects.toThrow('was used');
+  });
+
+  it('is not given back to a disabled account, and an open link ends when it is disabled', async () => {
+    const { operator, addMember, standing, clock } = createWorld();
+    const ada = await addMember('ada', 'analyst');
+    const { text } = await resetAccess(operator, ada.id);
+    await disableAccount(operator, ada.id);
+    expect(findInvited(standing(), text, clock.at)).toBeNull();
+    await expect(resetAccess(operator, ada.id)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(await enableAccount(operator, ada.id)).toMatchObject({ state: 'live', invitation: null });
+  });
+});
+
+describe('rights and credentials', () => {
+  it('are changed by those who may alone, as the log has them', async () => {
+    const { as, addAdministrator, addMember } = createWorld();
+    const root = await addAdministrator();
+    const owner = await addMember('olga', 'owner');
+    const developer = await addMember('dan', 'developer');
+    const stranger = await addMember('sam', 'owner', 'other');
+    const role = (accountId: string, projectId = 'p') => ({ accountId, projectId, role: 'analyst' as const });
+    for (const act of [
+      () => setRole(as(developer.id), role(owner.id)),
+      () => setRole(as(stranger.id), role(developer.id)),
+      () => setRole(as(owner.id), role(stranger.id)),
+      () => setAdministrator(as(owner.id), { accountId: owner.id, isAdministrator: true }),
+      () => disableAccount(as(owner.id), developer.id),
+      () => removeAccount(as(owner.id), developer.id),
+      () => setPassword(as(root.id), { accountId: owner.id, passwordHash: 'x' }),
+      () => addPasskey(as(root.id), { accountId: owner.id, passkey: passkeyOf('k') }),
+      () => renameAccount(as(root.id), { accountId: owner.id, name: 'X' }),
+      () => setRole(as('nobody'), role(developer.id)),
+    ])
+      await expect(act()).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+    expect(await setRole(as(owner.id), role(developer.id))).toMatchObject({ roles: [{ role: 'analyst' }] });
+    expect(await setRole(as(root.id), role(stranger.id))).toMatchObject({ roles: [{ projectId: 'other' }, {}] });
+    expect(await setRole(as(owner.id), { ...role(stranger.id), role: null })).toMatchObject({ roles: stranger.roles });
+  });
+
+  it('end the sessions of the account when they change, and of nobody else', async () => {
+    const { operator, addAdministrator, addMember, sessions } = createWorld();
+    await addAdministrator();
+    await addMember('olga', 'owner');
+    const { id: accountId } = await addMember('dan', 'developer');
+    const { id: other } = await addMember('eve', 'developer');
+    const begin = async (of: string) => (await sessions.create({ accountId: of, ...place })).text;
+    const bystander = await begin(other);
+    for (const act of [
+      () => setRole(operator, { accountId, projectId: 'p', role: 'analyst' }),
+      () => setAdministrator(operator, { accountId, isAdministrator: true }),
+      () => setPassword(operator, { accountId, passwordHash: 'x' }),
+      () => addPasskey(operator, { accountId, passkey: passkeyOf('k') }),
+      () => removePasskey(operator, { accountId, passkeyId: 'k' }),
+      () => disableAccount(operator, accountId),
+      () => enableAccount(operator, accountId),
+      () => removeAccount(operator, accountId),
+    ]) {
+      const text = await begin(accountId);
+      await act();
+      expect(await sessions.find(text)).toBeNull();
+    }
+    expect(await sessions.find(bystander)).not.toBeNull();
+  });
+
+  it('leave an account something to sign in with', async () => {
+    const { operator, addMember } = createWorld();
+    const { id: accountId } = await addMember('ada', 'analyst');
+    await expect(setPassword(operator, { accountId, passwordHash: null })).rejects.toMatchObject({
+      code: 'CONFLICT_ERROR',
+    });
+    await addPasskey(operator, { accountId, passkey: passkeyOf('k') });
+    await setPassword(operator, { accountId, passwordHash: null });
+    await expect(removePasskey(operator, { accountId, passkeyId: 'k' })).rejects.toMatchObject({
+      code: 'CONFLICT_ERROR',
+    });
+  });
+
+  it('let a passkey count only upwards, unless the device counts nothing', async () => {
+    const { operator, addMember, store, log } = createWorld();
+    const { id: accountId } = await addMember('ada', 'analyst');
+    for (const passkey of [passkeyOf('counts', 5), passkeyOf('counts-nothing')])
+      await addPasskey(operator, { accountId, passkey });
+    const use = (passkeyId: string, counter: number) => notePasskeyUse({ store }, { accountId, passkeyId, counter });
+    const records = log.appended.length;
+    expect(await use('counts-nothing', 0)).toBeNull();
+    expect(log.appended).toHaveLength(records);
+    for (const counter of [0, 4, 5])
+      await expect(use('counts', counter)).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+    expect((await use('counts', 6))?.passkeys[0]).toMatchObject({ id: 'counts', counter: 6 });
+    await expect(use('counts', 6)).rejects.toThrow('may be a copy');
+    await disableAccount(operator, accountId);
+    await expect(use('counts', 7)).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+  });
+});
+
+describe('an account that is removed', () => {
+  it('has neither name nor login nor credentials any more, does not come back, and frees its login', async () => {
+    const { operator, addMember, find } = createWorld();
+    const ada = await addMember('ada', 'analyst');
+    await addPasskey(operator, { accountId: ada.id, passkey: passkeyOf('k') });
+    await removeAccount(operator, ada.id);
+    expect(find(ada.id)).toMatchObject({
+      name: '',
+      login: '',
+      roles: [],
+      passkeys: [],
+      passwordHash: null,
+      state: 'disabled',
+    });
+    for (const act of [enableAccount, disableAccount, removeAccount, resetAccess])
+      await expect(act(operator, ada.id)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect((await addMember('ada', 'analyst')).id).not.toBe(ada.id);
+  });
+});

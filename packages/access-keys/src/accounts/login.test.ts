@@ -1,0 +1,87 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { normalizeLogin, toLogin, toPersonName } from './login.ts';
+import { toReturnPath } from './return-path.ts';
+
+describe('a login', () => {
+  it('is one text in whatever case and form it is typed', () => {
+    for (const typed of ['Ada@Example.com', ' ada@example.com ', 'ＡＤＡ＠example.com', 'ADA@EXAMPLE.COM'])
+      expect(toLogin(typed)).toBe('ada@example.com');
+  });
+
+  it('has 3 to 254 characters that can be seen', () => {
+    for (const wrong of ['', 'ab', ' ab ', 'a b c', 'a\u200Bbc', 'a\nbc', 'a'.repeat(255)])
+      expect(() => toLogin(wrong)).toThrow(/3 to 254/);
+    expect(toLogin('a'.repeat(254))).toHaveLength(254);
+  });
+
+  it('stays as it is when it is made one a second time, whatever was typed', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (typed) => {
+        const login = normalizeLogin(typed);
+        expect(normalizeLogin(login)).toBe(login);
+        expect(login).toBe(login.normalize('NFKC'));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('is not a name, which has 1 to 200 characters and no line breaks', () => {
+    expect(toPersonName(' Ada L. ')).toBe('Ada L.');
+    for (const wrong of ['', '  ', 'a\nb', 'a\u202Eb', 'a'.repeat(201)])
+      expect(() => toPersonName(wrong)).toThrow(/1 to 200/);
+  });
+});
+
+describe('where somebody goes on after signing in', () => {
+  it.each([
+    ['/projects/p/keys?environment=p-production', '/projects/p/keys?environment=p-production'],
+    ['/', '/'],
+    ['//evil.example/x', '/'],
+    ['/\\evil.example', '/'],
+    ['/\t/evil.example', '/'],
+    ['/x/..//evil.example', '/'],
+    ['https://evil.example/', '/'],
+    ['javascript:alert(1)', '/'],
+    ['projects', '/'],
+    ['/a\r\nset-cookie: x', '/'],
+    ['', '/'],
+    [undefined, '/'],
+    [null, '/'],
+  ])('is a path of the portal: %s', (wanted, path) => {
+    expect(toReturnPath(wanted)).toBe(path);
+  });
+
+  it('is never at another origin, whatever a link asks for', () => {
+    const piece = fc.constantFrom(
+      '/',
+      '\\',
+      '.',
+      '..',
+      '@',
+      ':',
+      'evil.example',
+      'a',
+      '%2f',
+      '%5c',
+      '\t',
+      '\n',
+      '?',
+      '#',
+    );
+    const wanted = fc.oneof(
+      fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join('')),
+      fc.string(),
+      fc.webUrl(),
+    );
+    fc.assert(
+      fc.property(wanted, (text) => {
+        const path = toReturnPath(text);
+        expect(new URL(path, 'https://portal.example').origin).toBe('https://portal.example');
+        expect(path).toMatch(/^\/(?![/\\])/);
+        expect(toReturnPath(path)).toBe(path);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+});

@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { AccountRecord } from './account.ts';
+import { acceptInvitation, createFirstAdministrator, invite, resetAccess, revokeInvitation } from './invitations.ts';
+import { disableAccount, enableAccount, removeAccount, setAdministrator, setRole } from './members.ts';
+import { ROLES, type Role } from './roles.ts';
+import { createWorld, personOf } from './test/world.ts';
+
+const PROJECTS = ['p', 'p-2'];
+const act = fc.record({
+  name: fc.constantFrom(
+    ...([
+      'first',
+      'invite',
+      'accept',
+      'revoke',
+      'role',
+      'administrator',
+      'disable',
+      'enable',
+      'reset',
+      'remove',
+    ] as const),
+  ),
+  /** Which account it is done to, and which one asks; a number beyond the last is the operator. */
+  to: fc.nat({ max: 4 }),
+  by: fc.nat({ max: 6 }),
+  projectId: fc.constantFrom(...PROJECTS),
+  role: fc.constantFrom<Role | null>(...ROLES, null),
+  flag: fc.boolean(),
+});
+
+const isLive = ({ state }: AccountRecord) => state === 'live';
+const ownersOf = (accounts: readonly AccountRecord[], projectId: string) =>
+  accounts
+    .filter(isLive)
+    .filter(({ roles }) => roles.some((each) => each.projectId === projectId && each.role === 'owner'));
+
+describe('whatever is done to accounts, in whatever order and by whomever', () => {
+  it('an instance keeps a live administrator, a project that has an owner keeps one, and logins are of one account', async () => {
+    let kept = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { maxLength: 40 }), fc.boolean(), async (acts, isBegun) => {
+        const world = createWorld();
+        if (isBegun) for (const add of [world.addAdministrator, () => world.addMember('olga', 'owner')]) await add();
+        const texts: string[] = [];
+        let before = world.standing();
+        for (const [at, { name, to, by, projectId, role, flag }] of acts.entries()) {
+          const context = world.as(before[by]?.id ?? null);
+          const accountId = before[to]?.id ?? 'nobody';
+          const wanted = { name: 'X', isAdministrator: flag, roles: role === null ? [] : [{ projectId, role }] };
+          const person = personOf(`login-${at % 3}`);
+          const link = async (made: Promise<{ text: string }>) => void texts.push((await made).text);
+          const ways = {
+            first: () => createFirstAdministrator(context, person),
+            invite: () => link(invite(context, wanted)),
+            accept: () => acceptInvitation(context, { text: texts[to] ?? '', person }),
+            revoke: () => revokeInvitation(context, accountId),
+            role: () => setRole(context, { accountId, projectId, role }),
+            administrator: () => setAdministrator(context, { accountId, isAdministrator: flag }),
+            disable: () => disableAccount(context, accountId),
+            enable: () => enableAccount(context, accountId),
+            reset: () => link(resetAccess(context, accountId)),
+            remove: () => removeAccount(context, accountId),
+          };
+          await ways[name]().catch((fault: Error) => {
+            expect(fault.name).toBe('PublicError');
+            if (fault.message.includes('last')) kept++;
+          });
+          const after = world.standing();
+          const administrators = (accounts: AccountRecord[]) =>
+            accounts.filter(isLive).filter((each) => each.isAdministrator);
+          if (administrators(before).length > 0) expect(administrators(after).length).toBeGreaterThan(0);
+          for (const project of PROJECTS)
+            if (ownersOf(before, project).length > 0) expect(ownersOf(after, project).length).toBeGreaterThan(0);
+          const logins = after.map(({ login }) => login).filter((login) => login !== '');
+          expect(new Set(logins).size).toBe(logins.length);
+          before = after;
+        }
+      }),
+      { numRuns: 300 },
+    );
+    // The rule was met, not only never asked for.
+    expect(kept).toBeGreaterThan(20);
+  });
+});

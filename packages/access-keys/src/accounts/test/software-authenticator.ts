@@ -1,0 +1,81 @@
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+
+/** What a browser is given, as far as a device looks at it. */
+interface Asked {
+  readonly challenge: string;
+}
+
+const PRESENT = 0x01;
+const VERIFIED = 0x04;
+const ATTESTED = 0x40;
+
+/** A device that makes one passkey and signs with it as WebAuthn says, told where the browser is. */
+export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin: string; readonly rpId: string }) {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
+  const id = randomBytes(16);
+  const state = { counter: 0, flags: PRESENT | VERIFIED };
+  const dataOf = (flags: number) => {
+    const head = Buffer.alloc(5);
+    head.writeUInt8(flags, 0);
+    head.writeUInt32BE(state.counter, 1);
+    return Buffer.concat([createHash('sha256').update(rpId).digest(), head]);
+  };
+  const clientData = (type: string, { challenge }: Asked) =>
+    Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
+  const toResponse = (response: Record<string, Buffer>) => ({
+    ...{ id: toText(id), rawId: toText(id), type: 'public-key', clientExtensionResults: {} },
+    response: Object.fromEntries(Object.entries(response).map(([name, bytes]) => [name, toText(bytes)])),
+  });
+  return {
+    state,
+    id: toText(id),
+    create: (asked: Asked) => {
+      const cose = toCbor(
+        new Map<unknown, unknown>([
+          [1, 2],
+          [3, -7],
+          [-1, 1],
+          [-2, fromText(x)],
+          [-3, fromText(y)],
+        ]),
+      );
+      const length = Buffer.from([0, id.length]);
+      const authData = Buffer.concat([dataOf(state.flags | ATTESTED), Buffer.alloc(16), length, id, cose]);
+      const attestation = new Map<unknown, unknown>([
+        ['fmt', 'none'],
+        ['attStmt', new Map()],
+        ['authData', authData],
+      ]);
+      return toResponse({
+        clientDataJSON: clientData('webauthn.create', asked),
+        attestationObject: toCbor(attestation),
+      });
+    },
+    get: (asked: Asked) => {
+      const [authenticatorData, clientDataJSON] = [dataOf(state.flags), clientData('webauthn.get', asked)];
+      const signed = Buffer.concat([authenticatorData, createHash('sha256').update(clientDataJSON).digest()]);
+      return toResponse({ authenticatorData, clientDataJSON, signature: sign('sha256', signed, privateKey) });
+    },
+  };
+}
+
+/** As much of CBOR as passkeys need. */
+function toCbor(value: unknown): Buffer {
+  if (typeof value === 'number') return value >= 0 ? headOf(0, value) : headOf(1, -1 - value);
+  if (typeof value === 'string') return Buffer.concat([headOf(3, Buffer.byteLength(value)), Buffer.from(value)]);
+  if (Buffer.isBuffer(value)) return Buffer.concat([headOf(2, value.length), value]);
+  if (value instanceof Map)
+    return Buffer.concat([headOf(5, value.size), ...[...value].flat().map((each: unknown) => toCbor(each))]);
+  throw new Error('not needed');
+}
+
+function headOf(major: number, length: number): Buffer {
+  if (length < 24) return Buffer.from([(major << 5) | length]);
+  return length < 256
+    ? Buffer.from([(major << 5) | 24, length])
+    : Buffer.from([(major << 5) | 25, length >> 8, length & 255]);
+}
+
+const toText = (bytes: Buffer) => bytes.toString('base64url');
+const fromText = (text: string) => Buffer.from(text, 'base64url');

@@ -1,0 +1,42 @@
+import { createMemoryRecordLog, createMemoryRecords, createMemorySessions } from '../../memory/index.ts';
+import { createRecordStore } from '../../records/record-store.ts';
+import { ACCOUNTS, type AccountRecord, type Passkey } from '../account.ts';
+import type { AccountContext } from '../context.ts';
+import { acceptInvitation, createFirstAdministrator, invite } from '../invitations.ts';
+import type { Role } from '../roles.ts';
+
+/** Stands for a hash: what is a password nobody looks at here. */
+export const HASH = '$argon2id$…';
+
+export const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: HASH, passkey: null });
+
+export const passkeyOf = (id: string, counter = 0): Passkey => ({
+  ...{ id, counter, publicKey: 'AQ', transports: [], name: 'Phone', createdAt: 1 },
+});
+
+/** Accounts and sessions in memory, with a clock that is moved by hand. */
+export function createWorld() {
+  const clock = { at: 1_800_000_000_000 };
+  const wallClockMs = () => clock.at;
+  const [view, log] = [createMemoryRecords(ACCOUNTS), createMemoryRecordLog<AccountRecord>()];
+  const store = createRecordStore(ACCOUNTS, { view, log }, { changedBy: 'test', requestId: 'r-1' });
+  const { sessions, oneTimeTexts, empty } = createMemorySessions({ wallClockMs });
+  const as = (actorId: string | null): AccountContext => ({ store, sessions, actorId, wallClockMs });
+  const operator = as(null);
+  const standing = () => {
+    const last = new Map(log.appended.map((record) => [record.id, record]));
+    return [...last.values()];
+  };
+  const addAdministrator = () => createFirstAdministrator(operator, personOf('root'));
+  /** Somebody who was invited and came. */
+  const addMember = async (login: string, role: Role, projectId = 'p') => {
+    const wanted = { name: login, roles: [{ projectId, role }], isAdministrator: false };
+    const { text } = await invite(operator, wanted);
+    return acceptInvitation(operator, { text, person: personOf(login) });
+  };
+  const find = (id: string) => standing().find((account) => account.id === id)!;
+  return {
+    ...{ clock, view, log, store, sessions, oneTimeTexts, empty, as, operator, standing, find },
+    ...{ addAdministrator, addMember },
+  };
+}

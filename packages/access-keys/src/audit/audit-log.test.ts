@@ -1,0 +1,39 @@
+import { auditEntryCodec, FRAME_BYTES, schemaIdOf } from '@playline/contracts';
+import { describe, expect, it } from 'vitest';
+import { type AuditEntry, createAuditLog } from './audit-log.ts';
+
+const entry: AuditEntry = {
+  ...{ actor: 'ada', action: 'session.create', projectId: 'demo', environmentId: '', object: 'account-1' },
+  ...{ address: '192.0.2.7', requestId: 'request-1', detail: { way: 'passkey', attempts: 2 } },
+};
+
+describe('the audit log', () => {
+  it('sends an entry under its project, with an id and a time of its own', async () => {
+    const sent: { key: Buffer; value: Buffer }[] = [];
+    const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record), wallClockMs: () => 5_000 });
+    await log.append(entry);
+    await log.append(entry);
+    const read = sent.map(({ value }) => auditEntryCodec.decode(value.subarray(FRAME_BYTES)));
+    expect(sent.map(({ key, value }) => [key.toString(), schemaIdOf(value)])).toEqual([
+      ['demo', 7],
+      ['demo', 7],
+    ]);
+    expect(read[0]).toMatchObject({ ...entry, happenedAt: 5_000, detail: '{"way":"passkey","attempts":2}' });
+    expect(read[0]!.entryId).not.toBe(read[1]!.entryId);
+  });
+
+  it('fails when it is not certain that the entry stands', async () => {
+    const send = async () => Promise.reject(new Error('no broker'));
+    await expect(createAuditLog({ schemaId: 7, send }).append(entry)).rejects.toThrow('no broker');
+  });
+
+  it.each([
+    ['detail', { detail: { text: 'x'.repeat(5_000) } }],
+    ['object', { object: 'x'.repeat(201) }],
+  ])('sends nothing whose %s is no line any more, and does not say it again', async (name, over) => {
+    const sent: unknown[] = [];
+    const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record) });
+    await expect(log.append({ ...entry, ...over })).rejects.toThrow(`the ${name} of an audit entry is too long`);
+    expect(sent).toEqual([]);
+  });
+});

@@ -1,0 +1,45 @@
+import { type CollectionRecord, collectionCodec, TOPICS } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import type { RecordKind } from '../records/record-log.ts';
+
+export type { CollectionRecord } from '@playline/contracts';
+
+/** Contracts of chains, each linked to one project at most: one record for each contract, whoever has it. */
+export const COLLECTIONS: RecordKind<CollectionRecord> = {
+  name: 'collections',
+  topic: TOPICS.collections.name,
+  codec: collectionCodec,
+  idOf: ({ id }) => id,
+};
+
+/** A contract on a chain. */
+export interface Contract {
+  /** Name of the chain, as paths say it. */
+  readonly chain: string;
+  /** `0x` and 40 hexadecimal digits; lower case once it is parsed. */
+  readonly contractAddress: string;
+}
+
+const CHAIN = /^[a-z0-9-]{1,64}$/;
+const CONTRACT_ADDRESS = /^0x[0-9a-f]{40}$/;
+
+/** @throws PublicError VALIDATION_ERROR for what cannot be a contract */
+export function parseContract({ chain, contractAddress }: Contract): Contract {
+  if (!CHAIN.test(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
+  const address = contractAddress.trim().toLowerCase();
+  if (!CONTRACT_ADDRESS.test(address))
+    throw invalid('The address of a contract is 0x and 40 hexadecimal digits: copy it from the explorer of the chain.');
+  return { chain, contractAddress: address };
+}
+
+/** The id of a contract's record. */
+export function collectionIdOf({ chain, contractAddress }: Contract): string {
+  return `${chain}:${contractAddress}`;
+}
+
+/** The collections of a project, the oldest first; those that it has unlinked too, until somebody else links them. */
+export function collectionsOf(records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] {
+  return records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
+}
+
+const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { message });

@@ -1,0 +1,110 @@
+import { PublicError } from '@playline/errors';
+import type { Content, RecordStore } from '../records/record-store.ts';
+import { type CollectionRecord, type Contract, collectionIdOf, parseContract } from './collection.ts';
+
+export interface CollectionContext {
+  readonly store: RecordStore<CollectionRecord>;
+}
+
+/** An environment that there is, of a project: nobody looks here. */
+interface Owner {
+  readonly projectId: string;
+  readonly environmentId: string;
+}
+
+/** A collection of a project. One of another project is none. */
+export interface CollectionName extends Contract {
+  readonly projectId: string;
+}
+
+const NAME_CHARACTERS_MAX = 200;
+
+/**
+ * Links a contract to a project.
+ * @throws PublicError VALIDATION_ERROR for a contract or a name that cannot be, CONFLICT_ERROR when the contract is linked
+ *   already; it says nothing of another project
+ */
+export async function linkCollection(
+  { store }: CollectionContext,
+  wanted: Contract & Owner & { readonly name: string },
+): Promise<CollectionRecord> {
+  const contract = parseContract(wanted);
+  const [id, name] = [collectionIdOf(contract), toName(wanted.name)];
+  const { projectId, environmentId } = wanted;
+  const linked = await store.change((records) => {
+    const standing = records.find((record) => record.id === id);
+    if (standing?.state === 'linked') throw standing.projectId === projectId ? linkedHere() : linkedElsewhere();
+    return { ...contract, id, projectId, environmentId, name, state: 'linked', createdAt: Date.now() };
+  });
+  return toDone(linked);
+}
+
+/** Gives a collection another name. @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND where the project has none */
+export async function renameCollection(
+  context: CollectionContext,
+  { name, ...collection }: CollectionName & { readonly name: string },
+): Promise<CollectionRecord> {
+  const given = toName(name);
+  return changeOwn(context, collection, (record) => ({ ...record, name: given }));
+}
+
+/**
+ * Takes a contract from a project: from then on any project may link it.
+ * @throws PublicError RESOURCE_NOT_FOUND where the project has none, CONFLICT_ERROR when it is unlinked already
+ */
+export function unlinkCollection(context: CollectionContext, collection: CollectionName): Promise<CollectionRecord> {
+  return changeOwn(context, collection, (record) => {
+    if (record.state === 'unlinked') throw conflict('The collection is unlinked already.');
+    return { ...record, state: 'unlinked' };
+  });
+}
+
+/**
+ * Links a collection again that the project has unlinked, under the name that it had, or moves it to another of the project's
+ * environments.
+ * @throws PublicError RESOURCE_NOT_FOUND where the project has none, also when somebody else has linked it since;
+ *   CONFLICT_ERROR when it is linked to this environment already
+ */
+export function relinkCollection(
+  context: CollectionContext,
+  { environmentId, ...collection }: CollectionName & Owner,
+): Promise<CollectionRecord> {
+  return changeOwn(context, collection, (record) => {
+    if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
+    return { ...record, environmentId, state: 'linked' };
+  });
+}
+
+async function changeOwn(
+  { store }: CollectionContext,
+  { projectId, ...wanted }: CollectionName,
+  change: (record: CollectionRecord) => Content<CollectionRecord>,
+): Promise<CollectionRecord> {
+  const id = collectionIdOf(parseContract(wanted));
+  const changed = await store.change((records) => {
+    const record = records.find((each) => each.id === id);
+    // Whether another project has it is told by linking alone.
+    if (record !== undefined && record.projectId === projectId) return change(record);
+    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection: link it first.' });
+  });
+  return toDone(changed);
+}
+
+function toName(name: string): string {
+  const given = name.trim();
+  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
+  throw new PublicError('VALIDATION_ERROR', {
+    message: `The name of a collection has 1 to ${NAME_CHARACTERS_MAX} characters.`,
+  });
+}
+
+function toDone(record: CollectionRecord | null): CollectionRecord {
+  if (record === null) throw new Error('nothing was changed');
+  return record;
+}
+
+const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
+const linkedHere = () => conflict('This project has linked the contract already.');
+/** The same for whoever has it. */
+const linkedElsewhere = () =>
+  conflict('The contract cannot be linked: it is linked already. Whoever has it must unlink it first.');

@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { OneTimeTexts, Sessions } from './accounts/index.ts';
+import { hashToken } from './accounts/token.ts';
+import { createMemorySessions } from './memory/index.ts';
+import { openRedisSessions, type RedisSessions } from './redis/index.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const base = `test-${randomUUID()}:`;
+const redis = new Redis(testStores().redis);
+const opened: RedisSessions[] = [];
+const empty = async (namespace: string) => {
+  const keys = await redis.keys(`${namespace}*`);
+  if (keys.length > 0) await redis.del(keys);
+};
+afterAll(async () => {
+  for (const each of opened) await each.close();
+  await empty(base);
+  redis.disconnect();
+});
+
+interface World {
+  readonly sessions: Sessions;
+  readonly oneTimeTexts: OneTimeTexts;
+  empty(): Promise<void>;
+}
+
+async function openRedisWorld(wallClockMs: () => number): Promise<World> {
+  const namespace = `${base}${randomUUID()}:`;
+  const both = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
+  opened.push(both);
+  return { ...both, empty: () => empty(namespace) };
+}
+
+async function openMemoryWorld(wallClockMs: () => number): Promise<World> {
+  const both = createMemorySessions({ wallClockMs });
+  return { ...both, empty: async () => both.empty() };
+}
+
+const place = { userAgent: 'Firefox', address: '10.0.0.7' };
+
+describe.each([
+  ['memory', openMemoryWorld],
+  ['redis', openRedisWorld],
+])('sessions in %s', (_name, openWorld) => {
+  async function setUp() {
+    // Texts end in Redis by its own clock as well, so this one begins at the same instant.
+    const clock = { at: Date.now() };
+    const world = await openWorld(() => clock.at);
+    const create = (accountId = 'ada') => world.sessions.create({ accountId, ...place });
+    return { clock, ...world, create };
+  }
+
+  it('are found by a text of 256 bits, of which the hash alone is kept', async () => {
+    const { sessions, create, clock } = await setUp();
+    const { text, session } = await create();
+    expect(Buffer.from(text, 'base64url')).toHaveLength(32);
+    const times = { createdAt: clock.at, seenAt: clock.at, signedInAt: clock.at };
+    expect(session).toEqual({ id: hashToken(text), accountId: 'ada', ...place, ...times });
+    expect(await sessions.find(text)).toEqual(session);
+    for (const wrong of ['', 'x', session.id, `${text}A`]) expect(await sessions.find(wrong)).toBeNull();
+  });
+
+  it('keep at most 200 characters of what a browser says of itself', async () => {
+    const { sessions } = await setUp();
+    const { session } = await sessions.create({ accountId: 'ada', userAgent: 'x'.repeat(5000), address: '' });
+    expect(session.userAgent).toHaveLength(200);
+  });
+
+  it('say once a minute that they were seen', async () => {
+    const { sessions, create, clock } = await setUp();
+    const { text, session } = await create();
+    clock.at += MINUTE - 1;
+    expect((await sessions.find(text))?.seenAt).toBe(session.seenAt);
+    clock.at += 1;
+    expect((await sessions.find(text))?.seenAt).toBe(clock.at);
+    expect((await sessions.list('ada'))[0]?.seenAt).toBe(clock.at);
+  });
+
+  it('end 12 hours after they were seen', async () => {
+    const { sessions, create, clock } = await setUp();
+    const { text } = await create();
+    clock.at += 12 * HOUR - 1;
+    expect(await sessions.find(text)).not.toBeNull();
+    clock.at += 12 * HOUR;
+    expect(await sessions.find(text)).toBeNull();
+    expect(await sessions.list('ada')).toEqual([]);
+  });
+
+  it('end after 7 days, however often they are seen', async () => {
+    const { sessions, create, clock } = await setUp();
+    const { text } = await create();
+    for (let hours = 0; hours < 7 * 24 - 1; hours++) {
+      clock.at += HOUR;
+      expect(await sessions.find(text)).not.toBeNull();
+    }
+    clock.at += HOUR;
+    expect(await sessions.find(text)).toBeNull();
+  });
+
+  it('remember when somebody last proved who they are, and that request alone moves it', async () => {
+    const { sessions, create, clock } = await setUp();
+    const { text, session } = await create();
+    clock.at += HOUR;
+    expect((await sessions.find(text))?.signedInAt).toBe(session.signedInAt);
+    await Promise.all([sessions.signedInNow(session.id), sessions.find(text)]);
+    expect((await sessions.find(text))?.signedInAt).toBe(clock.at);
+  });
+
+  it('are listed by account, the newest first, and end one by one or all but one', async () => {
+    const { sessions, create, clock } = await setUp();
+    const made = [];
+    for (const _ of [1, 2, 3]) {
+      made.push(await create());
+      clock.at++;
+    }
+    const other = await create('bob');
+    const ids = made.map(({ session }) => session.id);
+    const listed = async () => (await sessions.list('ada')).map(({ id }) => id);
+    expect(await listed()).toEqual(ids.toReversed());
+    await sessions.end(ids[0]!);
+    expect(await listed()).toEqual([ids[2], ids[1]]);
+    await sessions.endAll('ada', ids[2]);
+    expect(await listed()).toEqual([ids[2]]);
+    await sessions.endAll('ada');
+    for (const { text } of made) expect(await sessions.find(text)).toBeNull();
+    expect(await sessions.find(other.text)).not.toBeNull();
+  });
+
+  it('that have ended do not come back by a request that was under way', async () => {
+    const { sessions, create, clock } = await setUp();
+    const { text, session } = await create();
+    clock.at += HOUR;
+    const requests = Array.from({ length: 20 }, () => sessions.find(text));
+    await Promise.all([...requests, sessions.end(session.id), sessions.signedInNow(session.id)]);
+    await sessions.signedInNow(session.id);
+    expect(await sessions.find(text)).toBeNull();
+    expect(await sessions.list('ada')).toEqual([]);
+  });
+
+  it('are over when the store was emptied, and new ones begin', async () => {
+    const { sessions, create, ...world } = await setUp();
+    const { text } = await create();
+    await world.empty();
+    expect(await sessions.find(text)).toBeNull();
+    expect(await sessions.list('ada')).toEqual([]);
+    expect(await sessions.find((await create()).text)).not.toBeNull();
+  });
+});
+
+describe.each([
+  ['memory', openMemoryWorld],
+  ['redis', openRedisWorld],
+])('one-time texts in %s', (_name, openWorld) => {
+  async function setUp() {
+    const clock = { at: Date.now() };
+    return { clock, ...(await openWorld(() => clock.at)) };
+  }
+  const wanted = { purpose: 'link', value: 'a value\nof two lines', lifetimeS: 900 };
+
+  it('are 256 bits, stay good when they are looked at, and are good for their purpose alone', async () => {
+    const { oneTimeTexts } = await setUp();
+    const text = await oneTimeTexts.issue(wanted);
+    expect(Buffer.from(text, 'base64url')).toHaveLength(32);
+    for (const _ of [1, 2]) expect(await oneTimeTexts.look({ purpose: 'link', text })).toBe(wanted.value);
+    expect(await oneTimeTexts.take({ purpose: 'other', text })).toBeNull();
+    expect(await oneTimeTexts.take({ purpose: 'link', text })).toBe(wanted.value);
+  });
+
+  it('are taken exactly once, however many ask at the same moment', async () => {
+    const { oneTimeTexts } = await setUp();
+    for (const value of ['', 'x']) {
+      const text = await oneTimeTexts.issue({ ...wanted, value });
+      const take = () => oneTimeTexts.take({ purpose: 'link', text });
+      const taken = await Promise.all(Array.from({ length: 50 }, take));
+      expect(taken.filter((each) => each !== null)).toEqual([value]);
+      expect(await oneTimeTexts.look({ purpose: 'link', text })).toBeNull();
+    }
+  });
+
+  it('end after their lifetime', async () => {
+    const { oneTimeTexts, clock } = await setUp();
+    const text = await oneTimeTexts.issue(wanted);
+    clock.at += 900_000 - 1;
+    expect(await oneTimeTexts.look({ purpose: 'link', text })).toBe(wanted.value);
+    clock.at += 1;
+    expect(await oneTimeTexts.look({ purpose: 'link', text })).toBeNull();
+    expect(await oneTimeTexts.take({ purpose: 'link', text })).toBeNull();
+  });
+
+  it('that were made elsewhere are spent once within their lifetime', async () => {
+    const { oneTimeTexts, clock } = await setUp();
+    const spend = (text: string, purpose = 'form') => oneTimeTexts.spend({ purpose, text, lifetimeS: 60 });
+    const spent = await Promise.all(Array.from({ length: 50 }, () => spend('a')));
+    expect(spent.filter(Boolean)).toEqual([true]);
+    expect(await spend('b')).toBe(true);
+    expect(await spend('a', 'link')).toBe(true);
+    clock.at += 60_000;
+    expect(await spend('a')).toBe(true);
+  });
+
+  it('count tries in a window that begins with the first, and forget them', async () => {
+    const { oneTimeTexts, clock } = await setUp();
+    const count = (name = 'ada') => oneTimeTexts.countAttempt({ name, windowS: 900 });
+    const counts = await Promise.all(Array.from({ length: 20 }, () => count()));
+    expect(counts.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, at) => at + 1));
+    expect(await count('bob')).toBe(1);
+    clock.at += 900_000 - 1;
+    expect(await count()).toBe(21);
+    clock.at += 1;
+    expect(await count()).toBe(1);
+    await oneTimeTexts.forgetAttempts('ada');
+    expect(await count()).toBe(1);
+  });
+});
+
+describe('what Redis is told of sessions and texts', () => {
+  it('names no text, no login, and ends by itself', async () => {
+    const namespace = `${base}${randomUUID()}:`;
+    const { sessions, oneTimeTexts, close } = await openRedisSessions({ url: testStores().redis, namespace });
+    const { text } = await sessions.create({ accountId: 'ada-id', ...place });
+    const link = await oneTimeTexts.issue({ purpose: 'link', value: 'v', lifetimeS: 60 });
+    await oneTimeTexts.spend({ purpose: 'form', text: 'nonce-text', lifetimeS: 60 });
+    await oneTimeTexts.countAttempt({ name: 'login ada@example.com', windowS: 60 });
+    const names = await redis.keys(`${namespace}*`);
+    expect(names).toHaveLength(5);
+    const kept: string[] = [...names];
+    for (const name of names) {
+      expect(await redis.pttl(name)).toBeGreaterThan(0);
+      const type = await redis.type(name);
+      if (type === 'hash') kept.push(JSON.stringify(await redis.hgetall(name)));
+      if (type === 'string') kept.push((await redis.get(name))!);
+    }
+    for (const secret of [text, link, 'nonce-text', 'ada@example.com']) expect(kept.join(' ')).not.toContain(secret);
+    await close();
+  });
+
+  it('is not guessed at while Redis is away: every call throws', async () => {
+    const both = await openRedisSessions({ url: 'redis://127.0.0.1:1', namespace: base });
+    await expect(both.sessions.find('x')).rejects.toThrow();
+    await expect(both.oneTimeTexts.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
+    await expect(both.oneTimeTexts.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
+    await both.close();
+  });
+});

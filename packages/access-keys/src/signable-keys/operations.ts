@@ -1,0 +1,95 @@
+import { PublicError } from '@playline/errors';
+import type { RecordStore } from '../records/record-store.ts';
+import { makeSealedPair } from './make-pair.ts';
+import type { SignableKeyRecord } from './signable-key.ts';
+import type { SignerPublicKey } from './signer-public-key.ts';
+
+export interface SignableKeyContext {
+  readonly store: RecordStore<SignableKeyRecord>;
+}
+
+export interface NewSignableKey {
+  readonly projectId: string;
+  /** An environment of the project that there is: nobody looks here. */
+  readonly environmentId: string;
+  /** What people call it; one key of an environment has it. */
+  readonly name: string;
+}
+
+/** A key of an environment, meant by its address or by its name. */
+export interface SignableKeyName {
+  readonly projectId: string;
+  readonly environmentId: string;
+  /** Exact; an address in any case. */
+  readonly key: string;
+}
+
+const NAME_CHARACTERS_MAX = 200;
+
+/**
+ * Makes an address whose private key nobody but the signer can open.
+ * @throws PublicError VALIDATION_ERROR for a name that cannot be, CONFLICT_ERROR when a key of the environment has it; Error
+ *   when no key pair could be made. Then nothing was changed
+ */
+export async function createSignableKey(
+  { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
+  { projectId, environmentId, ...wanted }: NewSignableKey,
+): Promise<SignableKeyRecord> {
+  const name = toName(wanted.name);
+  const pair = await makeSealedPair({ signerKey, environmentId });
+  const made = await store.change((records) => {
+    if (records.some((record) => record.environmentId === environmentId && record.name === name))
+      throw conflict('A signable key of this environment has this name already: give it another one.');
+    return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
+  });
+  return toDone(made);
+}
+
+/**
+ * Ends the use of a key: the signer refuses it. Its address keeps whatever roles a chain gave it.
+ * @throws PublicError RESOURCE_NOT_FOUND when the environment has no such key, CONFLICT_ERROR when it is disabled already
+ */
+export function disableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
+  return setState(context, key, 'disabled');
+}
+
+/** Takes a disabled key into use again. @throws PublicError as `disableSignableKey` */
+export function enableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
+  return setState(context, key, 'live');
+}
+
+async function setState(
+  { store }: SignableKeyContext,
+  { projectId, environmentId, key }: SignableKeyName,
+  state: SignableKeyRecord['state'],
+): Promise<SignableKeyRecord> {
+  const changed = await store.change((records) => {
+    const own = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
+    const record = own.find((each) => each.address === key.toLowerCase()) ?? own.find((each) => each.name === key);
+    if (record === undefined)
+      throw new PublicError('RESOURCE_NOT_FOUND', {
+        message: 'This environment has no such signable key: name one of its list.',
+      });
+    if (record.state === state)
+      throw conflict(
+        state === 'live' ? 'The signable key is in use already.' : 'The signable key is disabled already.',
+      );
+    return { ...record, state };
+  });
+  return toDone(changed);
+}
+
+function toName(name: string): string {
+  const given = name.trim();
+  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
+  throw new PublicError('VALIDATION_ERROR', {
+    message: `The name of a signable key has 1 to ${NAME_CHARACTERS_MAX} characters.`,
+  });
+}
+
+function toDone(record: SignableKeyRecord | null): SignableKeyRecord {
+  if (record === null) throw new Error('nothing was changed');
+  return record;
+}
+
+const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });

@@ -1,0 +1,26 @@
+// A process of its own that makes one key pair and ends: the private key is nowhere but in its memory, for some
+// milliseconds. It reads what to seal it to from standard input and writes address and sealed text to standard output.
+// What goes wrong is told by its name alone: a message could quote what it was made of.
+import { text } from 'node:stream/consumers';
+import { CompactEncrypt } from 'jose';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import type { PairRequest, SealedPair } from './make-pair.ts';
+import { SEAL_ALGORITHMS, type SealHeader } from './seal.ts';
+
+async function makePair({ signerKey, environmentId }: PairRequest): Promise<SealedPair> {
+  const privateKey = generatePrivateKey();
+  const address = privateKeyToAddress(privateKey).toLowerCase();
+  const { kid, ...publicKey } = signerKey;
+  const header: SealHeader = { kid, environmentId, address };
+  const sealed = await new CompactEncrypt(Buffer.from(privateKey.slice(2), 'hex'))
+    .setProtectedHeader({ ...SEAL_ALGORITHMS, ...header })
+    .encrypt(publicKey);
+  return { address, sealed };
+}
+
+try {
+  process.stdout.write(JSON.stringify(await makePair(JSON.parse(await text(process.stdin)) as PairRequest)));
+} catch (fault) {
+  process.stderr.write(fault instanceof Error ? fault.name : 'fault');
+  process.exitCode = 1;
+}

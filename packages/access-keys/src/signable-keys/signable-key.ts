@@ -1,0 +1,19 @@
+import { type SignableKeyRecord, signableKeyCodec, TOPICS } from '@playline/contracts';
+import type { RecordKind } from '../records/record-log.ts';
+
+export type { SignableKeyRecord } from '@playline/contracts';
+
+/** Addresses whose private keys only the process that signs can open. */
+export const SIGNABLE_KEYS: RecordKind<SignableKeyRecord> = {
+  name: 'signable-keys',
+  topic: TOPICS.signableKeys.name,
+  codec: signableKeyCodec,
+  idOf: ({ address }) => address,
+};
+
+/** What people and pages are shown of a key. Its sealed text is of use to nobody but the process that signs. */
+export type ShownSignableKey = Omit<SignableKeyRecord, 'sealed'>;
+
+export function toShownSignableKey({ sealed: _, ...shown }: SignableKeyRecord): ShownSignableKey {
+  return shown;
+}

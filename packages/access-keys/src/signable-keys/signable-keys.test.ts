@@ -1,0 +1,193 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { CompactEncrypt, compactDecrypt } from 'jose';
+import { encodeFunctionData, keccak256, parseAbi, recoverMessageAddress, toHex } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { describe, expect, it } from 'vitest';
+import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
+import { createRecordStore } from '../records/record-store.ts';
+import { createSigner, parseSignerKeys, resealSignableKey, SealRefused } from '../signer/index.ts';
+import { CONTRACT_ROLES, grantCallsOf } from './grant-calls.ts';
+import { makeSealedPair } from './make-pair.ts';
+import { createSignableKey, disableSignableKey, enableSignableKey } from './operations.ts';
+import { parseSealHeader } from './seal.ts';
+import { SIGNABLE_KEYS, type SignableKeyRecord, toShownSignableKey } from './signable-key.ts';
+import { parseSignerPublicKey } from './signer-public-key.ts';
+
+function makeSignerKeys() {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const jwk = privateKey.export({ format: 'jwk' });
+  const [key] = parseSignerKeys(JSON.stringify([jwk]));
+  const publicText = JSON.stringify(publicKey.export({ format: 'jwk' }));
+  return { jwk, key: key!, publicText, signerKey: parseSignerPublicKey(publicText) };
+}
+
+const production = { projectId: 'p', environmentId: 'p-production' };
+
+async function setUp() {
+  const [view, log] = [createMemoryRecords(SIGNABLE_KEYS), createMemoryRecordLog<SignableKeyRecord>()];
+  const store = createRecordStore(SIGNABLE_KEYS, { view, log }, { changedBy: 'ada', requestId: 'r-1' });
+  const signerKeys = makeSignerKeys();
+  const context = { store, signerKey: signerKeys.signerKey };
+  const record = await createSignableKey(context, { ...production, name: 'Minter' });
+  return { log, store, context, record, ...signerKeys, signer: createSigner({ privateKeys: [signerKeys.key] }) };
+}
+
+/** Seals something of one's own, as whoever has the public half can. */
+function seal(bytes: Uint8Array, { kid, ...publicKey }: ReturnType<typeof parseSignerPublicKey>, says: object) {
+  const header = { alg: 'ECDH-ES', enc: 'A256GCM', kid, ...says };
+  return new CompactEncrypt(bytes).setProtectedHeader(header).encrypt(publicKey);
+}
+
+describe('a signable key', () => {
+  it('is an address with a text that says whose it is and that the signer alone opens', async () => {
+    const { record, signerKey, key, log } = await setUp();
+    expect(record).toMatchObject({ ...production, name: 'Minter', state: 'live', revision: 1, changedBy: 'ada' });
+    expect(record.address).toMatch(/^0x[0-9a-f]{40}$/);
+    expect(log.appended).toEqual([record]);
+    const { environmentId } = production;
+    expect(parseSealHeader(record.sealed)).toEqual({ kid: signerKey.kid, environmentId, address: record.address });
+    const { plaintext } = await compactDecrypt(record.sealed, key.privateKey);
+    expect(privateKeyToAddress(toHex(plaintext)).toLowerCase()).toBe(record.address);
+    await expect(compactDecrypt(record.sealed, makeSignerKeys().key.privateKey)).rejects.toThrow();
+    expect(JSON.stringify(toShownSignableKey(record))).not.toContain(record.sealed);
+  });
+
+  it('signs so that its address is recovered from the message', async () => {
+    const { record, signer } = await setUp();
+    const message = 'Playline: äöü 0x00';
+    const signature = (await signer.signMessage(record, message)) as `0x${string}`;
+    expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
+  });
+
+  it('has a name that no other key of its environment has', async () => {
+    const { context } = await setUp();
+    const again = createSignableKey(context, { ...production, name: ' Minter' });
+    await expect(again).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    const other = { projectId: 'p', environmentId: 'p-development', name: 'Minter' };
+    expect(await createSignableKey(context, other)).toMatchObject(other);
+    for (const name of ['', ' ', 'a'.repeat(201)])
+      await expect(createSignableKey(context, { ...production, name })).rejects.toMatchObject({
+        code: 'VALIDATION_ERROR',
+      });
+  });
+
+  it('signs nothing while it is disabled, and is found by name or address in its own environment alone', async () => {
+    const { context, record, signer } = await setUp();
+    const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
+    await expect(signer.signMessage(disabled, 'm')).rejects.toThrow(SealRefused);
+    const named = { ...production, key: record.address.toUpperCase().replace('0X', '0x') };
+    await expect(disableSignableKey(context, named)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(await enableSignableKey(context, named)).toMatchObject({ state: 'live', revision: 3 });
+    for (const stranger of [
+      { ...production, projectId: 'q' },
+      { ...production, environmentId: 'p-development' },
+    ])
+      for (const key of [record.address, 'Minter'])
+        await expect(disableSignableKey(context, { ...stranger, key })).rejects.toMatchObject({
+          code: 'RESOURCE_NOT_FOUND',
+        });
+  });
+
+  it('is not made when it cannot be sealed, and what is said quotes nothing', async () => {
+    const wrong = { ...makeSignerKeys().signerKey, x: 'AAAA' };
+    await expect(makeSealedPair({ signerKey: wrong, environmentId: 'e' })).rejects.toThrow(
+      /^no key pair was made: \w+$/,
+    );
+  });
+});
+
+describe('a signer', () => {
+  it('refuses a key that whoever writes the log moved to another environment, or to another address', async () => {
+    const { record, signer } = await setUp();
+    const refusal = (change: Partial<SignableKeyRecord>) => signer.signMessage({ ...record, ...change }, 'm');
+    await expect(refusal({ environmentId: 'p-development' })).rejects.toThrow('another environment');
+    await expect(refusal({ address: `0x${'1'.repeat(40)}` })).rejects.toThrow('another address');
+    const [header = '', ...rest] = record.sealed.split('.');
+    const moved = { ...JSON.parse(Buffer.from(header, 'base64url').toString()), environmentId: 'p-development' };
+    const sealed = [Buffer.from(JSON.stringify(moved)).toString('base64url'), ...rest].join('.');
+    await expect(refusal({ environmentId: 'p-development', sealed })).rejects.toThrow('not the private key');
+  });
+
+  it('refuses a private key that is not that of the address, and whatever is no private key', async () => {
+    const { record, signer, signerKey } = await setUp();
+    const says = { environmentId: record.environmentId, address: record.address };
+    const other = Buffer.from(generatePrivateKey().slice(2), 'hex');
+    for (const bytes of [other, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
+      const sealed = await seal(bytes, signerKey, says);
+      const refused = await signer.signMessage({ ...record, sealed }, 'm').catch((fault) => fault);
+      expect(refused).toBeInstanceOf(SealRefused);
+      expect(`${refused.message} ${refused.cause}`).not.toContain(other.toString('hex'));
+    }
+  });
+
+  it('refuses a text of another form, of another algorithm, or for another signer', async () => {
+    const { record, signer, signerKey } = await setUp();
+    const says = { environmentId: record.environmentId, address: record.address };
+    const stranger = makeSignerKeys().signerKey;
+    const texts = [
+      ...['', 'a.b.c.d.e', record.sealed.slice(0, -1), `${record.sealed}.e`],
+      await seal(Buffer.alloc(32, 1), signerKey, { ...says, enc: 'A128GCM' }),
+      await seal(Buffer.alloc(32, 1), signerKey, { ...says, cty: 'x' }),
+      await seal(Buffer.alloc(32, 1), stranger, says),
+    ];
+    for (const sealed of texts)
+      await expect(signer.signMessage({ ...record, sealed }, 'm')).rejects.toThrow(SealRefused);
+  });
+
+  it('accepts what an older key sealed, and seals it to the newest one', async () => {
+    const { record, key, store } = await setUp();
+    const newest = makeSignerKeys();
+    const both = createSigner({ privateKeys: [newest.key, key] });
+    expect(both.sealsTo).toEqual(newest.signerKey);
+    expect(await both.signMessage(record, 'm')).toMatch(/^0x[0-9a-f]{130}$/);
+    const resealed = (await resealSignableKey({ store, signer: both }, record))!;
+    expect(resealed).toMatchObject({ revision: 2, address: record.address });
+    const alone = createSigner({ privateKeys: [newest.key] });
+    expect(await alone.signMessage(resealed, 'm')).toBe(await both.signMessage(record, 'm'));
+    await expect(alone.signMessage(record, 'm')).rejects.toThrow('does not have');
+    expect(await resealSignableKey({ store, signer: both }, resealed)).toBeNull();
+    // Changed meanwhile: what was read is not what stands.
+    expect(await resealSignableKey({ store, signer: both }, record)).toBeNull();
+  });
+});
+
+describe('the settings of a signer', () => {
+  it('are JSON or the base64url of it', () => {
+    const { jwk, publicText, signerKey } = makeSignerKeys();
+    expect(parseSignerPublicKey(Buffer.from(publicText).toString('base64url'))).toEqual(signerKey);
+    const [key] = parseSignerKeys(Buffer.from(JSON.stringify([jwk])).toString('base64url'));
+    expect(key?.publicKey).toEqual(signerKey);
+  });
+
+  it('are refused without quoting them: the private half for the public one, another curve, no key', () => {
+    const { jwk } = makeSignerKeys();
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
+    const secp = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey.export({ format: 'jwk' });
+    for (const wrong of [jwk, rsa, secp, { ...jwk, d: undefined, x: 'AAAA' }, [], 'x', null])
+      expect(() => parseSignerPublicKey(JSON.stringify(wrong))).toThrow(/^(?!.*"?d"?:).*$/);
+    expect(() => parseSignerPublicKey(JSON.stringify(jwk))).toThrow('private half');
+    for (const wrong of [[], [secp], jwk, [{ ...jwk, d: undefined }], [null]]) {
+      const judge = () => parseSignerKeys(JSON.stringify(wrong));
+      expect(judge).toThrow(/^(?!.*[A-Za-z0-9_-]{20}).*$/);
+    }
+  });
+});
+
+describe('the calls that give roles', () => {
+  it('are those that a library of the chain makes', () => {
+    const [contract, address] = [`0x${'ab'.repeat(20)}`, `0x${'12'.repeat(20)}`];
+    const abi = parseAbi(['function grantRole(bytes32 role, address account)']);
+    const expected = (['SIGNER_ROLE', 'MINTER_ROLE'] as const).map((role) => {
+      const hash = keccak256(toHex(role));
+      expect(CONTRACT_ROLES[role]).toBe(hash);
+      return encodeFunctionData({ abi, functionName: 'grantRole', args: [hash, address as `0x${string}`] });
+    });
+    const calls = grantCallsOf({ contract, address });
+    expect(calls.map(({ data }) => data)).toEqual(expected);
+    expect(calls.map(({ role, to }) => [role, to])).toEqual([
+      ['SIGNER_ROLE', contract],
+      ['MINTER_ROLE', contract],
+    ]);
+    expect(() => grantCallsOf({ contract: 'x', address })).toThrow();
+  });
+});

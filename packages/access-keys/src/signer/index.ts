@@ -1,0 +1,138 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { CompactEncrypt, compactDecrypt } from 'jose';
+import { privateKeyToAccount } from 'viem/accounts';
+import type { RecordStore } from '../records/record-store.ts';
+import { findSealMismatch, parseSealHeader, SEAL_ALGORITHMS } from '../signable-keys/seal.ts';
+import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
+import { readJwkText, type SignerPublicKey, toSignerPublicKey } from '../signable-keys/signer-public-key.ts';
+
+/** A key was not opened; the message says why, and holds nothing of the key. */
+export class SealRefused extends Error {
+  override readonly name = 'SealRefused';
+}
+
+/** A private half of the signer. */
+export interface SignerPrivateKey {
+  readonly publicKey: SignerPublicKey;
+  readonly privateKey: KeyObject;
+}
+
+/** Opens sealed keys and signs with them: for the process that signs, and no other. */
+export interface Signer {
+  /** What new keys are sealed to: the public half of the newest key. */
+  readonly sealsTo: SignerPublicKey;
+  /**
+   * Signs a message for people (EIP-191), so that the address of the record is recovered from it.
+   * @returns 65 bytes, hexadecimal
+   * @throws SealRefused when the key is disabled, or the sealed text is not what the record says it is
+   */
+  signMessage(record: SignableKeyRecord, message: string): Promise<string>;
+  /**
+   * Seals a key to the newest key of the signer.
+   * @returns null when it is already
+   * @throws SealRefused when the sealed text is not what the record says it is
+   */
+  reseal(record: SignableKeyRecord): Promise<string | null>;
+}
+
+/**
+ * Reads SIGNER_KEYS: private halves as JWKs, the newest first, in a JSON array or the base64url of it.
+ * @throws Error that holds nothing of the text
+ */
+export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
+  const jwks = readJwkText(text);
+  if (!Array.isArray(jwks) || jwks.length === 0) throw new Error('expected an array of JWKs, the newest first');
+  return jwks.map((jwk, at) => {
+    try {
+      return { publicKey: toSignerPublicKey(jwk), privateKey: createPrivateKey({ key: jwk, format: 'jwk' }) };
+    } catch {
+      throw new Error(`key ${at + 1} is not a private JWK of kind EC on the curve P-256`);
+    }
+  });
+}
+
+/** Builds a signer. @param privateKeys all that are accepted, the newest first; it seals */
+export function createSigner({ privateKeys }: { readonly privateKeys: readonly SignerPrivateKey[] }): Signer {
+  const [newest] = privateKeys;
+  if (newest === undefined) throw new Error('a signer has one key at least');
+  const open = (record: SignableKeyRecord) => openSealed(record, privateKeys);
+  return {
+    sealsTo: newest.publicKey,
+    signMessage: async (record, message) => {
+      if (record.state !== 'live') throw new SealRefused(`the signable key ${record.address} is disabled`);
+      return toAccount(await open(record)).signMessage({ message });
+    },
+    reseal: async (record) => {
+      const opened = await open(record);
+      const { kid, ...publicKey } = newest.publicKey;
+      const { environmentId, address, sealed } = record;
+      if (parseSealHeader(sealed).kid === kid) return null;
+      const header = { ...SEAL_ALGORITHMS, kid, environmentId, address };
+      return new CompactEncrypt(opened).setProtectedHeader(header).encrypt(publicKey);
+    },
+  };
+}
+
+/**
+ * The record of a key may have been written by whoever can write to the log, so it is not believed: the sealed text itself
+ * says of which environment and address it is, and the address is made of the private key again.
+ */
+async function openSealed(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
+  const refused = (why: string) => new SealRefused(`the signable key ${record.address} was not opened: ${why}`);
+  const header = readHeader(record.sealed, refused);
+  const mismatch = findSealMismatch(header, record);
+  if (mismatch !== null) throw refused(mismatch);
+  const key = keys.find(({ publicKey }) => publicKey.kid === header.kid);
+  if (key === undefined) throw refused('it was sealed to a key that this signer does not have');
+  const plaintext = await decrypt(record.sealed, key.privateKey);
+  if (plaintext === null || addressOf(plaintext) !== record.address)
+    throw refused('the sealed text is not the private key of the address');
+  return plaintext;
+}
+
+function readHeader(sealed: string, refused: (why: string) => SealRefused) {
+  try {
+    return parseSealHeader(sealed);
+  } catch (fault) {
+    throw refused((fault as Error).message);
+  }
+}
+
+async function decrypt(sealed: string, key: KeyObject): Promise<Uint8Array | null> {
+  const allowed = {
+    keyManagementAlgorithms: [SEAL_ALGORITHMS.alg],
+    contentEncryptionAlgorithms: [SEAL_ALGORITHMS.enc],
+  };
+  return compactDecrypt(sealed, key, allowed).then(
+    ({ plaintext }) => plaintext,
+    () => null,
+  );
+}
+
+const toAccount = (bytes: Uint8Array) => privateKeyToAccount(`0x${Buffer.from(bytes).toString('hex')}`);
+
+/** Null for bytes that are no private key; what is thrown about them may quote them. */
+function addressOf(bytes: Uint8Array): string | null {
+  try {
+    return toAccount(bytes).address.toLowerCase();
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Seals a key to the newest key of the signer and keeps that: only the process that signs does so, after its key was changed.
+ * @returns the record as it stands; null when it was sealed to the newest key already, or was changed meanwhile
+ * @throws SealRefused
+ */
+export async function resealSignableKey(
+  { store, signer }: { readonly store: RecordStore<SignableKeyRecord>; readonly signer: Pick<Signer, 'reseal'> },
+  record: SignableKeyRecord,
+): Promise<SignableKeyRecord | null> {
+  const sealed = await signer.reseal(record);
+  if (sealed === null) return null;
+  return store.change((records) => {
+    const standing = records.find(({ address }) => address === record.address);
+    return standing?.sealed === record.sealed ? { ...standing, sealed } : null;
+  });
+}

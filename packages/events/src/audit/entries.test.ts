@@ -1,0 +1,195 @@
+import {
+  type AccessKeyRecord,
+  type AccountRecord,
+  type AuditEntryRecord,
+  accessKeyCodec,
+  accountCodec,
+  auditEntryCodec,
+  type CollectionRecord,
+  collectionCodec,
+  type ProjectRecord,
+  projectCodec,
+  type RateLimitKeyRecord,
+  type RecordCodec,
+  rateLimitKeyCodec,
+  type SignableKeyRecord,
+  signableKeyCodec,
+} from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { EVENT_TABLE_COLUMNS } from '../columns.ts';
+import type { RecordRows } from '../record-rows.ts';
+import { RowBuffer } from '../row/row-buffer.ts';
+import { readRows } from '../row/test/read-columns.ts';
+import {
+  type AuditRow,
+  auditOfAccount,
+  auditOfCollection,
+  auditOfEntry,
+  auditOfKey,
+  auditOfProject,
+  auditOfRateLimitKey,
+  auditOfSignableKey,
+} from './entries.ts';
+import {
+  accountAuditRows,
+  collectionAuditRows,
+  entryAuditRows,
+  keyAuditRows,
+  projectAuditRows,
+  rateLimitKeyAuditRows,
+  signableKeyAuditRows,
+} from './rows.ts';
+
+/** In everything that nobody may read in an audit. */
+const SECRET = 'SECRET';
+const secret = (name: string) => `${SECRET}-${name}`;
+const by = { changedAt: 2_000, changedBy: 'ada', requestId: 'request-7' };
+
+const project: ProjectRecord = {
+  ...{ id: 'demo', revision: 3, name: 'Demo', state: 'live', createdAt: 1_000, ...by },
+  environments: [
+    {
+      ...{ id: 'demo-production', name: 'production', kind: 'production', createdAt: 1_000 },
+      ...{ cap: { perSecond: 10, burst: 20 }, limit: null },
+    },
+  ],
+};
+const key: AccessKeyRecord = {
+  ...{ keyId: 'key-1', projectId: 'demo', environmentId: 'demo-production', environment: 'production' },
+  ...{ kind: 'secret', hash: secret('hash'), first4: 'sk_a', last4: 'wxyz', createdAt: 1_000, revokedAt: null },
+  ...{ name: 'server', text: secret('text'), changedBy: 'ada', requestId: 'request-7' },
+};
+const rateLimitKey: RateLimitKeyRecord = {
+  ...{ keyId: 'limit-1', revision: 1, partner: 'Partner', calls: 10, windowS: 60, expiresAt: null },
+  ...{ hash: secret('hash'), first4: 'abcd', last4: 'wxyz', createdAt: 1_000, revokedAt: null, ...by },
+};
+const collection: CollectionRecord = {
+  ...{ id: 'chain:0x01', revision: 1, chain: 'chain', contractAddress: '0x01', projectId: 'demo' },
+  ...{ environmentId: 'demo-production', name: 'Swords', state: 'linked', createdAt: 1_000, ...by },
+};
+const account: AccountRecord = {
+  ...{ id: 'account-1', revision: 2, name: 'Ada', login: 'ada@example.org', state: 'live', isAdministrator: false },
+  roles: [
+    { projectId: 'demo', role: 'owner' },
+    { projectId: 'other', role: 'analyst' },
+  ],
+  passwordHash: secret('password'),
+  passkeys: [
+    {
+      ...{ id: secret('passkey'), publicKey: secret('public-key'), counter: 4, transports: [secret('transport')] },
+      ...{ name: secret('device'), createdAt: 1_000 },
+    },
+  ],
+  openId: { issuer: secret('issuer'), subject: secret('subject') },
+  invitation: { hash: secret('invitation'), expiresAt: 5_000 },
+  ...{ createdAt: 1_000, ...by },
+};
+const signableKey: SignableKeyRecord = {
+  ...{ address: '0xaa', revision: 2, projectId: 'demo', environmentId: 'demo-production', name: 'minter' },
+  ...{ sealed: secret('sealed'), state: 'disabled', createdAt: 1_000, ...by },
+};
+const entry: AuditEntryRecord = {
+  ...{ entryId: '00000000-0000-4000-8000-000000000001', happenedAt: 2_000, actor: 'ada', action: 'session.create' },
+  ...{ projectId: '', environmentId: '', object: 'account-1', detail: '{}', address: '192.0.2.7', requestId: 'r' },
+};
+
+/** What becomes of one kind of record. */
+interface Case<R> {
+  readonly record: R;
+  readonly codec: RecordCodec<R>;
+  readonly audit: (record: R) => AuditRow[];
+  readonly rows: RecordRows<R>;
+}
+const caseOf = <R>(record: R, codec: RecordCodec<R>, derived: Pick<Case<R>, 'audit' | 'rows'>) =>
+  ({ record, codec, ...derived }) as unknown as Case<never>;
+
+const CASES: readonly [kind: string, of: Case<never>][] = [
+  ['project', caseOf(project, projectCodec, { audit: auditOfProject, rows: projectAuditRows })],
+  ['key', caseOf(key, accessKeyCodec, { audit: auditOfKey, rows: keyAuditRows })],
+  [
+    'rate-limit-key',
+    caseOf(rateLimitKey, rateLimitKeyCodec, { audit: auditOfRateLimitKey, rows: rateLimitKeyAuditRows }),
+  ],
+  ['collection', caseOf(collection, collectionCodec, { audit: auditOfCollection, rows: collectionAuditRows })],
+  ['account', caseOf(account, accountCodec, { audit: auditOfAccount, rows: accountAuditRows })],
+  ['signable-key', caseOf(signableKey, signableKeyCodec, { audit: auditOfSignableKey, rows: signableKeyAuditRows })],
+  ['entry', caseOf(entry, auditEntryCodec, { audit: auditOfEntry, rows: entryAuditRows })],
+];
+
+describe('what the audit says of a record', () => {
+  it.each(CASES)('of kind %s says who did it, when, and with which request', (kind, { record, audit }) => {
+    for (const row of audit(record)) {
+      expect(row).toMatchObject({ kind, actor: 'ada' });
+      expect(row.requestId).toBe(kind === 'entry' ? 'r' : 'request-7');
+      expect(row.happenedAt).toBe(kind === 'key' ? 1_000 : 2_000);
+      expect(JSON.parse(row.detail)).toBeTypeOf('object');
+    }
+  });
+
+  it.each(CASES)('of kind %s holds no secret and no text of a key', (_kind, { record, audit }) => {
+    expect(JSON.stringify(audit(record))).not.toContain(SECRET);
+  });
+
+  it.each(CASES)('of kind %s is written as it is said', (_kind, { record, codec, audit, rows }) => {
+    const out = new RowBuffer(16);
+    const decoded = codec.decode(codec.encode(record));
+    rows.tables[0]!.addRows(out, decoded, { partition: 1, offset: 2, timestampMs: 3 });
+    const columns = EVENT_TABLE_COLUMNS.audit_log;
+    const toColumn = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const said = audit(record).map((row) =>
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [toColumn(name), value])),
+    );
+    expect(readRows(out.toBytes(), columns)).toEqual(said);
+    expect(Object.keys(said[0]!).sort()).toEqual(columns.map(({ name }) => name).sort());
+  });
+
+  it('is the same row however often a record is written, and another for every other change', () => {
+    const change = fc.record({ revision: fc.integer({ min: 1, max: 5 }), requestId: fc.constantFrom('', 'a', 'b') });
+    fc.assert(
+      fc.property(change, change, (one, other) => {
+        const idOf = (over: typeof one) => auditOfCollection({ ...collection, ...over })[0]!.entryId;
+        expect(idOf(one) === idOf(other)).toBe(one.revision === other.revision && one.requestId === other.requestId);
+      }),
+    );
+  });
+
+  it.each([
+    ['project.create', auditOfProject({ ...project, revision: 1 })],
+    ['project.change', auditOfProject(project)],
+    ['project.archive', auditOfProject({ ...project, state: 'archived' })],
+    ['key.create', auditOfKey(key)],
+    ['key.end', auditOfKey({ ...key, revokedAt: 2_000 })],
+    ['rate-limit-key.create', auditOfRateLimitKey(rateLimitKey)],
+    ['rate-limit-key.end', auditOfRateLimitKey({ ...rateLimitKey, revision: 2, revokedAt: 2_000 })],
+    ['collection.create', auditOfCollection(collection)],
+    ['collection.unlink', auditOfCollection({ ...collection, revision: 2, state: 'unlinked' })],
+    ['account.create', auditOfAccount({ ...account, revision: 1 })],
+    ['account.change', auditOfAccount(account)],
+    ['account.disable', auditOfAccount({ ...account, state: 'disabled' })],
+    ['signable-key.disable', auditOfSignableKey(signableKey)],
+    ['session.create', auditOfEntry(entry)],
+  ])('calls it %s', (action, rows) => {
+    expect(rows.map((row) => row.action)).toEqual(rows.map(() => action));
+  });
+
+  it('tells the ends of a key apart from its making, by time and by row', () => {
+    const [made, ended] = [auditOfKey(key)[0]!, auditOfKey({ ...key, revokedAt: 3_000 })[0]!];
+    expect([made.happenedAt, ended.happenedAt]).toEqual([1_000, 3_000]);
+    expect(made.entryId).not.toBe(ended.entryId);
+  });
+
+  it('takes a key of a release that did not say who made it', () => {
+    expect(auditOfKey({ ...key, changedBy: '', requestId: '', name: '', text: null })[0]).toMatchObject({
+      ...{ actor: '', requestId: '', object: 'key-1', action: 'key.create' },
+    });
+  });
+
+  it('of an account says all roles to the instance, and to each project its own role alone', () => {
+    const rows = auditOfAccount(account);
+    expect(rows.map(({ projectId }) => projectId)).toEqual(['', 'demo', 'other']);
+    expect(JSON.parse(rows[0]!.detail)).toMatchObject({ roles: account.roles, hasPassword: true, passkeys: 1 });
+    expect(rows[2]!.detail).not.toContain('demo');
+    expect(JSON.parse(rows[2]!.detail)).toMatchObject({ role: 'analyst' });
+  });
+});

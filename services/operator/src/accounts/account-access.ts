@@ -1,0 +1,82 @@
+import {
+  type AccountContext,
+  type AccountRecord,
+  findByLogin,
+  findProject,
+  isRemoved,
+  type OneTimeTexts,
+  type Sessions,
+} from '@playline/access-keys';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError, UsageError } from '../command.ts';
+import { type ProjectSources, withProjects } from '../projects/environments.ts';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
+
+/** Where sessions and one-time texts are. */
+export interface OpenSessions {
+  readonly sessions: Sessions;
+  readonly oneTimeTexts: OneTimeTexts;
+  ready(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export interface AccountsContext extends ProjectSources {
+  readonly accounts: RecordSources<AccountRecord>;
+  openSessions(): Promise<OpenSessions>;
+  /** Where the portal of the stack is that runs here; null when there is none. */
+  portal(): string | null;
+}
+
+/** Reads or changes accounts, in the name of whoever runs the command. @throws UnreachableError as `withRecords` */
+export async function withAccounts<T>(
+  { accounts, openSessions }: AccountsContext,
+  work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
+): Promise<T> {
+  const { sessions, oneTimeTexts, ready, close } = await openSessions();
+  try {
+    await awaitStore('Redis', ready);
+    return await withRecords(accounts, (store) => work({ store, sessions, actorId: null }, oneTimeTexts));
+  } finally {
+    await close();
+  }
+}
+
+/** @param wanted id or login. @throws Error with what to do when there is no such account */
+export async function requireAccount({ store }: AccountContext, wanted: string): Promise<AccountRecord> {
+  const accounts = await store.readAll();
+  const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
+  if (found === null || isRemoved(found))
+    throw new Error(`there is no account ${wanted}: npm run accounts -- list shows those that there are`);
+  return found;
+}
+
+/** @param wanted id or name. @throws Error with what to do when there is no such project */
+export async function requireProjectId(context: ProjectSources, wanted: string): Promise<string> {
+  const found = findProject(await withProjects(context, (store) => store.readAll()), wanted);
+  if (found !== null) return found.id;
+  throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
+}
+
+/**
+ * Where people find the portal.
+ * @throws UsageError for what is no origin; UnreachableError when none is given and no portal runs here
+ */
+export function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | undefined): string {
+  if (given === undefined) {
+    const running = portal();
+    if (running !== null) return running;
+    throw new UnreachableError(
+      'no portal runs here: start it (npm run up), or say --origin https://portal.example.com',
+    );
+  }
+  const url = URL.parse(given);
+  if (url !== null && ['http:', 'https:'].includes(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+  throw new UsageError('--origin: expected one as https://portal.example.com, without a path');
+}
+
+/** The address that somebody opens. */
+export function linkTo(origin: string, path: string, code: string): string {
+  const url = new URL(path, origin);
+  url.searchParams.set('code', code);
+  return url.href;
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import { ACCOUNTS, acceptInvitation, createFirstAdministrator, PROJECTS } from '@playline/access-keys';
+import { openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { accountCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import * as log from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { EXIT } from '../command.ts';
+import { createAccountsCommand } from '../commands/accounts.ts';
+import { openKeyLog } from '../keys/key-log.ts';
+import { createRecordSources } from '../records/record-sources.ts';
+import { withAccounts } from './account-access.ts';
+
+const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+const [topic, keyTopic] = [topicPrefix + TOPICS.accounts.name, topicPrefix + TOPICS.accessKeys.name];
+const { kafka: brokers, registry } = testStores();
+const target = { brokers, registry, prefix: topicPrefix };
+const onFault = () => {};
+let redis: RedisDatabase;
+
+beforeAll(async () => {
+  await applyTopics(target);
+  redis = await openRedisDatabase();
+});
+afterAll(async () => {
+  await redis.close();
+  await dropTopics(target);
+});
+
+async function openLog() {
+  const producer = await log.openProducer({ brokers, clientId: 'test', topics: [keyTopic] });
+  const schemas = log.createSchemaRegistry({ url: registry });
+  return openKeyLog({ producer, topic: keyTopic, schemas, read: () => log.readTopic({ brokers, topic: keyTopic }) });
+}
+
+function createContext(kafka: readonly string[] = brokers) {
+  const addresses = {
+    redis: () => ({ url: redis.url, onFault }),
+    kafka: () => ({ brokers: kafka, onFault }),
+    registry: () => ({ url: registry, onFault }),
+  };
+  const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
+  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
+  return {
+    ...{ openLog, accounts: sourcesOf(ACCOUNTS), projects: sourcesOf(PROJECTS), portal: () => 'http://localhost:8090' },
+    openSessions: () => openRedisSessions({ url: redis.url }),
+  };
+}
+
+async function run(context: ReturnType<typeof createContext>, ...words: string[]) {
+  const [results, progress]: [string[], string[]] = [[], []];
+  const code = await runCommand([createAccountsCommand(context)], ['accounts', ...words, '--json'], {
+    result: (line) => void results.push(line),
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
+  });
+  return { code, records: results.map((line) => JSON.parse(line)), progress: progress.join('\n') };
+}
+
+async function logged() {
+  const records = await log.readTopic({ brokers, topic });
+  return records.map(({ value }) => accountCodec.decode(value!.subarray(FRAME_BYTES)));
+}
+
+const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash', passkey: null });
+const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
+
+describe('commands about accounts on Kafka and Redis', () => {
+  const context = createContext();
+
+  it('mint a link while nobody is administrator, and none from an emptied Redis afterwards', async () => {
+    expect((await run(context, 'link')).code).toBe(EXIT.ok);
+    const make = (login: string) =>
+      withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
+    const made = await Promise.allSettled(['root', 'eve', 'mallory'].map(make));
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const lose of [() => redis.client.flushdb(), () => redis.client.del('access:accounts')]) {
+      await lose();
+      const refused = await run(context, 'link');
+      expect(refused).toMatchObject({ code: EXIT.failed, records: [] });
+      expect(refused.progress).toContain('has an administrator');
+    }
+    await redis.client.flushdb();
+    await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+  });
+
+  it('mint no link when the log cannot be read', async () => {
+    const refused = await run(createContext(['127.0.0.1:1']), 'link');
+    expect(refused).toMatchObject({ code: EXIT.unreachable, records: [] });
+  });
+
+  it('let somebody in once, also when both ask from different processes, and put all of it on the log', async () => {
+    const [{ link, account }] = (await run(context, 'invite', '--name', 'Bob', '--project', 'demo', '--role', 'owner'))
+      .records;
+    const accept = (login: string) =>
+      withAccounts(createContext(), (accounts) =>
+        acceptInvitation(accounts, { text: codeIn(link), person: personOf(login) }),
+      );
+    const both = await Promise.allSettled(['bob', 'eve'].map(accept));
+    expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const records = (await logged()).filter(({ id }) => id === account);
+    expect(records).toMatchObject([
+      { revision: 1, state: 'invited', changedBy: 'ada', roles: [{ projectId: 'demo', role: 'owner' }] },
+      { revision: 2, state: 'live', invitation: null },
+    ]);
+    expect(JSON.stringify(records)).not.toContain(codeIn(link));
+  });
+
+  it('keep the last owner, whoever asks at the same moment', async () => {
+    const [{ link }] = (await run(context, 'invite', '--name', 'Pia', '--project', 'demo', '--role', 'owner')).records;
+    await withAccounts(context, (accounts) =>
+      acceptInvitation(accounts, { text: codeIn(link), person: personOf('pia') }),
+    );
+    const owners = (await run(context, 'list')).records.filter(({ roles }) => roles[0]?.role === 'owner');
+    expect(owners).toHaveLength(2);
+    const ended = await Promise.all(owners.map(({ id }) => run(createContext(), 'disable', '--account', id)));
+    expect(ended.map(({ code }) => code).toSorted()).toEqual([EXIT.ok, EXIT.failed]);
+  });
+});

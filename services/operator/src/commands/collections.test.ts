@@ -1,0 +1,83 @@
+import { COLLECTIONS, type CollectionRecord, PROJECTS } from '@playline/access-keys';
+import { createMemoryKeyLog } from '@playline/access-keys/memory';
+import { describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { EXIT } from '../command.ts';
+import { createMemorySources } from '../test/memory-sources.ts';
+import { createCollectionsCommand } from './collections.ts';
+import { createProjectsCommand } from './projects.ts';
+
+const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`];
+
+function createOperator() {
+  const log = createMemoryKeyLog();
+  const nowhere = () => Promise.reject(new Error('opened'));
+  const projects = createMemorySources(PROJECTS);
+  const context = { projects, openLog: async () => ({ ...log, close: async () => {} }) };
+  const collections = createMemorySources(COLLECTIONS);
+  const commands = [
+    createCollectionsCommand({ ...context, collections }),
+    createProjectsCommand({ ...context, openView: nowhere }),
+  ];
+  const run = async (...args: string[]) => {
+    const [results, progress]: [string[], string[]] = [[], []];
+    const code = await runCommand(commands, args, {
+      result: (line) => void results.push(line),
+      progress: (line) => void progress.push(line),
+      isInteractive: false,
+    });
+    return { code, results, progress: progress.join('\n') };
+  };
+  const records = async (...args: string[]): Promise<CollectionRecord[]> =>
+    (await run('collections', ...args, '--json')).results.map((line) => JSON.parse(line));
+  return { run, records, collections };
+}
+
+describe('operator collections', () => {
+  it('links, renames, unlinks and links again, and says who did it', async () => {
+    const { run, records } = createOperator();
+    const linked = await records('link', ...contract, '--environment', 'production', '--name', 'Swords');
+    const own = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
+    expect(linked).toMatchObject([{ ...own, name: 'Swords', state: 'linked' }]);
+    expect(await records('rename', ...contract, '--name', 'Axes')).toMatchObject([{ name: 'Axes', revision: 2 }]);
+    expect(await records('unlink', ...contract)).toMatchObject([{ state: 'unlinked' }]);
+    expect(await records('relink', ...contract, '--environment', 'development')).toMatchObject([
+      { environmentId: 'demo-development', state: 'linked', name: 'Axes' },
+    ]);
+    expect(await records('list')).toMatchObject([{ revision: 4 }]);
+    expect((await run('collections', 'list')).results[0]).toMatch(/^demo-chain {2}0xab.* Axes {2}linked .* by ada$/);
+  });
+
+  it('never shows a project the collection of another one, nor whose it is', async () => {
+    const { run, records } = createOperator();
+    await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
+    await records('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
+    const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
+    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('linked already') });
+    const unlinked = await run('collections', 'unlink', ...contract);
+    expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such collection') });
+    expect(`${refused.progress}${unlinked.progress}`).not.toMatch(/rival|Swords/i);
+    expect(await records('list')).toEqual([]);
+    expect(await records('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
+  });
+
+  it('links only to an environment that there is', async () => {
+    const { run, collections } = createOperator();
+    const refused = await run('collections', 'link', ...contract, '--environment', 'moon', '--name', 'Mine');
+    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('add-environment') });
+    expect(collections.log.appended).toEqual([]);
+  });
+
+  it.each([
+    ['no word', [], 'expected one of these words first'],
+    ['no contract', ['unlink', '--chain', 'demo-chain'], '--chain and --contract: '],
+    ['no chain', ['unlink', ...contract.slice(2)], '--chain and --contract: '],
+    ['no name', ['rename', ...contract], '--name: expected'],
+    ['no environment', ['link', ...contract, '--name', 'N'], '--environment: expected'],
+    ['an option of another word', ['unlink', ...contract, '--name', 'N'], 'Unknown option'],
+  ])('answers %s with a sentence and exit code 2', async (_what, words, sentence) => {
+    const { code, progress, results } = await createOperator().run('collections', ...words);
+    expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
+    expect(progress).toContain(sentence);
+  });
+});

@@ -1,0 +1,144 @@
+import { createKey, type KeyRecord, type NewKey, NO_USE, refreshKey, revokeKey } from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
+import { choiceOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
+import type { ChangedKey } from './demo-keys.ts';
+import { changeKeys, type KeySources, readKeys, readUse, toUseWords, type UsageSource } from './key-access.ts';
+
+/** What the words about keys of environments are done with. */
+export interface EnvironmentKeysContext extends KeySources, ProjectSources, UsageSource {
+  openLog: KeySources['openLog'];
+  /** ACCESS_KEY_PREFIX */
+  readonly prefix: string;
+  /** Told of every change of an environment's key, so that the records of a local stack follow. */
+  publish(changed: ChangedKey): Promise<void>;
+}
+
+const KINDS = { choices: ['publishable', 'secret'] } as const;
+
+/** A name or an id. */
+const ENVIRONMENT = /^[a-z0-9_-]{1,64}$/;
+/** Environment ids are `[a-z0-9_-]{1,64}`; the longest suffix, `-development`, takes twelve of them. */
+const PROJECT = /^[a-z0-9_-]{1,52}$/;
+
+export function projectOf(values: Parameters<typeof textOf>[0]): string {
+  const project = textOf(values, 'project') ?? '';
+  if (!PROJECT.test(project)) throw new UsageError('--project: expected 1 to 52 of a-z, 0-9, _ and -');
+  return project;
+}
+
+export function toEnvironmentId(project: string, environment: string): string {
+  return `${project}-${environment}`;
+}
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+/** The environment that the words name. @throws UsageError */
+export function environmentOf(values: Values): EnvironmentName {
+  return { project: projectOf(values), environment: environmentNameOf(values) };
+}
+
+/** @throws UsageError for words that cannot be, Error where there is no such environment */
+async function wantedOf(context: EnvironmentKeysContext, values: Values): Promise<NewKey> {
+  const name = environmentOf(values);
+  const kind = choiceOf(values, 'kind', KINDS);
+  const { project, environment } = await requireEnvironment(context, name);
+  const owner = { projectId: project.id, environmentId: environment.id, environment: environment.kind };
+  return { ...owner, kind, name: textOf(values, 'name') };
+}
+
+function environmentNameOf(values: Values): string {
+  const name = textOf(values, 'environment') ?? '';
+  if (!ENVIRONMENT.test(name))
+    throw new UsageError('--environment: expected the name of an environment, such as production or development');
+  return name;
+}
+
+/** Tells the records of a local stack, which show the keys of two environments. */
+async function publish(
+  context: EnvironmentKeysContext,
+  { projectId, environmentId, environment, kind }: NewKey,
+  key: string,
+) {
+  if (environmentId === toEnvironmentId(projectId, environment))
+    await context.publish({ project: projectId, environment, kind, key });
+}
+
+/** `create` and `refresh`. */
+export async function make(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const wanted = await wantedOf(context, values);
+  const { environmentId, environment, kind } = wanted;
+  const { record, key } = await changeKeys(context, async (store) => {
+    const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
+    const at = { store, prefix: context.prefix, author: context.projects.author };
+    if (values.word === 'refresh' || isReplaced) return refreshKey(at, wanted);
+    return createKey(at, wanted).catch((fault) => {
+      throw isConflict(fault) ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
+    });
+  });
+  const line = { keyId: record.keyId, environmentId, environment, kind, key };
+  // Printed before anything else can fail: the text cannot be had a second time.
+  terminal.result(
+    values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
+  );
+  await publish(context, wanted, key);
+}
+
+const isConflict = (fault: unknown): fault is PublicError =>
+  fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+
+/** What ends a live key and makes its successor: `create` alone never ends one. */
+function toReplacement({ projectId, environmentId, kind }: NewKey): string {
+  return `npm run keys -- refresh --project ${projectId} --environment ${environmentId} --kind ${kind} ends it and prints its successor.`;
+}
+
+export async function revoke(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const wanted = (await findLiveKey(context, values)) ?? (await wantedOf(context, values));
+  const ended = await changeKeys(context, (store) => revokeKey({ store, author: context.projects.author }, wanted));
+  terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
+  await publish(context, wanted, '');
+}
+
+/**
+ * The live key of an environment, asked of keys alone: one that has leaked can be ended whatever became of its project.
+ * @returns null where none is found by the ids that were given: they may be names
+ */
+async function findLiveKey(context: EnvironmentKeysContext, values: Values): Promise<NewKey | null> {
+  const [project, environment] = [projectOf(values), environmentNameOf(values)];
+  const kind = choiceOf(values, 'kind', KINDS);
+  const ids = [environment, toEnvironmentId(project, environment)];
+  const records = await readKeys(context, (store) => store.list(project));
+  const isMeant = (record: KeyRecord) => record.kind === kind && ids.includes(record.environmentId);
+  return records.find((record) => record.revokedAt === null && isMeant(record)) ?? null;
+}
+
+export async function list(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const project = projectOf(values);
+  const environment = values.environment === undefined ? null : environmentNameOf(values);
+  const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
+  const isWanted = (record: KeyRecord) =>
+    (environment === null || isOf(record, environment)) && (kind === null || record.kind === kind);
+  const records = (await readKeys(context, (store) => store.list(project))).filter(isWanted);
+  const ids = records.map(({ keyId }) => keyId);
+  const uses = await readUse(context, ids);
+  for (const record of records) {
+    const use = uses.get(record.keyId) ?? NO_USE;
+    const json = () => JSON.stringify({ ...toPublicRecord(record), ...use });
+    terminal.result(values.json === true ? json() : `${toLine(record)}  ${toUseWords(use)}`);
+  }
+}
+
+/** Whether a key is of an environment that is meant by its name, its id, or its kind. */
+function isOf({ projectId, environmentId, environment }: KeyRecord, name: string): boolean {
+  return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
+}
+
+/** A record without its hash, which is nobody's business. */
+function toPublicRecord({ hash: _, ...record }: KeyRecord) {
+  return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
+}
+
+function toLine({ keyId, environmentId, kind, first4, last4, createdAt, revokedAt }: KeyRecord): string {
+  const state = revokedAt === null ? 'live' : `ended ${new Date(revokedAt).toISOString()}`;
+  return `${keyId}  ${environmentId}  ${kind}  ${first4}…${last4}  created ${new Date(createdAt).toISOString()}  ${state}`;
+}

@@ -1,0 +1,121 @@
+import { PROJECTS, type SignableKeyRecord } from '@playline/access-keys';
+import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
+import { describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { EXIT, UsageError } from '../command.ts';
+import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
+import { createProjectsCommand } from '../commands/projects.ts';
+import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
+
+function createOperator(between: Partial<KeysContext> = {}) {
+  const [store, log] = [createMemoryKeyStore(), createMemoryKeyLog()];
+  const access = createMemoryAccess();
+  const context: KeysContext = {
+    openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
+    openLog: async () => ({ ...log, close: async () => {} }),
+    ...access,
+    projects: createMemorySources(PROJECTS),
+    prefix: 'svcapik',
+    publish: () => Promise.reject(new Error('no stack shows keys that sign')),
+    ...between,
+  };
+  const commands = [createKeysCommand(context), createProjectsCommand(context)];
+  const run = async (...args: string[]) => {
+    const [results, progress]: [string[], string[]] = [[], []];
+    const code = await runCommand(commands, args, {
+      ask: async () => 'yes',
+      result: (line) => void results.push(line),
+      progress: (line) => void progress.push(line),
+      isInteractive: false,
+    });
+    return { code, results, progress: progress.join('\n') };
+  };
+  const keys = async (word: string, ...words: string[]): Promise<SignableKeyRecord[]> =>
+    (await run('keys', word, '--kind', 'signable', ...words, '--json')).results.map((line) => JSON.parse(line));
+  return { run, keys, log: access.signableKeys.log };
+}
+
+const minter = ['--environment', 'production', '--name', 'Minter'];
+
+describe('operator keys --kind signable', () => {
+  it('creates, lists, disables and enables a key, and shows its address and never what was sealed', async () => {
+    const { run, keys, log } = createOperator();
+    const [made] = await keys('create', ...minter);
+    const own = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
+    expect(made).toMatchObject({ ...own, address: expect.stringMatching(/^0x[0-9a-f]{40}$/), state: 'live' });
+    const { address } = made!;
+    expect(await keys('disable', ...minter)).toMatchObject([{ address, state: 'disabled' }]);
+    const byAddress = ['--environment', 'demo-production', '--name', address];
+    expect(await keys('enable', ...byAddress)).toMatchObject([{ address, state: 'live', revision: 3 }]);
+    expect(await keys('list')).toMatchObject([{ address }]);
+    expect(await keys('list', '--environment', 'development')).toEqual([]);
+    const listed = await run('keys', 'list', '--kind', 'signable');
+    expect(listed.results).toEqual([expect.stringMatching(/^0x[0-9a-f]{40} {2}demo-production {2}Minter {2}live /)]);
+    expect(JSON.stringify([made, listed, await keys('list')])).not.toContain(log.appended[0]!.sealed.slice(0, 20));
+  });
+
+  it('disables the key of an archived project, and enables it no more', async () => {
+    const { run, keys } = createOperator();
+    await keys('create', ...minter);
+    expect((await run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.ok);
+    expect(await keys('disable', ...minter)).toMatchObject([{ state: 'disabled' }]);
+    const enabled = await run('keys', 'enable', '--kind', 'signable', ...minter);
+    expect(enabled).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('is archived') });
+  });
+
+  it('never shows or changes the key of another project', async () => {
+    const { run, keys } = createOperator();
+    await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
+    const [made] = await keys('create', ...minter, '--project', 'rival');
+    expect(await keys('list')).toEqual([]);
+    for (const name of ['Minter', made!.address]) {
+      const refused = await run('keys', 'disable', '--kind', 'signable', '--environment', 'production', '--name', name);
+      expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such signable key') });
+    }
+  });
+
+  it('makes nothing without the key of the signer, and opens nothing before', async () => {
+    const signerKey = () => {
+      throw new UsageError('SIGNER_PUBLIC_KEY is not set');
+    };
+    const { run, log } = createOperator({ signerKey, openLog: () => Promise.reject(new Error('opened')) });
+    const { code, progress } = await run('keys', 'create', '--kind', 'signable', ...minter);
+    expect({ code, made: log.appended }).toEqual({ code: EXIT.usage, made: [] });
+    expect(progress).toContain('SIGNER_PUBLIC_KEY is not set');
+  });
+
+  it.each([
+    ['a key without a name', ['create', '--environment', 'production'], '--name: expected'],
+    ['a key of no environment', ['create', '--name', 'N'], '--environment: expected'],
+    ['calls', ['create', ...minter, '--calls', '5'], '--calls: not with --kind signable'],
+    ['a replacement', ['create', ...minter, '--replace'], '--replace: not with --kind signable'],
+    ['a refresh, which would be another address', ['refresh', ...minter], "unknown word 'refresh'"],
+  ])('refuses %s with exit code 2', async (_what, words, sentence) => {
+    const { code, progress } = await createOperator().run('keys', ...words, '--kind', 'signable');
+    expect(code).toBe(EXIT.usage);
+    expect(progress).toContain(sentence);
+  });
+});
+
+describe('operator keys rebuild', () => {
+  it('goes on with the other views when one of them cannot be rebuilt, names it, and ends with 1', async () => {
+    const access = createMemoryAccess();
+    const [first, second, ...others] = access.kinds;
+    const broken = { ...second!, openLog: () => Promise.reject(new Error('its log is gone')) };
+    const { run } = createOperator({ kinds: [first!, broken, ...others] });
+    const { code, results, progress } = await run('keys', 'rebuild', '--json');
+    expect(code).toBe(EXIT.failed);
+    const rebuilt = results.map((line) => JSON.parse(line).kind);
+    expect(rebuilt).toEqual([undefined, first!.kind.name, ...others.map(({ kind }) => kind.name)]);
+    expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: its log is gone`);
+  });
+
+  it('puts back the view of every kind of records', async () => {
+    const access = createMemoryAccess();
+    const { run } = createOperator({ kinds: access.kinds });
+    const { code, results } = await run('keys', 'rebuild', '--json');
+    const expected = ['collections', 'projects', 'rate-limit-keys', 'signable-keys'];
+    expect(code).toBe(EXIT.ok);
+    expect(results.slice(1).map((line) => JSON.parse(line).kind)).toEqual(expect.arrayContaining(expected));
+  });
+});

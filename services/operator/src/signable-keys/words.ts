@@ -1,0 +1,95 @@
+import {
+  createSignableKey,
+  disableSignableKey,
+  enableSignableKey,
+  type SignableKeyName,
+  type SignableKeyRecord,
+  type SignerPublicKey,
+  toShownSignableKey,
+} from '@playline/access-keys';
+import { type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+/** What the words are done with. */
+export interface SignableKeyWork {
+  readonly sources: RecordSources<SignableKeyRecord>;
+  readonly projects: ProjectSources;
+  /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when nobody has told it */
+  readonly signerKey: () => SignerPublicKey;
+  /** Which environment is meant. @throws UsageError */
+  readonly environment: (values: Values) => EnvironmentName;
+  readonly values: Values;
+  readonly terminal: Terminal;
+}
+
+export async function create(work: SignableKeyWork): Promise<void> {
+  const { sources, values, terminal } = work;
+  const [wanted, name] = [work.environment(values), nameOf(values)];
+  // Before anything is opened: without it nothing can be sealed.
+  const signerKey = work.signerKey();
+  const { project, environment } = await requireEnvironment(work.projects, wanted);
+  const key = { projectId: project.id, environmentId: environment.id, name };
+  const made = await withRecords(sources, (store) => createSignableKey({ store, signerKey }, key));
+  terminal.result(toLine(made, values));
+}
+
+export async function list({ sources, environment, values, terminal }: SignableKeyWork): Promise<void> {
+  const project = textOf(values, 'project') ?? '';
+  const wanted = values.environment === undefined ? null : environment(values);
+  const records = await withRecords(sources, (store) => store.readAll());
+  for (const record of records.toSorted((a, b) => a.createdAt - b.createdAt))
+    if (record.projectId === project && (wanted === null || isIn(record, wanted)))
+      terminal.result(toLine(record, values));
+}
+
+/** Of an archived project too: a key that must not sign any more is ended whatever became of its project. */
+export async function disable(work: SignableKeyWork): Promise<void> {
+  const { sources, values, terminal } = work;
+  const [wanted, key] = [work.environment(values), nameOf(values)];
+  const records = await withRecords(sources, (store) => store.readAll());
+  const known = records.find((record) => record.projectId === wanted.project && isIn(record, wanted));
+  const owner = known ?? (await ownerOf(work, wanted));
+  const disabled = await withRecords(sources, (store) => disableSignableKey({ store }, toName(owner, key)));
+  terminal.result(toLine(disabled, values));
+}
+
+export async function enable(work: SignableKeyWork): Promise<void> {
+  const { sources, values, terminal } = work;
+  const [wanted, key] = [work.environment(values), nameOf(values)];
+  const owner = await ownerOf(work, wanted);
+  const enabled = await withRecords(sources, (store) => enableSignableKey({ store }, toName(owner, key)));
+  terminal.result(toLine(enabled, values));
+}
+
+type Owner = Pick<SignableKeyName, 'projectId' | 'environmentId'>;
+
+const toName = ({ projectId, environmentId }: Owner, key: string): SignableKeyName => ({
+  projectId,
+  environmentId,
+  key,
+});
+
+async function ownerOf({ projects }: SignableKeyWork, wanted: EnvironmentName): Promise<Owner> {
+  const { project, environment } = await requireEnvironment(projects, wanted);
+  return { projectId: project.id, environmentId: environment.id };
+}
+
+function isIn({ environmentId }: SignableKeyRecord, { project, environment }: EnvironmentName): boolean {
+  return environmentId === environment || environmentId === `${project}-${environment}`;
+}
+
+function nameOf(values: Values): string {
+  const name = textOf(values, 'name');
+  if (name === undefined) throw new UsageError('--name: expected what the key is called');
+  return name;
+}
+
+function toLine(record: SignableKeyRecord, values: Values): string {
+  const shown = toShownSignableKey(record);
+  if (values.json === true) return JSON.stringify({ ...shown, kind: 'signable' });
+  const { address, environmentId, name, state, createdAt } = shown;
+  return `${address}  ${environmentId}  ${name}  ${state}  created ${new Date(createdAt).toISOString()}`;
+}

@@ -1,0 +1,101 @@
+import type { Role } from '@playline/access-keys';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+let contracts = 0;
+const SCRIPT = '<script>alert("1")</script>';
+
+async function openProject(role: Role = 'owner') {
+  const project = await portal.addProject('Game');
+  const pathOf = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
+  const contract = `0x${(++contracts).toString(16).padStart(40, 'A')}`;
+  const wanted = { chain: 'demo-chain', contract, name: 'Swords' };
+  return { project, path: pathOf('production'), pathOf, browser: await portal.signIn({ project, role }), wanted };
+}
+
+const one = async (contract: string) =>
+  (await portal.parts.collections.all()).find(({ contractAddress }) => contractAddress === contract.toLowerCase());
+
+describe('the page of collections', () => {
+  it('links a contract to its environment, renames it, moves it, unlinks it and links it again', async () => {
+    const { browser, path, pathOf, project, wanted } = await openProject();
+    const linked = await browser.submit(path, 'link', wanted);
+    expect([linked.status, linked.headers.get('location')]).toEqual([303, `${path}?done=linked`]);
+    const address = wanted.contract.toLowerCase();
+    const { text } = await browser.get(`${path}?done=linked`);
+    expect([text.includes(`data-copy="${address}"`), text.includes('The contract is linked.')]).toEqual([true, true]);
+    await browser.submit(path, 'rename', { name: 'Axes' });
+    await browser.submit(pathOf('development'), 'relink');
+    expect(await one(address)).toMatchObject({ name: 'Axes', environmentId: `${project.id}-development` });
+    expect((await browser.submit(pathOf('development'), 'unlink', { confirm: 'yes' })).status).toBe(400);
+    await browser.submit(pathOf('development'), 'unlink', { confirm: 'unlink' });
+    expect(await one(address)).toMatchObject({ state: 'unlinked' });
+    await browser.submit(path, 'relink');
+    const [account] = (await portal.parts.accounts.all()).filter(({ roles }) => roles[0]?.projectId === project.id);
+    const owner = { projectId: project.id, environmentId: `${project.id}-production`, changedBy: account!.id };
+    expect(await one(address)).toMatchObject({ ...owner, state: 'linked', name: 'Axes', revision: 5 });
+  });
+
+  it('shows a project nothing of another one, and keeps its forms from that one', async () => {
+    const [ours, theirs] = [await openProject(), await openProject()];
+    await theirs.browser.submit(theirs.path, 'link', { ...theirs.wanted, name: 'Their secret axe' });
+    const refused = await ours.browser.submit(ours.path, 'link', theirs.wanted);
+    expect([refused.status, refused.text.includes('linked already')]).toEqual([409, true]);
+    expect(refused.text).not.toMatch(new RegExp(`${theirs.project.id}|Their secret axe`));
+    expect((await ours.browser.get(theirs.path)).status).toBe(404);
+    // A form of one's own collection, with the contract of another project in it.
+    await ours.browser.submit(ours.path, 'link', ours.wanted);
+    const theirContract = { contract: theirs.wanted.contract, name: 'Mine', confirm: 'unlink' };
+    for (const deed of ['rename', 'unlink']) {
+      const { status, text } = await ours.browser.submit(ours.path, deed, theirContract);
+      expect([status, text.includes('no such collection')]).toEqual([404, true]);
+    }
+    expect(await one(theirs.wanted.contract)).toMatchObject({ name: 'Their secret axe', state: 'linked', revision: 1 });
+  });
+
+  it('lets developers link and rename, owners unlink too, and analysts look', async () => {
+    const { project, path, browser, wanted } = await openProject('owner');
+    await browser.submit(path, 'link', wanted);
+    const formsOf = async (role: Role) => {
+      const other = await portal.signIn({ project, role });
+      const { text } = await other.get(path);
+      return ['link', 'rename', 'unlink'].filter((deed) => other.formOf(text, deed) !== null);
+    };
+    expect(await formsOf('owner')).toEqual(['link', 'rename', 'unlink']);
+    expect(await formsOf('developer')).toEqual(['link', 'rename']);
+    expect(await formsOf('analyst')).toEqual([]);
+    const developer = await portal.signIn({ project, role: 'developer' });
+    const form = developer.formOf((await developer.get(path)).text, 'rename')!;
+    form.fields.set('deed', 'unlink');
+    form.fields.set('confirm', 'unlink');
+    expect((await developer.post(path, form.fields)).status).toBe(404);
+    expect(await one(wanted.contract)).toMatchObject({ state: 'linked' });
+  });
+
+  it('writes what was typed as text, in the list, in what is refused and in what was typed wrong', async () => {
+    const { browser, path, wanted } = await openProject();
+    const wrong = await browser.submit(path, 'link', { chain: SCRIPT, contract: SCRIPT.slice(0, 42), name: SCRIPT });
+    expect(wrong.status).toBe(400);
+    await browser.submit(path, 'link', { ...wanted, name: SCRIPT });
+    for (const { text } of [wrong, await browser.get(path)]) {
+      expect(text).not.toContain('<script>alert');
+      expect(text).toContain('&lt;script&gt;alert(');
+    }
+  });
+
+  it('links nothing to an archived project', async () => {
+    const { browser, path, project, wanted } = await openProject();
+    const form = browser.formOf((await browser.get(path)).text, 'link')!;
+    await browser.submit(`/projects/${project.id}`, 'archive', { confirm: 'Game' });
+    for (const [name, value] of Object.entries(wanted)) form.fields.set(name, value);
+    const { status, text } = await browser.post(path, form.fields);
+    expect([status, text.includes('is archived')]).toEqual([400, true]);
+    expect(await one(wanted.contract)).toBeUndefined();
+  });
+});

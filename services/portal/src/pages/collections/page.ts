@@ -1,0 +1,166 @@
+import {
+  type Action,
+  type CollectionName,
+  type CollectionRecord,
+  collectionsOf,
+  linkCollection,
+  type ProjectRecord,
+  relinkCollection,
+  renameCollection,
+  unlinkCollection,
+} from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField } from '@playline/errors';
+import { environmentPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { copyable, disclosure, emptyState, field, table, time } from '../../frame/parts.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+
+type Parts = Pick<PortalParts, 'collections'>;
+
+/** Contracts of chains that are linked to an environment of a project. */
+export function createCollectionsPage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/collections',
+    access: 'project.read',
+    notices: {
+      linked: 'The contract is linked.',
+      renamed: 'The collection has its new name.',
+      unlinked: 'The contract is unlinked. From now on any project may link it.',
+    },
+    show: async (visit, fault) => {
+      const { project, environment } = placeOf(visit);
+      const records = collectionsOf(await parts.collections.all(), project.id);
+      const content = toContent(visit, records, fault?.values);
+      return { kind: 'page', title: `Collections of ${environment.name}`, content };
+    },
+    deeds: {
+      link: changing({ parts, access: 'collections.link', notice: 'linked' }, async (store, visit, values) => {
+        const owner = ownerOf(visit);
+        await linkCollection({ store }, { ...contractOf(values), ...owner, name: values.text('name') });
+      }),
+      rename: changing({ parts, access: 'collections.link', notice: 'renamed' }, async (store, visit, values) => {
+        await renameCollection({ store }, { ...ownOf(visit, values), name: values.text('name') });
+      }),
+      relink: changing({ parts, access: 'collections.link', notice: 'linked' }, async (store, visit, values) => {
+        await relinkCollection({ store }, { ...ownOf(visit, values), ...ownerOf(visit) });
+      }),
+      unlink: changing({ parts, access: 'collections.unlink', notice: 'unlinked' }, async (store, visit, values) => {
+        if (values.text('confirm') !== CONFIRM)
+          throw invalidField('confirm', `Type ${CONFIRM} to take the contract from the project.`);
+        await unlinkCollection({ store }, ownOf(visit, values));
+      }),
+    },
+  };
+}
+
+/** Whoever unlinks a contract may lose it to another project: it is typed. */
+const CONFIRM = 'unlink';
+
+type Store = ReturnType<Parts['collections']['changedBy']>;
+type Run = (store: Store, visit: Visit, values: FormValues) => Promise<void>;
+
+function changing({ parts, access, notice }: { parts: Parts; access: Action; notice: string }, run: Run): Deed {
+  return {
+    access,
+    run: async (visit, values) => {
+      const { project, environment } = placeOf(visit);
+      await run(parts.collections.changedBy(visit.author), visit, values);
+      return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/collections`, notice };
+    },
+  };
+}
+
+function placeOf({ project, environment }: Visit) {
+  if (project === null || environment === null) throw notThere();
+  return { project, environment };
+}
+
+/** Nothing is linked to an archived project any more; what it has may be unlinked. */
+function ownerOf(visit: Visit) {
+  const { project, environment } = placeOf(visit);
+  if (project.state === 'archived') throw invalidField('project', 'The project is archived: nothing is linked to it.');
+  return { projectId: project.id, environmentId: environment.id };
+}
+
+const contractOf = (values: FormValues) => ({
+  chain: values.text('chain'),
+  contractAddress: values.text('contract'),
+});
+
+/** A collection of the project of the path, whatever the form says. */
+function ownOf(visit: Visit, values: FormValues): CollectionName {
+  return { ...contractOf(values), projectId: placeOf(visit).project.id };
+}
+
+function toContent(visit: Visit, records: readonly CollectionRecord[], values?: FormValues): HtmlValue {
+  const { project, environment } = placeOf(visit);
+  const here = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
+  const others = records.filter((record) => !here.includes(record));
+  const list =
+    here.length === 0
+      ? emptyState(
+          'No collection yet',
+          html`<p>A collection is a contract on a chain that belongs to this game. A contract is linked to one project at most.</p>`,
+        )
+      : table(
+          'Collections',
+          ['Name', 'Chain', 'Contract', 'Changed', 'Change'],
+          here.map((record) => [...toCells(record), toChanges(visit, record, values)]),
+        );
+  return html`${list}${visit.mayDo('collections.link') ? toLink(visit, values) : ''}${others.length === 0 ? '' : toOthers(visit, project, others)}`;
+}
+
+function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord): HtmlValue[] {
+  return [name, html`<code>${chain}</code>`, copyable(contractAddress, `the address of ${name}`), time(changedAt)];
+}
+
+function toLink(visit: Visit, values?: FormValues): HtmlValue {
+  const isTyped = values?.text('deed') === 'link';
+  const typed = (name: string) => (isTyped ? values.text(name) : '');
+  const form = visit.form(
+    'link',
+    html`${field({ name: 'chain', label: 'Chain', value: typed('chain'), hint: 'Its name, as paths of the chain API have it, such as demo-chain.', isRequired: true, charactersMax: 64 })}
+${field({ name: 'contract', label: 'Address of the contract', value: typed('contract'), hint: '0x and 40 hexadecimal digits.', isRequired: true, charactersMax: 42 })}
+${field({ name: 'name', label: 'Name', value: typed('name'), isRequired: true, charactersMax: 200 })}
+<button>Link the contract</button>`,
+  );
+  return disclosure('Link a contract', form, isTyped);
+}
+
+const hidden = ({ chain, contractAddress }: CollectionRecord) =>
+  html`<input type="hidden" name="chain" value="${chain}"><input type="hidden" name="contract" value="${contractAddress}">`;
+
+function toChanges(visit: Visit, record: CollectionRecord, values?: FormValues): HtmlValue {
+  const isTyped = (deed: string) => values?.text('deed') === deed && values.text('contract') === record.contractAddress;
+  const rename = visit.form(
+    'rename',
+    html`${hidden(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+  );
+  const unlink = visit.form(
+    'unlink',
+    html`<p>From then on any project may link it.</p>${hidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to go on`, isRequired: true })}<button class="danger">Unlink</button>`,
+  );
+  return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isTyped('rename')) : ''}
+${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isTyped('unlink')) : ''}`;
+}
+
+/** Of the project's other environments, and those that it has unlinked. */
+function toOthers(visit: Visit, project: ProjectRecord, records: readonly CollectionRecord[]): HtmlValue {
+  const nameOf = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
+  const rows = records.map((record) => {
+    const { state, environmentId, name } = record;
+    const what = state === 'linked' ? 'Move' : 'Link again';
+    const form = visit.form(
+      'relink',
+      html`${hidden(record)}<button class="outline">${what}<span class="unseen"> ${name}</span></button>`,
+      { className: 'inline' },
+    );
+    const tag =
+      state === 'linked' ? html`linked to ${nameOf(environmentId)}` : html`<span class="tag bad">unlinked</span>`;
+    return [...toCells(record), tag, visit.mayDo('collections.link') ? form : ''];
+  });
+  const heads = ['Name', 'Chain', 'Contract', 'Changed', 'State', 'Change'];
+  return html`<h2>Not in this environment</h2>${table('Collections that are not in this environment', heads, rows)}`;
+}

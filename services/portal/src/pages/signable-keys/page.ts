@@ -1,0 +1,143 @@
+import {
+  type CollectionRecord,
+  collectionsOf,
+  createSignableKey,
+  disableSignableKey,
+  enableSignableKey,
+  type ShownSignableKey,
+  toShownSignableKey,
+} from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField, PublicError } from '@playline/errors';
+import { environmentPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { copyable, disclosure, emptyState, field, table, time } from '../../frame/parts.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+import { toGrants } from './grants.ts';
+
+type Parts = Pick<PortalParts, 'signableKeys' | 'collections' | 'settings'>;
+
+/** Addresses with which the service may sign for an environment, and the roles that contracts must give them. */
+export function createSignableKeysPage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/signable-keys',
+    access: 'project.read',
+    notices: {
+      created: 'The key is there. Its private key is sealed: nothing shows it. Give its address the roles next.',
+      disabled: 'The key is disabled: nothing is signed with it. Roles that contracts gave it stay on the chain.',
+      enabled: 'The key is in use again.',
+    },
+    show: async (visit, fault) => {
+      const { project, environment } = placeOf(visit);
+      const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
+      const keys = (await parts.signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
+      const linked = collectionsOf(await parts.collections.all(), project.id).filter(
+        (record) => record.state === 'linked' && inEnvironment(record),
+      );
+      const content = toContent({ parts, visit, keys, linked }, fault?.values);
+      return { kind: 'page', title: `Signable keys of ${environment.name}`, content };
+    },
+    deeds: { create: creating(parts), disable: disabling(parts), enable: enabling(parts) },
+  };
+}
+
+const creating = ({ signableKeys, settings }: Parts): Deed => ({
+  access: 'signable-keys.create',
+  isFresh: true,
+  run: async (visit, values) => {
+    const owner = ownerOf(visit);
+    const { signerKey } = settings;
+    if (signerKey === null) throw new PublicError('CONFLICT_ERROR', { message: NO_SIGNER });
+    const store = signableKeys.changedBy(visit.author);
+    await createSignableKey({ store, signerKey }, { ...owner, name: values.text('name') });
+    return toSee(visit, 'created');
+  },
+});
+
+const disabling = ({ signableKeys }: Parts): Deed => ({
+  access: 'signable-keys.disable',
+  run: async (visit, values) => {
+    const { project, environment } = placeOf(visit);
+    const key = { projectId: project.id, environmentId: environment.id, key: values.text('address') };
+    await disableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+    return toSee(visit, 'disabled');
+  },
+});
+
+const enabling = ({ signableKeys }: Parts): Deed => ({
+  access: 'signable-keys.create',
+  isFresh: true,
+  run: async (visit, values) => {
+    const key = { ...ownerOf(visit), key: values.text('address') };
+    await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+    return toSee(visit, 'enabled');
+  },
+});
+
+const NO_SIGNER =
+  'No key can be made here: whoever runs the portal has not told it the public key of the signer (SIGNER_PUBLIC_KEY).';
+
+function placeOf({ project, environment }: Visit) {
+  if (project === null || environment === null) throw notThere();
+  return { project, environment };
+}
+
+/** Nothing signs for an archived project any more; what it has may be disabled. */
+function ownerOf(visit: Visit) {
+  const { project, environment } = placeOf(visit);
+  if (project.state === 'archived') throw invalidField('project', 'The project is archived: nothing signs for it.');
+  return { projectId: project.id, environmentId: environment.id };
+}
+
+function toSee(visit: Visit, notice: string): Answer {
+  const { project, environment } = placeOf(visit);
+  return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/signable-keys`, notice };
+}
+
+interface Shown {
+  readonly parts: Parts;
+  readonly visit: Visit;
+  readonly keys: readonly ShownSignableKey[];
+  /** Contracts whose roles a key may need. */
+  readonly linked: readonly CollectionRecord[];
+}
+
+function toContent({ parts, visit, keys, linked }: Shown, values?: FormValues): HtmlValue {
+  const list =
+    keys.length === 0
+      ? emptyState(
+          'No signable key yet',
+          html`<p>A signable key is an address that lets the service sign for you. Its private key is made here, sealed to the process that signs, and known to nobody else: it is never shown and cannot be exported.</p>`,
+        )
+      : table(
+          'Signable keys',
+          ['Name', 'Address', 'State', 'Created', 'Change'],
+          keys.map((key) => toRow(visit, key)),
+        );
+  const live = keys.filter(({ state }) => state === 'live');
+  return html`${list}${visit.mayDo('signable-keys.create') ? toCreate({ parts, visit }, values) : ''}${live.length === 0 ? '' : toGrants({ visit, keys: live, linked })}`;
+}
+
+function toCreate({ parts, visit }: Pick<Shown, 'parts' | 'visit'>, values?: FormValues): HtmlValue {
+  if (parts.settings.signerKey === null) return html`<p>${NO_SIGNER}</p>`;
+  const isTyped = values?.text('deed') === 'create';
+  const name = field({
+    ...{ name: 'name', label: 'Name', value: isTyped ? values.text('name') : '', isRequired: true, charactersMax: 200 },
+    hint: 'What it signs, such as: minter of swords.',
+  });
+  return disclosure('Create a key', visit.form('create', html`${name}<button>Create the key</button>`), isTyped);
+}
+
+function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): HtmlValue[] {
+  const deed = state === 'live' ? 'disable' : 'enable';
+  const [what, className] = state === 'live' ? ['Disable', 'danger'] : ['Enable', 'outline'];
+  const form = visit.form(
+    deed,
+    html`<input type="hidden" name="address" value="${address}"><button class="${className}">${what}<span class="unseen"> ${name}</span></button>`,
+    { className: 'inline' },
+  );
+  const isAllowed = visit.mayDo(state === 'live' ? 'signable-keys.disable' : 'signable-keys.create');
+  const tag = state === 'live' ? html`<span class="tag good">live</span>` : html`<span class="tag bad">disabled</span>`;
+  return [name, copyable(address, `the address of ${name}`), tag, time(createdAt), isAllowed ? form : ''];
+}
