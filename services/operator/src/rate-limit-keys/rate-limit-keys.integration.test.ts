@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createRateLimitKeyFinder, openRecordCopy, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { createMemoryKeyLog } from '@playline/access-keys/memory';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { FRAME_BYTES, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import * as log from '@playline/stream/kafka';
