@@ -123,7 +123,7 @@ export interface ErasurePage {
 }
 
 /** The state that a receipt, or its absence, tells. */
-export function stateOf(receipt: ErasureReceipt | null): ErasureState {
+export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'logExpiredAt'> | null): ErasureState {
   if (receipt === null) return 'waiting';
   if (receipt.physicallyErasedAt === null) return 'erased';
   return receipt.logExpiredAt === null ? 'physically erased' : 'log expired';

@@ -1,4 +1,5 @@
 export * from './block-settings.ts';
+export * from './clickhouse-query.ts';
 export * from './config.ts';
 export * from './connection-settings.ts';
 export * from './connections.ts';

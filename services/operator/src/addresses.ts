@@ -1,5 +1,6 @@
 import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
 import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
+import type { ClickHouseAccount } from '@playline/runtime';
 import {
   type KafkaSecurity,
   type StoreFetch,
@@ -9,7 +10,6 @@ import {
   toRedis,
   toRegistry,
 } from '@playline/runtime';
-import type { ClickHouseAccount } from './clickhouse-query.ts';
 import { UnreachableError, UsageError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
 import { readStack, readStackPepper } from './stack-file.ts';

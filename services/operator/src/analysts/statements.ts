@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount } from '../clickhouse-query.ts';
+import { askClickHouse, type ClickHouseAccount } from '@playline/runtime';
 
 /** Values of a statement's parameters, `{name: String}`; never part of its text. */
 export type Parameters = Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-import type { ClickHouseAccount } from '../clickhouse-query.ts';
+import type { ClickHouseAccount } from '@playline/runtime';
 import { EXIT, type ExitCode, isMeant, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { environmentOf } from '../identity/subject.ts';
 import {

@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
 
 /** The database whose events get columns. */
 export interface Engine {

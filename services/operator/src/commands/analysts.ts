@@ -1,3 +1,4 @@
+import { type ClickHouseAccount, ClickHouseFault } from '@playline/runtime';
 import { type AnalystPool, type PoolPlace, readPool } from '../analysts/pool.ts';
 import { type Ask, createAsk } from '../analysts/statements.ts';
 import {
@@ -11,7 +12,6 @@ import {
   type Values,
 } from '../analysts/words.ts';
 import { awaitStore } from '../await-store.ts';
-import { type ClickHouseAccount, ClickHouseFault } from '../clickhouse-query.ts';
 import { type Command, type ExitCode, parseOptions, type Terminal, UsageError } from '../command.ts';
 
 const HELP = `usage: operator analysts create --environment E [--raw-ids] [--json]

@@ -1,5 +1,5 @@
+import type { ClickHouseAccount } from '@playline/runtime';
 import { awaitStore } from '../await-store.ts';
-import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import { add } from '../columns/add.ts';
 import { drop } from '../columns/drop.ts';
 import { createEngine } from '../columns/engine.ts';

@@ -1,5 +1,5 @@
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
 import { awaitStore } from '../await-store.ts';
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import { mendDerived } from '../derive/mend.ts';
 

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { ChainStore } from '@playline/chain';
+import type { ClickHouseAccount } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { KafkaAddress } from '../addresses.ts';
-import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import type { Command } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
 import { createImportCommand } from './import.ts';

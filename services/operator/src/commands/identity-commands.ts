@@ -1,9 +1,9 @@
 import { TOPICS } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
+import { createQueryRows } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
-import { createQueryRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createIdentityTables } from '../identity/tables.ts';

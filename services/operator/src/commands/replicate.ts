@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isChainName } from '@playline/chain';
+import type { ClickHouseAccount } from '@playline/runtime';
 import type { Addresses } from '../addresses.ts';
 import { findChainUrl } from '../chain-url.ts';
-import type { ClickHouseAccount } from '../clickhouse-query.ts';
 import {
   type Command,
   choiceOf,

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { ClickHouseAccount } from '../clickhouse-query.ts';
+import type { ClickHouseAccount } from '@playline/runtime';
 import {
   type Command,
   choiceOf,

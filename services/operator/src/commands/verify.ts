@@ -1,8 +1,8 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
-import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
 import { isClean, toJson, toLines } from '../verify/report.ts';
 import { verify } from '../verify/verify.ts';

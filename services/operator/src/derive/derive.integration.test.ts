@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { applySql } from '@playline/infra/clickhouse';
+import { createQueryRows, readRows } from '@playline/runtime';
 import { testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createQueryRows, readRows } from '../clickhouse-query.ts';
 import { createOperate } from '../test/operate.ts';
 import { findDifferences, findDrift, listSpans } from './drift.ts';
 

@@ -1,5 +1,5 @@
 import { DERIVED_TABLES, type DerivedTable } from '@playline/erasure';
-import { type QueryRows, readRows } from '../clickhouse-query.ts';
+import { type QueryRows, readRows } from '@playline/runtime';
 
 /** How far a derived table is from what events say. */
 export interface Drift {

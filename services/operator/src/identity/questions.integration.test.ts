@@ -1,7 +1,7 @@
+import { createQueryRows } from '@playline/runtime';
 import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAddresses } from '../addresses.ts';
-import { createQueryRows } from '../clickhouse-query.ts';
 import { configSchema } from '../config.ts';
 import { type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
 import { createIdentityTables } from './tables.ts';

@@ -1,5 +1,5 @@
 import { ZERO_KEY } from '@playline/contracts';
-import { type QueryRows, readRows } from '../clickhouse-query.ts';
+import { type QueryRows, readRows } from '@playline/runtime';
 import type { Subject } from './subject.ts';
 
 /** What `identity_overrides` says of an identity. */

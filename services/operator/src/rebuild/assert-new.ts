@@ -1,6 +1,6 @@
 import { TOPICS } from '@playline/contracts';
+import { createQueryRows, readRows } from '@playline/runtime';
 import { awaitStore } from '../await-store.ts';
-import { createQueryRows, readRows } from '../clickhouse-query.ts';
 import { UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 

@@ -1,7 +1,7 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
+import type { QueryRows } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
-import type { QueryRows } from '../clickhouse-query.ts';
 
 /** What a rebuild reads: the log and the tables. */
 export interface RebuildSources {

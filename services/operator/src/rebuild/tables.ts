@@ -7,7 +7,7 @@ import type {
   UnlinkSide,
   VersionedOverride,
 } from '@playline/people';
-import type { QueryRows } from '../clickhouse-query.ts';
+import type { QueryRows } from '@playline/runtime';
 
 /** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */
 const ROWS_A_PAGE_MAX = 100_000;

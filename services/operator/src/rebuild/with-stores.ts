@@ -1,9 +1,9 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
-import { type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import type { RebuildSources } from './stores.ts';
 
 /** How the stores of a deployment are opened; each throws UnreachableError when nobody has told its address. */

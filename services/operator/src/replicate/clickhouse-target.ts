@@ -1,6 +1,6 @@
 import { parseTimestampMicros } from '@playline/contracts';
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
 import { awaitStore } from '../await-store.ts';
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '../clickhouse-query.ts';
 import type { Activity } from './history.ts';
 import type { ReplicaTarget } from './replicate.ts';
 

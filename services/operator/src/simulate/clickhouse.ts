@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount } from '../clickhouse-query.ts';
+import { askClickHouse, type ClickHouseAccount } from '@playline/runtime';
 import { messageIdPrefix, type Run } from './run.ts';
 
 /** One owner of events as the store has it. `persons` are the distinct person keys (hex) its events resolve to. */

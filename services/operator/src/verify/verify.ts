@@ -1,7 +1,7 @@
 import type { SchemaSource } from '@playline/contracts';
 import { type ErasureRecords, readFenceSet } from '@playline/erasure';
+import type { QueryRows } from '@playline/runtime';
 import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
-import type { QueryRows } from '../clickhouse-query.ts';
 import { findDrift } from '../derive/drift.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
 import { FLOWS } from './flows.ts';

@@ -1,4 +1,5 @@
-import type { StoreFetch, StoreRequest, TlsOptions } from '@playline/runtime';
+import type { TlsOptions } from './connections.ts';
+import type { StoreFetch, StoreRequest } from './store-fetch.ts';
 
 /** An account of ClickHouse and the database that its questions are about. */
 export interface ClickHouseAccount {
@@ -14,7 +15,20 @@ export interface ClickHouseAccount {
 }
 
 /** Asks one question; rows come as they are read, each an array of its columns. Large integers come as text. */
-export type QueryRows = (sql: string) => AsyncGenerator<readonly unknown[]>;
+export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;
+
+export interface QueryOptions {
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal?: AbortSignal;
+}
+
+/** How questions are asked by themselves. */
+export interface QueryLimits {
+  /** After so many milliseconds a question is given up. */
+  readonly deadlineMs?: number;
+  /** The account may set nothing: its own settings hold, and large integers are text by them. */
+  readonly isBound?: boolean;
+}
 
 /** Longer than a scan of a hundred million rows takes on a laptop, short enough to notice a store that hangs. */
 const QUERY_MAX_MS = 300_000;
@@ -50,20 +64,26 @@ export async function askClickHouse(
 }
 
 /** @throws Error of the network, or with what ClickHouse answered */
-export function createQueryRows(account: ClickHouseAccount): QueryRows {
+export function createQueryRows(
+  account: ClickHouseAccount,
+  { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
+): QueryRows {
   const { url: base, user, password, database } = account;
-  return async function* query(sql) {
+  return async function* query(sql, { signal } = {}) {
     const url = new URL(base);
     url.searchParams.set('database', database);
-    url.searchParams.set('max_query_size', String(QUERY_BYTES_MAX));
-    url.searchParams.set('output_format_json_quote_64bit_integers', '1');
+    if (!isBound) {
+      url.searchParams.set('max_query_size', String(QUERY_BYTES_MAX));
+      url.searchParams.set('output_format_json_quote_64bit_integers', '1');
+    }
+    const deadline = AbortSignal.timeout(deadlineMs);
     const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
     const body = `${sql} FORMAT JSONCompactEachRow`;
     const response = await askClickHouse(account, url, {
       method: 'POST',
       headers,
       body,
-      signal: AbortSignal.timeout(QUERY_MAX_MS),
+      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
     });
     for await (const line of readLines(response)) yield parseRow(line);
   };

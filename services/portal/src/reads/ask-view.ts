@@ -1,0 +1,57 @@
+import { PublicError } from '@playline/errors';
+import { ClickHouseFault, type QueryOptions, type QueryRows } from '@playline/runtime';
+
+/** An argument of a view: text, a whole number, or a list of texts. */
+export type Argument = string | number | readonly string[];
+
+/** What is asked of one view. */
+export interface ViewQuestion<T> {
+  readonly view: string;
+  readonly args: Readonly<Record<string, Argument>>;
+  /** Expressions over the view's columns, in the order in which `toRow` gets their values. */
+  readonly columns: readonly string[];
+  /** `ORDER BY` and what follows; nothing of it comes from outside. */
+  readonly tail?: string;
+  /** Rows at most. */
+  readonly rowsMax: number;
+  readonly toRow: (values: readonly unknown[]) => T;
+}
+
+/** A text as ClickHouse reads it. */
+export const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+
+function toLiteral(value: Argument): string {
+  if (typeof value === 'number') return String(Math.trunc(value));
+  return typeof value === 'string' ? quote(value) : `[${value.map(quote).join(',')}]`;
+}
+
+/** Epoch milliseconds of a column with milliseconds. */
+export const msOf = (column: string): string => `toUnixTimestamp64Milli(${column})`;
+
+/** Time, rows, bytes, memory and size of the answer: what the account of the portal is bound by. */
+const TOO_MUCH: readonly string[] = ['158', '159', '160', '241', '307', '396'];
+
+const toPublic = (fault: ClickHouseFault) =>
+  TOO_MUCH.includes(fault.code)
+    ? new PublicError('VALIDATION_ERROR', {
+        message: 'That is more than a page may read. Choose a shorter span, or narrow it by a name.',
+        cause: fault,
+      })
+    : fault;
+
+/**
+ * Asks a view. Every value goes into the text as a literal of its type, so none of it is read as SQL.
+ * @throws PublicError VALIDATION_ERROR when it is more than a page may read; else what the store throws
+ */
+export async function askView<T>(query: QueryRows, question: ViewQuestion<T>, options?: QueryOptions): Promise<T[]> {
+  const { view, args, columns, tail = '', rowsMax, toRow } = question;
+  const given = Object.entries(args).map(([name, value]) => `${name} = ${toLiteral(value)}`);
+  const sql = `SELECT ${columns.join(', ')} FROM ${view}(${given.join(', ')}) ${tail} LIMIT ${rowsMax}`;
+  try {
+    const rows: T[] = [];
+    for await (const values of query(sql, options)) rows.push(toRow(values));
+    return rows;
+  } catch (fault) {
+    throw fault instanceof ClickHouseFault ? toPublic(fault) : fault;
+  }
+}

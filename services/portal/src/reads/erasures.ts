@@ -1,0 +1,94 @@
+import { type ErasureState, stateOf } from '@playline/erasure';
+import type { QueryOptions, QueryRows } from '@playline/runtime';
+import { askView, msOf } from './ask-view.ts';
+
+/** An erasure and how far it has come; times in epoch milliseconds, null until then. */
+export interface ErasureLine {
+  readonly erasureId: string;
+  readonly requestedMs: number;
+  readonly cutoffMs: number;
+  readonly traceId: string;
+  /** As the command says it. */
+  readonly state: ErasureState;
+  /** Of the person; null while it is not known. */
+  readonly identities: number | null;
+  readonly fencedMs: number | null;
+  readonly visiblyErasedMs: number | null;
+  readonly physicallyErasedMs: number | null;
+  readonly logExpiresMs: number | null;
+  readonly logExpiredMs: number | null;
+}
+
+const LINE_COLUMNS = [
+  ...['toString(erasure_id)', msOf('requested_at'), msOf('cutoff_at'), 'trace_id', 'has_receipt', 'identities'],
+  ...[msOf('fenced_at'), msOf('visibly_erased_at'), msOf('physically_erased_at'), msOf('log_expires_at')],
+  msOf('log_expired_at'),
+];
+
+function toErasureLine(values: readonly unknown[]): ErasureLine {
+  const [id, requested, cutoff, trace, hasReceipt, identities, ...times] = values;
+  const isDone = Number(hasReceipt) === 1;
+  const [fencedMs, visiblyErasedMs, physicallyErasedMs, logExpiresMs, logExpiredMs] = times.map((value) =>
+    isDone && value !== null && Number(value) > 0 ? Number(value) : null,
+  ) as (number | null)[];
+  const state = stateOf(
+    isDone ? { physicallyErasedAt: physicallyErasedMs ?? null, logExpiredAt: logExpiredMs ?? null } : null,
+  );
+  return {
+    ...{ erasureId: String(id), requestedMs: Number(requested), cutoffMs: Number(cutoff), traceId: String(trace) },
+    ...{ state, identities: isDone ? Number(identities) : null, fencedMs: fencedMs ?? null },
+    ...{ visiblyErasedMs: visiblyErasedMs ?? null, physicallyErasedMs: physicallyErasedMs ?? null },
+    ...{ logExpiresMs: logExpiresMs ?? null, logExpiredMs: logExpiredMs ?? null },
+  };
+}
+
+/** The newest first, at most 500. */
+export function readErasures(query: QueryRows, environmentId: string, options?: QueryOptions) {
+  return askView<ErasureLine>(
+    query,
+    {
+      view: 'portal_erasures',
+      args: { environment: environmentId },
+      columns: LINE_COLUMNS,
+      tail: 'ORDER BY requested_at DESC, erasure_id',
+      rowsMax: 500,
+      toRow: toErasureLine,
+    },
+    options,
+  );
+}
+
+const RECEIPT_TIMES = [
+  ...['cutoff_at', 'accepted_at', 'fenced_at', 'visibly_erased_at', 'physically_erased_at'],
+  ...['log_expires_at', 'log_expired_at'],
+] as const;
+
+/** A receipt as it is given away: JSON with times in ISO 8601 and counts by place. Null while there is none. */
+export async function readReceipt(
+  query: QueryRows,
+  { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },
+  options?: QueryOptions,
+): Promise<Readonly<Record<string, unknown>> | null> {
+  const [receipt] = await askView(
+    query,
+    {
+      view: 'portal_erasure_receipt',
+      args: { environment: environmentId, erasure: erasureId },
+      columns: [
+        ...['toString(erasure_id)', 'environment_id', 'closure_digest', 'closure_count', 'trace_id'],
+        ...['deleted', 'verified', 'log_ends', ...RECEIPT_TIMES.map(msOf)],
+      ],
+      rowsMax: 1,
+      toRow: ([id, environment, digest, count, trace, deleted, verified, logEnds, ...times]) => ({
+        ...{ erasureId: id, environmentId: environment, closureHash: digest, closureCount: Number(count) },
+        ...Object.fromEntries(RECEIPT_TIMES.map((name, at) => [toName(name), toIso(times[at])])),
+        ...{ deleted, verified, logEnds, traceId: trace },
+      }),
+    },
+    options,
+  );
+  return receipt ?? null;
+}
+
+const toName = (column: string) => column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+const toIso = (value: unknown) => (value == null ? null : new Date(Number(value)).toISOString());

@@ -1,0 +1,109 @@
+import type { QueryOptions, QueryRows } from '@playline/runtime';
+import { type AuditLine, type AuditQuestion, readAudit } from './audit.ts';
+import { type ErasureLine, readErasures, readReceipt } from './erasures.ts';
+import type { Sight } from './masked.ts';
+import {
+  type MessagePage,
+  type MessageSearch,
+  readMessage,
+  type Span,
+  searchMessages,
+  type WholeMessage,
+} from './messages.ts';
+import {
+  type ConsentChange,
+  type IdentityQuestion,
+  type LinkDecision,
+  readConsents,
+  readIds,
+  readLinks,
+} from './people.ts';
+import {
+  countRejections,
+  type MinuteCount,
+  type Rejection,
+  type RejectionCount,
+  type RejectionQuestion,
+  type RejectionStep,
+  readMinuteCounts,
+  readRejectionSteps,
+  readRejectionsOfTrace,
+} from './rejections.ts';
+
+export type * from './audit.ts';
+export type { ErasureLine } from './erasures.ts';
+export { maskId, type Sight } from './masked.ts';
+export type * from './messages.ts';
+export type * from './people.ts';
+export type * from './rejections.ts';
+
+/**
+ * What pages read from ClickHouse. Each question names the environments or the project that it is about, whole; who may ask
+ * which is judged before it is asked. A question is given up after five seconds, and when its `signal` is aborted.
+ * Each throws PublicError VALIDATION_ERROR when it is more than a page may read, else what the store throws.
+ */
+export interface PortalReads {
+  /** Reads days of the environment (of the name, where one is given) from the newest on, until the page is full. */
+  messages(search: MessageSearch, options?: QueryOptions): Promise<MessagePage>;
+  /** Reads a few granules. */
+  message(
+    question: { readonly environmentId: string; readonly messageId: string; readonly sight: Sight },
+    options?: QueryOptions,
+  ): Promise<WholeMessage[]>;
+  /** Reads the environment's rejections of the span's weeks. */
+  rejections(question: RejectionQuestion, options?: QueryOptions): Promise<RejectionCount[]>;
+  /** Likewise. */
+  rejectionSteps(
+    question: RejectionQuestion & { readonly stepS: number },
+    options?: QueryOptions,
+  ): Promise<RejectionStep[]>;
+  /** Reads a few granules. */
+  rejectionsOfTrace(
+    question: { readonly environmentId: string; readonly traceId: string },
+    options?: QueryOptions,
+  ): Promise<Rejection[]>;
+  /** Reads the days of the span, and one on either side. */
+  minuteCounts(
+    question: Span & { readonly environmentIds: readonly string[] },
+    options?: QueryOptions,
+  ): Promise<MinuteCount[]>;
+  /** Reads two granules an identity. */
+  consents(question: IdentityQuestion, options?: QueryOptions): Promise<ConsentChange[]>;
+  /** Reads a few granules. */
+  links(question: IdentityQuestion, options?: QueryOptions): Promise<LinkDecision[]>;
+  /** Reads the rows of the identities' events. */
+  ids(
+    question: IdentityQuestion & { readonly sight: Sight },
+    options?: QueryOptions,
+  ): Promise<ReadonlyMap<string, string>>;
+  /** Reads all requests. */
+  erasures(environmentId: string, options?: QueryOptions): Promise<ErasureLine[]>;
+  /** Reads one. */
+  receipt(
+    question: { readonly environmentId: string; readonly erasureId: string },
+    options?: QueryOptions,
+  ): Promise<Readonly<Record<string, unknown>> | null>;
+  /** Reads the project's entries of the span. */
+  audit(question: AuditQuestion, options?: QueryOptions): Promise<AuditLine[]>;
+}
+
+/** A little more than ClickHouse gives a question, so that its own words come first. */
+export const READ_MAX_MS = 6_000;
+
+/** @param query asks as the account `portal` */
+export function createPortalReads(query: QueryRows): PortalReads {
+  return {
+    messages: (search, options) => searchMessages(query, search, options),
+    message: (question, options) => readMessage(query, question, options),
+    rejections: (question, options) => countRejections(query, question, options),
+    rejectionSteps: (question, options) => readRejectionSteps(query, question, options),
+    rejectionsOfTrace: (question, options) => readRejectionsOfTrace(query, question, options),
+    minuteCounts: (question, options) => readMinuteCounts(query, question, options),
+    consents: (question, options) => readConsents(query, question, options),
+    links: (question, options) => readLinks(query, question, options),
+    ids: (question, options) => readIds(query, question, options),
+    erasures: (environmentId, options) => readErasures(query, environmentId, options),
+    receipt: (question, options) => readReceipt(query, question, options),
+    audit: (question, options) => readAudit(query, question, options),
+  };
+}
