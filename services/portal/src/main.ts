@@ -1,11 +1,11 @@
 import { ACCOUNTS, COLLECTIONS, PROJECTS, RATE_LIMIT_KEYS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
-import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import {
   createLogger,
   createMetrics,
+  createQueryRows,
   parseConfig,
   runService,
   toClickHouse,
@@ -17,7 +17,9 @@ import { createSchemaRegistry, openLogReader, openProducer } from '@playline/str
 import { createPortalApp } from './app.ts';
 import { configSchema } from './config.ts';
 import { openLive } from './live/index.ts';
+import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
+import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createKeys } from './stores/keys.ts';
 import { openNoun } from './stores/noun.ts';
 
@@ -54,10 +56,11 @@ await runService(logger, async (use) => {
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
 
-  const erasures = await openErasureRecords({ ...toClickHouse(config), onFault: faults.of('ClickHouse') });
+  const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+  const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
   const live = await use('live messages', () =>
     openLive({
-      ...{ log: openLogReader(kafka), schemaOf: registry.schemaOf, topicPrefix, erasures, logger },
+      ...{ log: openLogReader(kafka), schemaOf: registry.schemaOf, topicPrefix, query, logger },
       writerGroup: config.WRITER_GROUP,
     }),
   );
@@ -73,7 +76,7 @@ await runService(logger, async (use) => {
     origin: new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
-    ...{ live, searchMessages: null },
+    ...{ live, searchMessages: createSearchMessages(createPortalReads(query)) },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
       signerKey: config.SIGNER_PUBLIC_KEY ?? null,

@@ -103,6 +103,6 @@ describe('the fate of a message', () => {
     expect(looker.of('message')).toEqual([]);
     fences.isLoaded = true;
     await until('it goes on where it was', () => looker.of('message').length === 1);
-    expect(looker.status()?.trouble).toBe('');
+    await until('it says no more', () => looker.status()?.trouble === '');
   });
 });

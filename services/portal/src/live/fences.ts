@@ -1,9 +1,6 @@
 import type { FenceSet } from '@playline/erasure';
 import type { LiveEntry } from './entry.ts';
 
-/** The fences of erased people while somebody looks; kept fresh until it is closed. */
-export type OpenFences = () => FenceSet & { close(): Promise<void> };
-
 /**
  * Takes away what an entry says of erased people, by the rule of the event writer: all of it where it is about one of them,
  * else the anonymous id that it merely carries.

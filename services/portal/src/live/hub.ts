@@ -3,8 +3,9 @@ import { PublicError } from '@playline/errors';
 import type { LogReader } from '@playline/stream';
 import { createBuffer, type LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
+import { createEnvironmentFences, type EnvironmentFences, type OpenFences } from './environment-fences.ts';
 import type { EndReason } from './event.ts';
-import { type OpenFences, withdrawErased } from './fences.ts';
+import { withdrawErased } from './fences.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
 import { type HeldLooker, type Looker, openLooker } from './looker.ts';
@@ -60,6 +61,7 @@ class SharedHub implements LiveHub {
   readonly #lookers = createLookers();
   readonly #buffer: LiveBuffer;
   readonly #readFinding: ReadFinding;
+  readonly #fences: EnvironmentFences;
   /** Stands while somebody looks. */
   #watch: Watch | null = null;
   #ended: Promise<void> = Promise.resolve();
@@ -69,6 +71,7 @@ class SharedHub implements LiveHub {
     this.#parts = parts;
     this.#limits = parts.limits ?? LIVE_LIMITS;
     this.#buffer = createBuffer(this.#limits);
+    this.#fences = createEnvironmentFences(parts.openFences);
     this.#readFinding = createReadFinding({ ...parts, limits: this.#limits });
   }
 
@@ -92,6 +95,7 @@ class SharedHub implements LiveHub {
     const looker = openLooker({ environmentId, filter, masks, queueEventsMax, withdraw, onClose });
     const onEnd = (reason: EndReason) => looker.end(reason);
     const stopAsking = watchPermission({ isStillAllowed, everyMs: permissionMs, onEnd });
+    this.#fences.open(environmentId);
     this.#lookers.add(looker);
     this.#watch ??= this.#begin();
     this.#watch.tell();
@@ -105,18 +109,27 @@ class SharedHub implements LiveHub {
       changed: (entry) => this.#changed(entry),
       withdraw: (entry) => this.#withdraw(entry),
       tell: (state) => {
-        for (const looker of this.#lookers.all()) looker.tell(state);
+        for (const looker of this.#lookers.all()) {
+          const { isKnown, trouble } = this.#fences.stateOf(looker.environmentId);
+          looker.tell({ ...state, isWatching: state.isWatching && isKnown, trouble: trouble || state.trouble });
+        }
       },
-      dropAll: () => {
-        this.#buffer.clear();
-        for (const looker of this.#lookers.all()) looker.drop();
+      areFencesLoaded: this.#fences.areLoaded,
+      dropUnknown: () => {
+        for (const environmentId of this.#fences.unknown()) {
+          this.#buffer.clear(environmentId);
+          for (const looker of this.#lookers.of(environmentId)) looker.drop();
+        }
       },
     });
   }
 
   #leave(looker: HeldLooker): void {
     if (!this.#lookers.remove(looker)) return;
-    if (this.#lookers.of(looker.environmentId).length === 0) this.#buffer.clear(looker.environmentId);
+    if (this.#lookers.of(looker.environmentId).length === 0) {
+      this.#buffer.clear(looker.environmentId);
+      this.#ended = Promise.all([this.#ended, this.#fences.close(looker.environmentId)]).then(() => {});
+    }
     if (this.#lookers.count > 0 || this.#watch === null) return;
     const ending = this.#watch;
     this.#watch = null;
@@ -135,14 +148,16 @@ class SharedHub implements LiveHub {
   #offer(entry: LiveEntry): void {
     const interested = this.#lookers.of(entry.environmentId);
     // What nobody looks at is not held.
-    if (interested.length === 0 || this.#watch === null) return;
-    withdrawErased(entry, this.#watch.fences);
+    const fences = this.#fences.of(entry.environmentId);
+    if (interested.length === 0 || fences === undefined) return;
+    withdrawErased(entry, fences);
     this.#buffer.add(entry);
     for (const looker of interested) looker.offer(entry);
   }
 
   #withdraw(entry: LiveEntry): void {
-    if (this.#watch !== null && withdrawErased(entry, this.#watch.fences)) this.#changed(entry);
+    const fences = this.#fences.of(entry.environmentId);
+    if (fences !== undefined && withdrawErased(entry, fences)) this.#changed(entry);
   }
 
   #changed(entry: LiveEntry): void {

@@ -1,8 +1,9 @@
 import { type SchemaSource, TOPICS } from '@playline/contracts';
-import { type ErasureRecords, openFenceSet } from '@playline/erasure';
-import type { Closable, Logger } from '@playline/runtime';
+import { openFenceSet } from '@playline/erasure';
+import type { Closable, Logger, QueryRows } from '@playline/runtime';
 import { deadLetterTopicOf, type LogReader } from '@playline/stream';
 import { type LiveHub, openLiveHub } from './hub.ts';
+import { createViewFences } from './view-fences.ts';
 
 interface LiveSources {
   /** Closed with the hub; it connects when somebody looks. */
@@ -11,19 +12,23 @@ interface LiveSources {
   readonly topicPrefix: string;
   /** Consumer group of the event writer. */
   readonly writerGroup: string;
-  /** Read while somebody looks; closed with the hub. */
-  readonly erasures: Pick<ErasureRecords, 'readFences' | 'close'>;
+  /** Asks ClickHouse who is erased, each second, of environments that somebody looks at. */
+  readonly query: QueryRows;
   readonly logger: Logger;
 }
 
 /** Opens the view of what becomes of messages, over the log and the fences of erased people. */
-export function openLive({ log, erasures, topicPrefix, logger, ...rest }: LiveSources): LiveHub & Closable {
+export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSources): LiveHub & Closable {
   const warnOf = (sentence: string) => (error: unknown) => logger.warn({ error }, sentence);
   const [messages, rejections] = [topicPrefix + TOPICS.messages.name, topicPrefix + TOPICS.rejections.name];
   const hub = openLiveHub({
     ...{ ...rest, log },
     topics: { messages, rejections, letters: [deadLetterTopicOf(messages), deadLetterTopicOf(rejections)] },
-    openFences: () => openFenceSet({ records: erasures, onFault: createTellOnce(warnOf(NO_FENCES)) }),
+    openFences: (environmentId) =>
+      openFenceSet({
+        records: createViewFences(query, environmentId),
+        onFault: createTellOnce(warnOf(NO_FENCES)),
+      }),
     onFault: warnOf('the log cannot be read for live messages'),
   });
   return {
@@ -37,7 +42,6 @@ export function openLive({ log, erasures, topicPrefix, logger, ...rest }: LiveSo
     close: async () => {
       await hub.close();
       await log.close();
-      await erasures.close();
     },
   };
 }

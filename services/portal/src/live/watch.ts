@@ -1,16 +1,13 @@
-import type { FenceSet } from '@playline/erasure';
 import type { LogReader } from '@playline/stream';
 import type { LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
 import type { LiveStatus } from './event.ts';
-import type { OpenFences } from './fences.ts';
 import type { LiveLimits } from './limits.ts';
 import type { Finding, LiveTopics, ReadFinding } from './read-entries.ts';
 import { createTap } from './tap.ts';
 
 /** The reading of the log while somebody looks. */
 export interface Watch {
-  readonly fences: Pick<FenceSet, 'isFenced'>;
   /** Tells how the reading goes, besides every second. */
   tell(): void;
   /** Asks the brokers nothing from the call on; resolves when what was under way has ended. */
@@ -27,7 +24,8 @@ export interface WatchParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   readonly topics: LiveTopics;
   readonly writerGroup: string;
-  readonly openFences: OpenFences;
+  /** Whether it is known who is erased; until then nothing is read. */
+  readonly areFencesLoaded: () => boolean;
   readonly limits: LiveLimits;
   readonly buffer: LiveBuffer;
   readonly readFinding: ReadFinding;
@@ -36,11 +34,10 @@ export interface WatchParts {
   readonly changed: (entry: LiveEntry) => void;
   readonly withdraw: (entry: LiveEntry) => void;
   readonly tell: (state: WatchState) => void;
-  /** Forgets everything that is held and waits: nobody can say what of it may be told. */
-  readonly dropAll: () => void;
+  /** Forgets what is held and waits where it is not known any more who is erased. */
+  readonly dropUnknown: () => void;
 }
 
-const NO_FENCES = 'It cannot be read who is erased, so nothing is shown. It goes on by itself.';
 const NO_LOG = 'The log cannot be read. It goes on by itself; what comes meanwhile may be left out.';
 
 /** Begins at the end of the log. */
@@ -49,7 +46,6 @@ export function openWatch(parts: WatchParts): Watch {
 }
 
 class LogWatch implements Watch {
-  readonly fences: FenceSet & { close(): Promise<void> };
   readonly #parts: WatchParts;
   readonly #log: Pick<LogReader, 'bounds' | 'read'>;
   readonly #stop = new AbortController();
@@ -63,7 +59,6 @@ class LogWatch implements Watch {
   constructor(parts: WatchParts) {
     this.#parts = parts;
     this.#log = this.#stoppable(parts.log);
-    this.fences = parts.openFences();
     const { sweepMs, statusMs } = parts.limits;
     this.#timers = [setInterval(() => this.#sweep(), sweepMs), setInterval(() => this.tell(), statusMs)];
     this.#running = this.#run();
@@ -96,8 +91,8 @@ class LogWatch implements Watch {
       const begunMs = performance.now();
       try {
         if (!this.#isWatching) await tap.begin([...busy, ...letters]);
-        this.#setState(true, this.fences.loaded ? '' : NO_FENCES);
-        if (this.fences.loaded) {
+        this.#setState(true, '');
+        if (this.#parts.areFencesLoaded()) {
           const isLettersTurn = begunMs - lettersMs >= limits.lettersPollMs;
           if (isLettersTurn) lettersMs = begunMs;
           await this.#draw(() => tap.draw(isLettersTurn ? [...busy, ...letters] : busy));
@@ -140,7 +135,7 @@ class LogWatch implements Watch {
   }
 
   #sweep(): void {
-    if (!this.fences.loaded) this.#parts.dropAll();
+    this.#parts.dropUnknown();
     for (const entry of this.#parts.buffer.entries()) this.#parts.withdraw(entry);
   }
 
@@ -160,7 +155,6 @@ class LogWatch implements Watch {
     this.#stop.abort();
     for (const timer of this.#timers) clearInterval(timer);
     await this.#running;
-    await this.fences.close();
   }
 }
 

@@ -85,8 +85,10 @@ describe('the page of live messages', () => {
     const { text } = await analyst.get(`${path}?find=${found.messageId.toUpperCase()}`);
     expect(text).toContain('&lt;b&gt;x&lt;/b&gt;');
     expect(asked).toEqual([{ environmentId: `${project.id}-production`, id: found.messageId }]);
-    expect((await analyst.get(`${path}?find=${'b'.repeat(32)}`)).text).toContain('Nothing is stored under this id');
-    expect((await analyst.get(`${path}?find=ada`)).text).toContain('Give a UUID');
+    expect((await analyst.get(`${path}?find=${'b'.repeat(8)}-bbbb-4bbb-8bbb-${'b'.repeat(12)}`)).text).toContain(
+      'Nothing is stored under this id',
+    );
+    expect((await analyst.get(`${path}?find=ada`)).text).toContain('Give a message id');
     expect(asked).toHaveLength(2);
   });
 

@@ -1,7 +1,8 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { emptyState, field, table, time } from '../../frame/parts.ts';
+import type { PortalReads } from '../../reads/index.ts';
 
-/** A stored message, as far as a search shows it; ids are masked already for whoever sees no raw ones. */
+/** A stored message, as far as a search shows it. */
 export interface FoundMessage {
   readonly messageId: string;
   readonly type: string;
@@ -13,7 +14,8 @@ export interface FoundMessage {
 }
 
 /**
- * Stored messages of one environment with exactly this message id or trace id, the newest first, a hundred at most.
+ * Stored messages of one environment with exactly this message id; more than one where it was sent with several names or
+ * on several days.
  * @throws Error when the store cannot answer
  */
 export type SearchMessages = (question: {
@@ -22,7 +24,17 @@ export type SearchMessages = (question: {
 }) => Promise<readonly FoundMessage[]>;
 
 export const FIND_FIELD = 'find';
-const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The search over the views of the portal. */
+export function createSearchMessages(reads: Pick<PortalReads, 'message'>): SearchMessages {
+  return async ({ environmentId, id }) => {
+    const found = await reads.message({ environmentId, messageId: id, sight: 'masked ids' });
+    return found.map(({ messageId, type, name, receivedMs: receivedAt, surface, traceId }) => ({
+      ...{ messageId, type, name, receivedAt, surface, traceId },
+    }));
+  };
+}
 
 /** What is stored under an id, beside what comes in; the answer stands in the page, so it works without JavaScript. */
 export async function toSearch(
@@ -33,13 +45,13 @@ export async function toSearch(
     return emptyState('Exact search', html`<p>Stored messages cannot be searched from this portal.</p>`);
   const id = text.trim().toLowerCase();
   return html`<section><h2>Exact search</h2>
-<p>Looks through everything that is stored, by the id that a client gave a message or by the trace id of an answer.</p>
-<form class="form" method="get" action="${path}">${field({ name: FIND_FIELD, label: 'Message id or trace id', value: text, charactersMax: 36 })}<button>Search</button></form>
+<p>Looks through everything that is stored, by the id that a client gave a message.</p>
+<form class="form" method="get" action="${path}">${field({ name: FIND_FIELD, label: 'Message id (UUID)', value: text, charactersMax: 36 })}<button>Search</button></form>
 ${id === '' ? '' : await toFound(searchMessages, environmentId, id)}</section>`;
 }
 
 async function toFound(searchMessages: SearchMessages, environmentId: string, id: string): Promise<HtmlValue> {
-  if (!ID.test(id)) return html`<p role="alert">Give a UUID, or 32 hexadecimal digits.</p>`;
+  if (!ID.test(id)) return html`<p role="alert">Give a message id: a UUID, as clients send it.</p>`;
   const found = await searchMessages({ environmentId, id });
   if (found.length === 0)
     return html`<p>Nothing is stored under this id here. What was sent less than two seconds ago may be on its way; what was rejected is among the rejections.</p>`;
