@@ -30,7 +30,9 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
-const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix } = config;
+const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
+const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 
 await runService(logger, async (use) => {
   const topics = RECORD_KINDS.map(({ topic }) => topicPrefix + topic);
@@ -56,14 +58,8 @@ await runService(logger, async (use) => {
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
 
-  const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
-  const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
-  const live = await use('live messages', () =>
-    openLive({
-      ...{ log: openLogReader(kafka), schemaOf: registry.schemaOf, topicPrefix, query, logger },
-      writerGroup: config.WRITER_GROUP,
-    }),
-  );
+  const liveParts = { ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup };
+  const live = await use('live messages', () => openLive(liveParts));
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });

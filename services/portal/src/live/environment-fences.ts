@@ -5,8 +5,9 @@ export type OpenFences = (environmentId: string) => FenceSet & { close(): Promis
 
 /** Fences of the environments that somebody looks at. */
 export interface EnvironmentFences {
-  open(environmentId: string): void;
-  close(environmentId: string): Promise<void>;
+  enter(environmentId: string): void;
+  /** Nobody looks at it any more. */
+  leave(environmentId: string): Promise<void>;
   /** Undefined where nobody looks. */
   of(environmentId: string): FenceSet | undefined;
   /** Whether those of all are known: until then nothing may be read, since it could be shown to nobody. */
@@ -36,11 +37,11 @@ export function createEnvironmentFences(openFences: OpenFences): EnvironmentFenc
   };
   const unknown = () => [...held].filter(([, fences]) => !isLoaded(fences)).map(([id]) => id);
   return {
-    open(environmentId) {
+    enter(environmentId) {
       if (held.has(environmentId)) return;
       held.set(environmentId, { set: openFences(environmentId), openedMs: performance.now(), wasLoaded: false });
     },
-    async close(environmentId) {
+    async leave(environmentId) {
       const closing = held.get(environmentId);
       held.delete(environmentId);
       await closing?.set.close();

@@ -95,7 +95,7 @@ class SharedHub implements LiveHub {
     const looker = openLooker({ environmentId, filter, masks, queueEventsMax, withdraw, onClose });
     const onEnd = (reason: EndReason) => looker.end(reason);
     const stopAsking = watchPermission({ isStillAllowed, everyMs: permissionMs, onEnd });
-    this.#fences.open(environmentId);
+    this.#fences.enter(environmentId);
     this.#lookers.add(looker);
     this.#watch ??= this.#begin();
     this.#watch.tell();
@@ -128,7 +128,7 @@ class SharedHub implements LiveHub {
     if (!this.#lookers.remove(looker)) return;
     if (this.#lookers.of(looker.environmentId).length === 0) {
       this.#buffer.clear(looker.environmentId);
-      this.#ended = Promise.all([this.#ended, this.#fences.close(looker.environmentId)]).then(() => {});
+      this.#ended = Promise.all([this.#ended, this.#fences.leave(looker.environmentId)]).then(() => {});
     }
     if (this.#lookers.count > 0 || this.#watch === null) return;
     const ending = this.#watch;
