@@ -112,8 +112,19 @@ function sign(bytes: Buffer, key: KeyObject): Buffer {
   return createHmac('sha256', key).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
 }
 
+/** Of a page a cursor is read and two are written, all of one scope. */
+const hashes = new WeakMap<CursorScope, Buffer>();
+
+function hashScope(scope: CursorScope): Buffer {
+  const known = hashes.get(scope);
+  if (known !== undefined) return known;
+  const made = makeHash(scope);
+  hashes.set(scope, made);
+  return made;
+}
+
 /** JSON of a list keeps its members apart, and tells null from any text. */
-function hashScope({ chain, filters }: CursorScope): Buffer {
+function makeHash({ chain, filters }: CursorScope): Buffer {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const text = JSON.stringify([chain, fromIndexedAt, toIndexedAt, contractAddress, type]);
   return hash('sha256', text, 'buffer').subarray(0, SCOPE_BYTES);

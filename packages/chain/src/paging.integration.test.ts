@@ -16,8 +16,17 @@ type Action =
   | { kind: 'put'; updates: readonly { activity: number; stepUs: number }[] }
   /** Raises the horizon over this share of what is not served yet. */
   | { kind: 'raise'; share: number }
-  /** Reads from a gap that an earlier page gave, the newest first; also with a horizon that another process last knew. */
-  | { kind: 'read'; gap: number; direction: Direction; limit: number; filters: ActivityFilters; isLate: boolean };
+  /** Readers who come at the same moment. */
+  | { kind: 'read'; readers: readonly Reader[] };
+
+/** Reads from a gap that an earlier page gave, the newest first; also with a horizon that another process last knew. */
+interface Reader {
+  readonly gap: number;
+  readonly direction: Direction;
+  readonly limit: number;
+  readonly filters: ActivityFilters;
+  readonly isLate: boolean;
+}
 
 const ACTIVITIES = 6;
 const contractOf = (activity: number) => addressOf(activity % 2);
@@ -37,6 +46,11 @@ const filters: fc.Arbitrary<ActivityFilters> = fc.record({
 const share = fc.nat(10).map((tenths) => tenths / 10);
 const direction = fc.constantFrom('next' as const, 'previous' as const);
 const limit = fc.integer({ min: 1, max: 4 });
+const reader: fc.Arbitrary<Reader> = fc.record({
+  ...{ gap: fc.nat(20), direction, limit },
+  filters: fc.oneof(fc.constant(NO_FILTERS), filters),
+  isLate: fc.boolean(),
+});
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('put' as const), updates }) },
   {
@@ -46,9 +60,8 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      ...{ kind: fc.constant('read' as const), gap: fc.nat(20), direction, limit },
-      filters: fc.oneof(fc.constant(NO_FILTERS), filters),
-      isLate: fc.boolean(),
+      kind: fc.constant('read' as const),
+      readers: fc.array(reader, { minLength: 1, maxLength: 6 }),
     }),
   },
 );
@@ -110,14 +123,24 @@ async function run(chains: TestChain, actions: readonly Action[]): Promise<void>
     if (step.kind === 'put') await feed.put(step.updates);
     else if (step.kind === 'raise') feed.raise(step.share);
     else {
-      const horizon = step.isLate ? (feed.horizons.at(-2) ?? feed.horizon) : feed.horizon;
-      const gap = gaps.at(-1 - (step.gap % gaps.length))!;
-      const question = { ...step, chain: feed.chain, gap, horizon };
-      const page = await chains.reader.readPage(question);
-      expect(page.rows).toEqual(naivePage(feed.versions, question).map(toShownActivity));
-      gaps.push(page.previous, page.next);
+      const read = await Promise.all(step.readers.map((reader) => readOne(chains, feed, { ...reader, gaps })));
+      gaps.push(...read.flat());
     }
   }
+}
+
+/** @returns the gaps on both sides of the page */
+async function readOne(
+  chains: TestChain,
+  feed: Feed,
+  { gaps, isLate, ...reader }: Reader & { gaps: readonly Gap[] },
+): Promise<Gap[]> {
+  const horizon = isLate ? (feed.horizons.at(-2) ?? feed.horizon) : feed.horizon;
+  const gap = gaps.at(-1 - (reader.gap % gaps.length))!;
+  const question = { ...reader, chain: feed.chain, gap, horizon };
+  const page = await chains.reader.readPage(question);
+  expect(page.rows).toEqual(naivePage(feed.versions, question).map(toShownActivity));
+  return [page.previous, page.next];
 }
 
 const follow = async (
@@ -146,7 +169,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('gives the pages that a look at everything gives, from every gap, both ways, between any updates', async () => {
+  it('gives each of several readers the page that a look at everything gives, from every gap, both ways, between any updates', async () => {
     const programs = fc.array(action, { minLength: 3, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(programs, (actions) => run(chains, actions)),

@@ -42,21 +42,28 @@ export type ActivityJson = ReturnType<typeof toActivityJson>;
  * @param leads JSON text of the member `page`
  */
 export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
-  const behindId = `","chain":${shownChain},`;
-  const tail = `],"page":${leads}}`;
-  const around = ',{"id":"'.length + ID_CHARACTERS + Buffer.byteLength(behindId) + '}'.length;
-  const size = rows.reduce((sum, { members }) => sum + around + members.length, HEAD.length + Buffer.byteLength(tail));
+  const behindId = Buffer.from(`","chain":${shownChain},`);
+  const tail = Buffer.from(`],"page":${leads}}`);
+  const around = BETWEEN.length + ID_CHARACTERS + behindId.length;
+  let size = HEAD.length + END.length + tail.length;
+  for (const { members } of rows) size += around + members.length;
   const body = Buffer.allocUnsafe(size);
-  let at = body.write(HEAD, 'latin1');
+  // Of the first row all but what ends the row before it; of a page without rows nothing.
+  let at = HEAD.copy(body);
   for (const { id, members } of rows) {
-    at += body.write(`${at === HEAD.length ? '' : ','}{"id":"${id}${behindId}`, at);
+    if (at === HEAD.length) at += BETWEEN.copy(body, at, END.length + 1);
+    else at += BETWEEN.copy(body, at);
+    at += body.write(id, at, 'latin1');
+    at += behindId.copy(body, at);
     at += members.copy(body, at);
-    at += body.write('}', at, 'latin1');
   }
-  at += body.write(tail, at);
+  if (rows.length > 0) at += END.copy(body, at);
+  at += tail.copy(body, at);
   return body.subarray(0, at);
 }
-const HEAD = '{"result":[';
+const HEAD = Buffer.from('{"result":[');
+const BETWEEN = Buffer.from('},{"id":"');
+const END = Buffer.from('}');
 const ID_CHARACTERS = 36;
 
 /** JSON of the members behind `chain`, without braces: what is written to the feeds. `details` are passed on as text. */

@@ -46,6 +46,33 @@ describe('the horizon of a partition', () => {
     expect([await lower.of(1), await lower.of(1)]).toEqual([5001, 5001]);
   });
 
+  it('is read once for all who ask while it is read for another, and knows what was published before they asked', async () => {
+    const readings: PromiseWithResolvers<number>[] = [];
+    const read = () => {
+      readings.push(Promise.withResolvers<number>());
+      return readings.at(-1)!.promise;
+    };
+    const horizons = createHorizons({ watermarks: { read }, onFault: () => {} });
+    const first = horizons.of(1);
+    const later = [horizons.of(1), horizons.of(1)];
+    expect(readings).toHaveLength(1);
+    readings[0]!.resolve(1000);
+    expect(await first).toBe(1001);
+    expect(readings).toHaveLength(2);
+    const last = horizons.of(1);
+    readings[1]!.resolve(2000);
+    expect(await Promise.all(later)).toEqual([2001, 2001]);
+    readings[2]!.resolve(3000);
+    expect(await last).toBe(3001);
+  });
+
+  it('of one partition does not wait for that of another', async () => {
+    const read = (partition: number) => (partition === 1 ? new Promise<never>(() => {}) : Promise.resolve(1000));
+    const horizons = createHorizons({ watermarks: { read }, onFault: () => {} });
+    void horizons.of(1).catch(() => {});
+    expect(await horizons.of(2)).toBe(1001);
+  });
+
   it('is not known while no watermark was published', async () => {
     const { world, horizons } = setUp();
     expect(await horizons.of(1)).toBeNull();

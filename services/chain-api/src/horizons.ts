@@ -28,8 +28,9 @@ const READ_MAX_MS = 250;
  */
 export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
   const known = new Map<number, number>();
+  const readShared = createSharedReads(watermarks.read);
   const learn = async (partition: number) => {
-    const read = await settleWithin(readMaxMs, watermarks.read(partition));
+    const read = await settleWithin(readMaxMs, readShared(partition));
     if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {
@@ -44,5 +45,32 @@ export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }:
       return watermark === undefined ? null : toHorizon(watermark);
     },
     known: (partition) => known.get(partition) ?? null,
+  };
+}
+
+/**
+ * Reads a watermark for all who ask for it while it is read for somebody else: theirs is the next reading, which begins
+ * behind their question, so that each page knows all that was published before it was asked for.
+ */
+function createSharedReads(read: Watermarks['read']): Watermarks['read'] {
+  const underWay = new Map<number, Promise<unknown>>();
+  const next = new Map<number, Promise<number | null>>();
+  const begin = (partition: number) => {
+    const reading = read(partition);
+    const ended = reading.catch(() => {}).then(() => underWay.delete(partition));
+    underWay.set(partition, ended);
+    return reading;
+  };
+  return (partition) => {
+    const before = underWay.get(partition);
+    if (before === undefined) return begin(partition);
+    const known = next.get(partition);
+    if (known !== undefined) return known;
+    const reading = before.then(() => {
+      next.delete(partition);
+      return begin(partition);
+    });
+    next.set(partition, reading);
+    return reading;
   };
 }

@@ -1,4 +1,12 @@
-import type { OneTimeTexts, Sessions } from '@playline/access-keys';
+import { randomUUID } from 'node:crypto';
+import {
+  createSignIn,
+  notePasskeyUse,
+  type OneTimeTexts,
+  type Passkeys,
+  type Passwords,
+  type Sessions,
+} from '@playline/access-keys';
 import {
   createClientAddress,
   createFaultLog,
@@ -26,11 +34,14 @@ export interface PortalAppParts extends PortalParts {
   readonly origin: URL;
   readonly sessions: Sessions;
   readonly oneTime: OneTimeTexts;
+  readonly passwords: Passwords;
+  readonly passkeys: Passkeys;
   readonly logger: Logger;
 }
 
 /** The whole portal without its port: host, session, project and role, form token, page. */
 export function createPortalApp({ config, origin, sessions, oneTime, logger, ...parts }: PortalAppParts): HttpApp {
+  const { accounts, passwords, passkeys } = parts;
   const onFault = createFaultLog({ logger });
   const frame: FrameParts = {
     ...{ origin, sessions, oneTime, onFault },
@@ -41,7 +52,14 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     addressOf: createClientAddress(config.TRUSTED_PROXIES),
     wallClockMs: Date.now,
   };
-  const pages: readonly PortalPage[] = createPages({ ...parts, frame, sessions, oneTime });
+  const signIn = createSignIn({
+    ...{ accounts: accounts.all, sessions, oneTimeTexts: oneTime, passwords, passkeys },
+    noteUse: (use) => {
+      const author = { changedBy: use.accountId, requestId: randomUUID() };
+      return notePasskeyUse({ store: accounts.changedBy(author) }, use);
+    },
+  });
+  const pages: readonly PortalPage[] = createPages({ ...parts, frame, sessions, oneTime, signIn });
   return createHttpApp({
     routes: [
       ...createAssetRoutes(),

@@ -1,4 +1,13 @@
-import { ACCOUNTS, COLLECTIONS, PROJECTS, RATE_LIMIT_KEYS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
+import {
+  ACCOUNTS,
+  COLLECTIONS,
+  createPasswords,
+  PROJECTS,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
+import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -24,6 +33,7 @@ import { createKeys } from './stores/keys.ts';
 import { openNoun } from './stores/noun.ts';
 
 const SERVICE = 'portal';
+const PRODUCT = 'Playline';
 const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
@@ -67,9 +77,12 @@ await runService(logger, async (use) => {
   const degraded = createDegraded(producer);
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
 
+  const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
     ...{ config, logger, accounts, projects, rateLimitKeys, collections, signableKeys },
-    origin: new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`),
+    origin,
+    passwords: createPasswords({ productName: PRODUCT }),
+    passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
     ...{ live, searchMessages: createSearchMessages(createPortalReads(query)) },

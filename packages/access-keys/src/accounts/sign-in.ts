@@ -7,9 +7,10 @@ import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passke
 import type { Passwords } from './passwords.ts';
 import type { CreatedSession, Sessions, SignInPlace } from './sessions.ts';
 
-/** Wrong passwords for one login, and tries of any kind from one address, in a window. */
+/** Wrong passwords for one login, tries of any kind from one address, and questions for a passkey from it, in a window. */
 const LOGIN_TRIES_MAX = 10;
 const ADDRESS_TRIES_MAX = 50;
+const REQUESTS_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
 
@@ -18,7 +19,7 @@ const FOR_CREATION = 'passkey-creation';
 
 export interface SignInParts {
   /** As they are now. @throws when nobody can say: then nobody signs in */
-  readonly accounts: () => readonly AccountRecord[];
+  readonly accounts: () => Promise<readonly AccountRecord[]>;
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
   readonly passwords: Passwords;
@@ -44,8 +45,11 @@ export interface SignIn {
    *   the address, in 15 minutes
    */
   byPassword(wanted: SignInFrom & { readonly login: string; readonly password: string }): Promise<SignedIn>;
-  /** What a browser needs to ask its devices for a passkey. */
-  passkeyRequest(): Promise<object>;
+  /**
+   * What a browser needs to ask its devices for a passkey.
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR after 100 from the address in 15 minutes: each is kept for 5 minutes
+   */
+  passkeyRequest(from: Pick<SignInFrom, 'address'>): Promise<object>;
   /** @param wanted `response`: JSON as the browser gave it. @throws PublicError as `byPassword` */
   byPasskey(wanted: SignInFrom & { readonly response: unknown }): Promise<SignedIn>;
   /** What a browser needs to have a passkey made for an account, which need not be there yet. */
@@ -70,7 +74,10 @@ export function createSignIn(parts: SignInParts): SignIn {
     oneTimeTexts.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
   return {
     byPassword: (wanted) => signInByPassword(parts, wanted),
-    passkeyRequest: async () => passkeys.request(await challengeFor(FOR_SIGN_IN, '')),
+    passkeyRequest: async ({ address }) => {
+      await assertFewTries(parts, `request ${toNetwork(address)}`, REQUESTS_MAX);
+      return passkeys.request(await challengeFor(FOR_SIGN_IN, ''));
+    },
     byPasskey: (wanted) => signInByPasskey(parts, wanted),
     passkeyCreation: async (owner) => passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
     readPasskey: (wanted) => readPasskey(parts, wanted),
@@ -84,10 +91,10 @@ async function signInByPassword(
   const tries = `login ${normalizeLogin(login)}`;
   await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
   await assertFewTries(parts, tries, LOGIN_TRIES_MAX);
-  const account = findByLogin(parts.accounts(), login);
+  const account = findByLogin(await parts.accounts(), login);
   const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
   // A hash takes its time: the account may have been disabled, or have another password, meanwhile.
-  const present = parts.accounts().find(({ id }) => id === account?.id);
+  const present = (await parts.accounts()).find(({ id }) => id === account?.id);
   const isSame = present?.state === 'live' && present.passwordHash === account?.passwordHash;
   if (!isRight || present === undefined || !isSame) throw refused('The login or the password is not right.');
   await parts.oneTimeTexts.forgetAttempts(tries);
@@ -103,7 +110,7 @@ async function signInByPasskey(
   const response = parsePasskeyResponse(sent);
   if (response === null) throw wrong;
   const taken = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
-  const account = findByPasskey(parts.accounts(), response.id);
+  const account = findByPasskey(await parts.accounts(), response.id);
   const passkey = account?.passkeys.find(({ id }) => id === response.id);
   if (taken === null || account === null || passkey === undefined || account.state !== 'live') throw wrong;
   const verified = await parts.passkeys.verify(response, passkey);

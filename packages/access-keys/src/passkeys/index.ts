@@ -15,6 +15,8 @@ export interface PasskeysOptions {
   readonly origin: string;
 }
 
+/** EdDSA, ES256 and RS256: all devices know one of them. The library's own list asks Node for what it warns of. */
+const supportedAlgorithmIDs = [-8, -7, -257];
 /** A person may look for the device as long. */
 const ASKED_MS = 5 * 60_000;
 
@@ -30,13 +32,14 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
       generateRegistrationOptions({
         ...{ rpName: name, rpID, timeout: ASKED_MS, attestationType: 'none' },
         ...{ userName: owner.login, userDisplayName: owner.name, userID: new Uint8Array(Buffer.from(owner.id)) },
-        challenge: toBytes(challenge),
+        ...{ challenge: toBytes(challenge), supportedAlgorithmIDs },
         excludeCredentials: owner.passkeys.map(({ id, transports }) => ({ id, transports })),
         authenticatorSelection: { residentKey: 'required', userVerification: 'preferred' },
       }),
     read: async ({ json, challenge }) => {
       const response = json as RegistrationResponseJSON;
-      const made = await orNull(verifyRegistrationResponse({ ...expected, response, expectedChallenge: challenge }));
+      const asked = { ...expected, expectedChallenge: challenge, supportedAlgorithmIDs };
+      const made = await orNull(verifyRegistrationResponse({ ...asked, response }));
       if (made?.verified !== true) return null;
       const { id, publicKey, counter, transports } = made.registrationInfo.credential;
       return { id, publicKey: toText(publicKey), counter, transports: [...(transports ?? [])] };

@@ -20,7 +20,15 @@ function toBytes(updatedAt: number): Buffer {
   const head = Buffer.alloc(8);
   head.writeBigInt64LE(BigInt(updatedAt));
   const length = Buffer.from([(members.length & 127) | 128, members.length >> 7]);
-  return Buffer.concat([head, Buffer.from([id.length]), Buffer.from(id), Buffer.from([2, 0, 0]), length, members]);
+  return Buffer.concat([
+    Buffer.from([0]),
+    head,
+    Buffer.from([id.length]),
+    Buffer.from(id),
+    Buffer.from([2, 0, 0]),
+    length,
+    members,
+  ]);
 }
 
 /** An engine with versions at these times, which is asked for windows. */
@@ -36,7 +44,7 @@ function createEngine(times: readonly number[]) {
       throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
     const found = times.filter((us) => us >= least && us < end);
     const isPlace = statement.includes('LIMIT 1 ');
-    const bytes = found.slice(0, isPlace ? 1 : LIMIT).map((us) => (isPlace ? toBytes(us).subarray(0, 8) : toBytes(us)));
+    const bytes = found.slice(0, isPlace ? 1 : LIMIT).map((us) => (isPlace ? toBytes(us).subarray(1, 9) : toBytes(us)));
     return { bytes: Buffer.concat(bytes), readRows: 5_000 };
   };
   return { asked, read: createReadEntries({ ask }) };

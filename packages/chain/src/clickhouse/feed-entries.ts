@@ -3,9 +3,9 @@ import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import { type Gap, isBeyond, START_GAP } from '../position.ts';
 import type { PageQuestion } from '../store.ts';
 import { toFeedName } from './feed-names.ts';
-import { toTimeLiteral } from './literals.ts';
 import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './questions.ts';
-import { RowBinaryReader } from './row-binary.ts';
+import { findFirst, SETTINGS, type Selection, selectEntries, type Window } from './selections.ts';
+import { createTurns } from './turns.ts';
 
 /** How wide the first look is, in what the page is expected to take: a feed is not even. */
 const WIDE = 2;
@@ -22,31 +22,35 @@ const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
 /** Sources tell times of indexing that are a little off. */
 const DAY_US = 86_400 * SECOND_US;
 
-/** From `least` (which is in it) to before `end`; epoch microseconds. */
-interface Window {
-  readonly least: number;
-  readonly end: number;
-  readonly settings?: QuestionSettings;
-}
+/**
+ * Readers share a statement. The engine answers the parts of one after the other: with more than four it takes hardly less
+ * for a page, and whoever is first waits for the last.
+ */
+const TURNS = { sizeMax: 4, waitMaxMs: 10 };
 
 /**
  * Creates the reader of entries of a feed. A question opens every part that may have something of its window, so the first
  * window is as wide as the feed's pages of late, and the second is all the rest, of which a few rows of each part are read.
  */
 export function createReadEntries({ ask }: Pick<Questions, 'ask'>): FeedSource['entries'] {
-  const tools = { ask, paces: createPaces() };
+  const askInTurn = createTurns<Selection, readonly FeedEntry[]>({
+    ...TURNS,
+    askAll: async (selections) => (await selectEntries(ask, selections, SETTINGS)).entries,
+  });
+  const tools = { ask, askInTurn, paces: createPaces() };
   return (question, limit) =>
     hasRange(question) ? readRange(tools, question, limit) : readInOrder(tools, question, limit);
 }
 
 interface Tools {
   readonly ask: Questions['ask'];
+  readonly askInTurn: (selection: Selection) => Promise<readonly FeedEntry[]>;
   readonly paces: ReturnType<typeof createPaces>;
 }
 
 const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
 
-async function readInOrder({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(question);
   // Nothing will ever come to stand before the first row of a feed; in front of it there are decades without one.
@@ -57,7 +61,8 @@ async function readInOrder({ ask, paces }: Tools, question: PageQuestion, limit:
   for (;;) {
     const window = windowAt(question, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    const piece = await readWindow(ask, { ...question, limit: limit - entries.length }, window);
+    const asked = { ...question, limit: limit - entries.length };
+    const piece = toPiece(asked, await askInTurn({ question: asked, window }));
     entries.push(...piece.entries);
     paces.learn(question, toPace(piece));
     if (isStart && edge === 0) paces.learnFirst(question, piece.entries[0]);
@@ -88,22 +93,24 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     const endsByItself = isInFront || window.end - window.least <= SECOND_US;
     const settings = endsByItself ? SETTINGS : BEHIND_SETTINGS;
     const asked = { ...question, limit: limit - entries.length };
-    const piece = await readWindow(ask, asked, { ...window, settings }).catch(toNullWhenTooMany);
-    if (piece === null) {
+    const selected = await selectEntries(ask, [{ question: asked, window }], settings).catch(toNullWhenTooMany);
+    if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
       continue;
     }
+    const { readRows } = selected;
+    const piece = toPiece(asked, selected.entries[0]!);
     entries.push(...piece.entries);
     if (piece.isFull) return { entries, isFull: true, behind: null };
-    read += piece.readRows;
+    read += readRows;
     edge = farEdgeOf(question, window);
     const isAtEnd = window.least === 0 || window.end === question.horizon;
     if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, behind: toGapAt(question, edge) };
-    if (!isInFront) paces.learn(question, (window.end - window.least) / Math.max(1, piece.readRows));
+    if (!isInFront) paces.learn(question, (window.end - window.least) / Math.max(1, readRows));
     size = isInFront
       ? sizeBehind
-      : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, piece.readRows)));
+      : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
     // What was indexed long ago may have come lately: there may be years without a row.
     if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
     isInFront = false;
@@ -127,17 +134,6 @@ const sizeInFront = ({ filters, horizon, direction }: PageQuestion, edge: number
 function toNullWhenTooMany(fault: unknown): null {
   if (fault instanceof StoreFault && fault.code === TOO_MANY_ROWS) return null;
   throw fault;
-}
-
-/** Where the feed goes on from an edge, at the horizon when nowhere. */
-async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
-  const { bytes } = await ask(
-    `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${OF_FEED} ` +
-      `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
-    toParams(question),
-    SETTINGS,
-  );
-  return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
 }
 
 /** So that the next window reads what is left to be read, if its rows are as dense; of nothing it would grow by nothing. */
@@ -190,66 +186,14 @@ const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
     : { side: 'before', updatedAt: edge, id: START_GAP.id };
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-async function readWindow(
-  ask: Questions['ask'],
-  question: PageQuestion,
-  window: Window,
-): Promise<Omit<FeedPiece, 'behind'> & { readRows: number }> {
-  const { gap, direction, limit, horizon } = question;
-  const order = direction === 'next' ? '' : ' DESC';
-  const { bytes, readRows } = await ask(
-    `${SELECT_ENTRIES(toTimeLiteral(horizon))} WHERE ${toConditions(question, window)} ` +
-      `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${limit} FORMAT RowBinary`,
-    toParams(question),
-    window.settings ?? SETTINGS,
-  );
-  const reader = new RowBinaryReader(bytes);
-  const found: FeedEntry[] = [];
-  let count = 0;
-  for (; !reader.isAtEnd; count++) {
-    const entry = {
-      ...{ updatedAt: reader.int64(), id: reader.text(), partition: reader.uint16() },
-      ...{ isOutdated: reader.uint8() === 1, members: reader.bytes() },
-    };
-    // A condition on ids would keep the engine from finding the gap by halving.
-    if (isBeyond(entry, gap, direction)) found.push(entry);
-  }
-  return { entries: found, isFull: count === limit, readRows };
-}
+/** A condition on ids would keep the engine from finding the gap by halving, so some may stand in front of it. */
+const toPiece = (
+  { gap, direction, limit }: PageQuestion,
+  selected: readonly FeedEntry[],
+): Omit<FeedPiece, 'behind'> => ({
+  entries: selected.filter((entry) => isBeyond(entry, gap, direction)),
+  isFull: selected.length === limit,
+});
 
-/** The whole key: named by its end alone, the engine does not see that a feed is in this order already. */
-const FEED_ORDER = ['feed', 'updated_at', 'id'];
-/** In the order of the reader above. */
-const SELECT_ENTRIES = (horizon: string) =>
-  `SELECT toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, superseded_at < ${horizon}, members ` +
-  'FROM activity_feeds';
-
-const OF_FEED = 'feed = {feed: String}';
-const toParams = ({ chain, filters }: PageQuestion) => ({ feed: toFeedName(chain, filters) });
-
-function toConditions({ filters }: PageQuestion, { least, end }: Window): string {
-  const { fromIndexedAt, toIndexedAt } = filters;
-  return [
-    OF_FEED,
-    `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
-    // A caller may name times before 1970, of which there are no activities.
-    ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
-    ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
-  ].join(' AND ');
-}
-
-/** What little is read of each part is read at once: a look at a condition or an index first takes longer. */
-const SETTINGS: QuestionSettings = {
-  max_threads: 1,
-  // Small, so that a reading in order ends soon.
-  max_block_size: 256,
-  // Buffered, every part is read until it has rows enough for the whole page.
-  read_in_order_use_buffering: 0,
-  // Parts are brought into one order before the text of rows is read: a third less with fifty of them.
-  read_in_order_two_level_merge_threshold: 1,
-  optimize_move_to_prewhere: 0,
-  use_skip_indexes_on_data_read: 0,
-  output_format_parallel_formatting: 0,
-};
 /** Whatever a range is, and in whatever order rows came. */
 const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: 60_000 };

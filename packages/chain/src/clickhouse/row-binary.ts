@@ -24,20 +24,32 @@ export class RowBinaryReader {
     return this.#bytes.readUInt16LE(this.#at - 2);
   }
 
+  /** @throws RangeError behind the end */
   uint8(): number {
-    return this.#bytes.readUInt8(this.#at++);
+    const byte = this.#bytes[this.#at++];
+    if (byte === undefined) throw new RangeError('RowBinary ends within a row');
+    return byte;
   }
 
-  text(): string {
-    return this.bytes().toString();
+  /** A text that is known to have nothing but ASCII, such as that of a UUID. */
+  ascii(): string {
+    const from = this.#skipText();
+    return this.#bytes.toString('latin1', from, this.#at);
   }
 
   /** A text as its bytes, which are not copied. */
   bytes(): Buffer {
+    const from = this.#skipText();
+    return this.#bytes.subarray(from, this.#at);
+  }
+
+  /** @returns where the text begins; it ends where the reader then is */
+  #skipText(): number {
     const length = this.#length();
+    const from = this.#at;
     this.#at += length;
     if (this.#at > this.#bytes.length) throw new RangeError('a text of RowBinary ends behind its bytes');
-    return this.#bytes.subarray(this.#at - length, this.#at);
+    return from;
   }
 
   /** Seven bits a byte, the lowest first. */

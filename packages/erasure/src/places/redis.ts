@@ -38,6 +38,11 @@ export const REDIS_PLACES: readonly Place[] = [
   without('access:<kind>:version', 'random'),
   without('access:<kind>:complete', 'a run of Redis'),
   without('access:<kind>:turn', 'a command that runs'),
+  without('access:session:<hash>', 'people who sign in to the portal, never players; ends by itself within seven days'),
+  without('access:session:of:<account id>', 'hashes of sessions of people who sign in to the portal'),
+  without('access:one-time:<purpose>:<hash>', 'links and challenges of people who sign in to the portal'),
+  without('access:one-time:spent:<purpose>:<hash>', 'that a form was sent'),
+  without('access:one-time:attempts:<hash>', 'how often somebody tried to sign in; the login is hashed'),
   without('chain:watermark', 'times'),
   without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];

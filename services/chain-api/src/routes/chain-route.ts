@@ -20,6 +20,7 @@ export function createChainRoute({ admit, requireChain }: ChainRouteParts, { pat
   return {
     method: 'GET',
     path: `/v1/chains/:chain_name${path}`,
+    hot: true,
     handle: async (exchange, params) => {
       await admit(exchange);
       // Named parameters are single texts; only wildcards are lists.

@@ -43,8 +43,8 @@ export function createOpenPeople(
 
 const HELP = `usage: operator rebuild [options]          (npm run rebuild)
 
-For a Redis that was emptied: keys rebuild, then identity rebuild, which takes the consents along. Killed half-way it is
-simply run again. Options are those of identity rebuild.`;
+For a Redis that was emptied: keys rebuild, which puts back all records of access, then identity rebuild, which takes the
+consents along. Killed half-way it is simply run again. Options are those of identity rebuild.`;
 
 /** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
 export function createIdentityCommands(

@@ -1,21 +1,28 @@
-import type { OneTimeTexts, Sessions } from '@playline/access-keys';
+import type { OneTimeTexts, Passwords, Sessions, SignIn } from '@playline/access-keys';
 import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
+import { createAccountsPage } from './accounts/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
+import { createLinkPages } from './links/page.ts';
 import { createLiveEventsPage } from './live/events.ts';
 import { createLivePage } from './live/page.ts';
+import { createMembersPage } from './members/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
+import { createPasskeyCreationPage, createSettingsPage } from './settings/page.ts';
+import { createPasskeyRequestPage, createSignInPage, createSignOutPage } from './sign-in/page.ts';
 import { createSignableKeysPage } from './signable-keys/page.ts';
 
 export interface PagesParts extends PortalParts {
   readonly frame: FrameParts;
   readonly sessions: Sessions;
   readonly oneTime: OneTimeTexts;
+  readonly signIn: SignIn;
+  readonly passwords: Passwords;
 }
 
 /** Every page of the portal; one line each. */
@@ -30,5 +37,13 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createLivePage(parts),
     createLiveEventsPage(parts),
     createRateLimitKeysPage(parts),
+    createSignInPage(parts),
+    createPasskeyRequestPage(parts),
+    createSignOutPage(parts),
+    ...createLinkPages(parts),
+    createSettingsPage(parts),
+    createPasskeyCreationPage(parts),
+    createMembersPage(parts),
+    createAccountsPage(parts),
   ];
 }

@@ -5,6 +5,7 @@ import {
   type Change,
   COLLECTIONS,
   type Content,
+  createPasswords,
   createProject,
   createRecordStore,
   PROJECTS,
@@ -21,6 +22,7 @@ import {
   createMemoryRecords,
   createMemorySessions,
 } from '@playline/access-keys/memory';
+import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
@@ -87,6 +89,8 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
     ...{ origin, sessions, oneTime: oneTimeTexts },
+    passwords: createPasswords({ productName: 'Playline' }),
+    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     accounts: createMemoryNoun(ACCOUNTS),
     projects: createMemoryNoun(PROJECTS),
     rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),

@@ -1,7 +1,7 @@
 import {
-  type ActivityFilters,
   type ActivityPage,
   type ChainStore,
+  type CursorScope,
   type Cursors,
   type PageQuestion,
   toHorizon,
@@ -37,13 +37,15 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
   return {
     path: '/activity-history',
     answer: async (exchange, chain) => {
-      const scopeOf = (filters: ActivityFilters) => ({ chain: chain.name, filters });
+      let scope: CursorScope | null = null;
       const query = parseHistoryQuery(exchange.request.url ?? '', (text, filters) => {
-        const cursor = cursors.decode(text, scopeOf(filters));
+        scope = { chain: chain.name, filters };
+        const cursor = cursors.decode(text, scope);
         return cursor.ok ? cursor.place : null;
       });
       const page = await settleWithin(deadlineMs, readPage({ ...query, chain: chain.name }, chain));
-      const scope = scopeOf(query.filters);
+      // The same one again: cursors remember what they have made of it.
+      scope ??= { chain: chain.name, filters: query.filters };
       const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
       const cursorsOf = JSON.stringify({
         previous_cursor: cursors.encode({ direction: 'previous', gap: page.previous }, scope),

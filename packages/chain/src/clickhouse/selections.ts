@@ -1,0 +1,112 @@
+import type { FeedEntry } from '../page.ts';
+import type { PageQuestion } from '../store.ts';
+import { toFeedName } from './feed-names.ts';
+import { toTimeLiteral } from './literals.ts';
+import type { QuestionSettings, Questions } from './questions.ts';
+import { RowBinaryReader } from './row-binary.ts';
+
+/** From `least` (which is in it) to before `end`; epoch microseconds. */
+export interface Window {
+  readonly least: number;
+  readonly end: number;
+}
+
+/** Entries of one feed in a window, as many as the question has room for, from the end where its reading begins. */
+export interface Selection {
+  readonly question: PageQuestion;
+  readonly window: Window;
+}
+
+export interface Selected {
+  /** Of each selection, in the order of its reading. */
+  readonly entries: readonly (readonly FeedEntry[])[];
+  /** Rows that the engine has read for all of them. */
+  readonly readRows: number;
+}
+
+/** Selects entries of some feeds by one statement. @throws StoreFault */
+export async function selectEntries(
+  ask: Questions['ask'],
+  selections: readonly Selection[],
+  settings: QuestionSettings,
+): Promise<Selected> {
+  const { bytes, readRows } = await ask(toStatement(selections), toParams(selections), settings);
+  return { entries: readEntries(bytes, selections.length), readRows };
+}
+
+/** Where the feed goes on from an edge, at the horizon when nowhere. */
+export async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
+  const { bytes } = await ask(
+    `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
+      `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
+    toParams([{ question }]),
+    SETTINGS,
+  );
+  return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
+}
+
+/** What little is read of each part is read at once: a look at a condition or an index first takes longer. */
+export const SETTINGS: QuestionSettings = {
+  max_threads: 1,
+  // Small, so that a reading in order ends soon.
+  max_block_size: 256,
+  // Buffered, every part is read until it has rows enough for the whole page.
+  read_in_order_use_buffering: 0,
+  // Parts are brought into one order before the text of rows is read: a third less with fifty of them.
+  read_in_order_two_level_merge_threshold: 1,
+  optimize_move_to_prewhere: 0,
+  use_skip_indexes_on_data_read: 0,
+  output_format_parallel_formatting: 0,
+};
+
+/** The whole key: named by its end alone, the engine does not see that a feed is in this order already. */
+const FEED_ORDER = ['feed', 'updated_at', 'id'];
+
+function toStatement(selections: readonly Selection[]): string {
+  const [only, ...others] = selections.map(toSelect);
+  if (others.length === 0) return `${only} FORMAT RowBinary`;
+  return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
+}
+
+/** Rows of several come mixed, each in its own order: each row names its selection. */
+function toSelect({ question, window }: Selection, place: number): string {
+  const order = question.direction === 'next' ? '' : ' DESC';
+  return (
+    `SELECT ${place}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
+    `superseded_at < ${toTimeLiteral(question.horizon)}, members FROM activity_feeds ` +
+    `WHERE ${toConditions(question, window, place)} ` +
+    `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${question.limit}`
+  );
+}
+
+function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
+  const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
+  for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
+    const own = entries[reader.uint8()]!;
+    // One by one: an object made of others takes several times as long, and here are most of those that a page makes.
+    const updatedAt = reader.int64();
+    const id = reader.ascii();
+    const partition = reader.uint16();
+    const isOutdated = reader.uint8() === 1;
+    own.push({ updatedAt, id, partition, isOutdated, members: reader.bytes() });
+  }
+  return entries;
+}
+
+const isOfFeed = (place: number) => `feed = {feed${place}: String}`;
+
+const toParams = (selections: readonly Pick<Selection, 'question'>[]) =>
+  Object.fromEntries(
+    selections.map(({ question: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
+  );
+
+function toConditions({ filters }: PageQuestion, { least, end }: Window, place: number): string {
+  const { fromIndexedAt, toIndexedAt } = filters;
+  return [
+    isOfFeed(place),
+    `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
+    // A caller may name times before 1970, of which there are no activities.
+    ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
+    ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
+  ].join(' AND ');
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { COLLECTIONS, PROJECTS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
+import { createMemoryKeyLog } from '@playline/access-keys/memory';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import * as log from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createCollectionsCommand } from '../commands/collections.ts';
+import { createKeysCommand } from '../commands/keys.ts';
+import { createMemoryAccess } from '../test/memory-sources.ts';
+import { createRecordSources } from './record-sources.ts';
+
+const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+const { kafka: brokers, registry } = testStores();
+const target = { brokers, registry, prefix: topicPrefix };
+const onFault = () => {};
+let redis: RedisDatabase;
+
+beforeAll(async () => {
+  await applyTopics(target);
+  redis = await openRedisDatabase();
+});
+afterAll(async () => {
+  await redis.close();
+  await dropTopics(target);
+});
+
+/** The commands on the real stores, as a process each. */
+async function run(...words: string[]) {
+  const addresses = {
+    redis: () => ({ url: redis.url, onFault }),
+    kafka: () => ({ brokers, onFault }),
+    registry: () => ({ url: registry, onFault }),
+  };
+  const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
+  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
+  const shared = {
+    openView: () => openRedisKeyStore({ url: redis.url }),
+    openLog: async () => ({ ...createMemoryKeyLog(), close: async () => {} }),
+    projects: sourcesOf(PROJECTS),
+  };
+  const commands = [
+    createKeysCommand({
+      ...{ ...shared, ...createMemoryAccess(), signableKeys: sourcesOf(SIGNABLE_KEYS), prefix: 'svcapik' },
+      kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+      publish: async () => {},
+    }),
+    createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
+  ];
+  const [results, progress]: [string[], string[]] = [[], []];
+  const code = await runCommand(commands, [...words, '--json'], {
+    result: (line) => void results.push(line),
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
+  });
+  return { code, made: results.map((line) => JSON.parse(line)), progress: progress.join('\n') };
+}
+
+/** As a topic that was made anew. */
+async function emptyTopic(topic: string): Promise<void> {
+  const admin = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  const partitions = (await admin.fetchTopicOffsets(topic)).map(({ partition }) => ({ partition, offset: '-1' }));
+  await admin.deleteTopicRecords({ topic, partitions });
+  await admin.disconnect();
+}
+
+const listed = async () => [
+  ...(await run('collections', 'list')).made,
+  ...(await run('keys', 'list', '--kind', 'signable')).made,
+];
+
+describe('collections and signable keys on Kafka and Redis', () => {
+  it('are put back into a Redis that was emptied, as they were, with every other kind of records', async () => {
+    const contract = ['--chain', 'demo-chain', '--contract', `0x${'ab'.repeat(20)}`];
+    await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Swords');
+    await run('keys', 'create', '--kind', 'signable', '--environment', 'production', '--name', 'Minter');
+    const before = await listed();
+    expect(before).toMatchObject([{ name: 'Swords' }, { name: 'Minter' }]);
+    await redis.client.flushdb();
+    const { code, made } = await run('keys', 'rebuild');
+    expect([code, made.slice(1)]).toMatchObject([0, RECORD_KINDS.map(({ name }) => ({ kind: name, removed: 0 }))]);
+    for (const kind of [COLLECTIONS, SIGNABLE_KEYS]) expect(await redis.client.hlen(`access:${kind.name}`)).toBe(1);
+    expect(await listed()).toEqual(before);
+  });
+
+  it('are left alone by a rebuild whose log was lost, which says so, and puts back the others', async () => {
+    const before = await redis.client.hgetall('access:collections');
+    await redis.client.del('access:signable-keys');
+    await emptyTopic(`${topicPrefix}${COLLECTIONS.topic}`);
+    const { code, progress } = await run('keys', 'rebuild');
+    expect(code).toBe(1);
+    expect(progress).toContain('collections were not rebuilt: the log of collections is empty');
+    expect(await redis.client.hgetall('access:collections')).toEqual(before);
+    expect(await redis.client.hlen('access:signable-keys')).toBe(1);
+  });
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { addPerson } from '../../test/people.ts';
+
+const PATH = '/instance/accounts';
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const find = async (id: string) => (await portal.parts.accounts.all()).find((account) => account.id === id)!;
+
+describe('accounts of the instance', () => {
+  it('are there for administrators alone', async () => {
+    const project = await portal.addProject('Mine');
+    expect((await (await portal.signIn({ project, role: 'owner' })).get(PATH)).status).toBe(404);
+    expect((await (await portal.signIn()).get(PATH)).status).toBe(200);
+  });
+
+  it('are changed by administrators, and end their sessions', async () => {
+    const { id } = await addPerson(portal, 'ada', {});
+    const browser = await portal.signIn();
+    const { text } = await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' });
+    const submit = (deed: string, values = {}) => browser.submit(PATH, deed, { account: id, ...values });
+    await submit('appoint');
+    expect(await find(id)).toMatchObject({ isAdministrator: true });
+    expect(await portal.parts.sessions.find(text)).toBeNull();
+    await submit('dismiss');
+    await submit('disable');
+    expect(await find(id)).toMatchObject({ isAdministrator: false, state: 'disabled' });
+    await submit('enable');
+    expect((await submit('remove', { confirm: 'somebody' })).status).toBe(400);
+    await submit('remove', { confirm: 'ada' });
+    expect(await find(id)).toMatchObject({ state: 'disabled', login: '', name: '', passwordHash: null });
+  });
+
+  it('invite an administrator with a link that is shown once', async () => {
+    const browser = await portal.signIn();
+    const { text } = await browser.submit(PATH, 'invite', { name: 'Root' });
+    expect(text).toMatch(/\/invitation\?code=[\w-]{43}/);
+    const page = (await browser.get(PATH)).text;
+    expect(page).toContain('invited, until');
+    expect(page).not.toMatch(/code=[\w-]{43}/);
+    await browser.submit(PATH, 'revoke');
+    expect((await portal.parts.accounts.all()).filter(({ state }) => state === 'invited')).toEqual([]);
+  });
+
+  it('keep the last administrator', async () => {
+    const alone = await openPortal();
+    const root = await addPerson(alone, 'root', { isAdministrator: true });
+    const browser = alone.browser();
+    browser.keep((await alone.parts.sessions.create({ accountId: root.id, userAgent: '', address: '' })).text);
+    for (const [deed, values] of [
+      ['dismiss', {}],
+      ['disable', {}],
+      ['remove', { confirm: 'root' }],
+    ] as const) {
+      const { status, text } = await browser.submit(PATH, deed, values);
+      expect([status, text.includes('last administrator')]).toEqual([409, true]);
+    }
+    await alone.close();
+  });
+
+  it('show nothing that lets anybody in', async () => {
+    const ada = await addPerson(portal, 'hashed', {});
+    expect((await (await portal.signIn()).get(PATH)).text).not.toContain(ada.passwordHash!.slice(-20));
+  });
+});

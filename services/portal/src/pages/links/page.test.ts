@@ -1,0 +1,127 @@
+import { type AccountContext, invite, issueFirstLink, resetAccess, revokeInvitation } from '@playline/access-keys';
+import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { addPerson, PASSWORD } from '../../test/people.ts';
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+});
+afterAll(() => portal.close());
+
+const filled = { login: 'ada', name: 'Ada', password: PASSWORD, repeated: PASSWORD };
+const operator = ({ parts }: TestPortal): AccountContext => {
+  const store = parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+  return { store, sessions: parts.sessions, actorId: null };
+};
+const inviteTo = async (login: string) =>
+  `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
+
+describe('the link of the first administrator', () => {
+  it('shows a form as often as it is opened, and makes one administrator, whoever sends it first', async () => {
+    const first = await openPortal();
+    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: first.parts.oneTime });
+    const path = `/first-sign-in?code=${code}`;
+    for (const _ of [1, 2, 3]) expect((await first.browser().get(path)).status).toBe(200);
+    expect(await first.parts.accounts.all()).toEqual([]);
+    const browsers = [first.browser(), first.browser(), first.browser()];
+    const answers = await Promise.all(
+      browsers.map((browser, at) => browser.submit(path, 'accept', { ...filled, login: `ada-${at}` })),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 404, 404]);
+    const accounts = await first.parts.accounts.all();
+    expect(accounts).toMatchObject([
+      { isAdministrator: true, state: 'live', name: 'Ada', passwordHash: expect.stringMatching(/^\$argon2id/) },
+    ]);
+    const winner = browsers[answers.findIndex(({ status }) => status === 303)]!;
+    expect((await winner.get('/instance/accounts')).text).toContain('administrator');
+    expect((await first.browser().get(path)).status).toBe(404);
+    await first.close();
+  });
+
+  it('makes nobody administrator where there is one, although the link is still good', async () => {
+    const taken = await openPortal();
+    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: taken.parts.oneTime });
+    await addPerson(taken, 'root', { isAdministrator: true });
+    const { status, headers } = await taken.browser().submit(`/first-sign-in?code=${code}`, 'accept', filled);
+    expect([status, headers.getSetCookie()]).toEqual([404, []]);
+    expect(await taken.parts.accounts.all()).toHaveLength(1);
+    await taken.close();
+  });
+
+  it('is not taken by a form that was filled in wrong', async () => {
+    const typo = await openPortal();
+    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: typo.parts.oneTime });
+    const submit = (also: object) =>
+      typo.browser().submit(`/first-sign-in?code=${code}`, 'accept', { ...filled, ...also });
+    for (const wrong of [
+      { login: 'x' },
+      { name: '' },
+      { password: 'short', repeated: 'short' },
+      { repeated: 'another' },
+    ]) {
+      const { status, text } = await submit(wrong);
+      expect([status, text.includes('role="alert"'), text.includes(PASSWORD)]).toEqual([400, true, false]);
+    }
+    expect((await submit({})).status).toBe(303);
+    await typo.close();
+  });
+});
+
+describe('an invitation', () => {
+  it('lets somebody in once, with the role of the invitation and no other', async () => {
+    const path = await inviteTo('bob');
+    for (const _ of [1, 2]) expect((await portal.browser().get(path)).text).toContain('value="bob"');
+    const browser = portal.browser();
+    const submit = () =>
+      browser.submit(path, 'accept', { ...filled, login: 'Bob', isAdministrator: 'true', role: 'owner' });
+    expect((await submit()).headers.get('location')).toBe('/');
+    expect((await browser.get('/settings')).text).toContain('<dd>bob</dd>');
+    const [account] = (await portal.parts.accounts.all()).filter(({ login }) => login === 'bob');
+    expect(account).toMatchObject({ isAdministrator: false, roles: [{ projectId: 'p', role: 'analyst' }] });
+    expect((await portal.browser().get(path)).status).toBe(404);
+  });
+
+  it('ends the session that the browser had, whoever it was of', async () => {
+    const browser = await portal.signIn();
+    const before = browser.cookie.split('=')[1]!;
+    await browser.submit(await inviteTo('zoe'), 'accept', { ...filled, login: 'zoe' });
+    expect(await portal.parts.sessions.find(before)).toBeNull();
+    expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
+  });
+
+  it('that was revoked, or that nobody made, shows the same', async () => {
+    const { account, text } = await invite(operator(portal), { name: 'X', roles: [], isAdministrator: true });
+    await revokeInvitation(operator(portal), account.id);
+    const seen = [];
+    for (const code of [text, 'nonsense', '']) seen.push(await portal.browser().get(`/invitation?code=${code}`));
+    expect(seen.map(({ status }) => status)).toEqual([404, 404, 404]);
+    expect(new Set(seen.map(({ text }) => text)).size).toBe(1);
+  });
+
+  it('is sent nowhere: no referrer, no cache, and no address of another site in its page', async () => {
+    const { text, headers } = await portal.browser().get(await inviteTo('eve'));
+    expect([headers.get('referrer-policy'), headers.get('cache-control')]).toEqual(['no-referrer', 'no-store']);
+    expect(text).not.toMatch(/(src|href|action)="(https?:)?\/\//);
+  });
+});
+
+describe('access that is given back', () => {
+  it('keeps the login, takes a new password, and ends what was signed in', async () => {
+    const ada = await addPerson(portal, 'lost', {});
+    const { text: session } = await portal.parts.sessions.create({ accountId: ada.id, userAgent: '', address: '' });
+    const { text } = await resetAccess(operator(portal), ada.id);
+    const browser = portal.browser();
+    const path = `/reset?code=${text}`;
+    expect((await browser.get(path)).text).toContain('You sign in as <strong>lost</strong>');
+    const given = { name: 'Ada', password: 'another password 1', repeated: 'another password 1', login: 'mallory' };
+    expect((await browser.submit(path, 'accept', given)).status).toBe(303);
+    expect(await portal.parts.sessions.find(session)).toBeNull();
+    const tried = portal.browser();
+    expect((await tried.submit('/sign-in', 'password', { login: 'lost', password: PASSWORD })).status).toBe(401);
+    expect((await tried.submit('/sign-in', 'password', { login: 'lost', password: 'another password 1' })).status).toBe(
+      303,
+    );
+  });
+});

@@ -1,0 +1,145 @@
+import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField } from '@playline/errors';
+import { projectPath } from '../../frame/layout.ts';
+import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
+import { projectOf } from '../project/page.ts';
+import { beginSession, contextOf, type SignInPagesParts } from '../sign-in/parts.ts';
+
+/** What members pages work with besides. */
+export interface MembersParts extends SignInPagesParts {
+  readonly frame: SignInPagesParts['frame'] & { readonly origin: URL };
+}
+
+const ROLE_TEXTS: Readonly<Record<Role, string>> = {
+  owner: 'owner: everything, also members and erasures',
+  developer: 'developer: makes and refreshes keys',
+  analyst: 'analyst: reads, never raw ids',
+};
+const CHOICES = ROLES.map((value) => ({ value, text: ROLE_TEXTS[value] }));
+
+/** Who has a role in a project. */
+export function createMembersPage(parts: MembersParts): PortalPage {
+  return {
+    path: '/projects/:project/members',
+    access: 'members.read',
+    notices: {
+      changed: 'The role is changed. The sessions of the member have ended.',
+      removed: 'The member has no role in the project any more.',
+      revoked: 'The invitation is taken back.',
+    },
+    show: async (visit, fault) => {
+      const { id } = projectOf(visit);
+      const members = (await parts.accounts.all()).filter((account) => roleIn(account, id) !== null);
+      return { kind: 'page', title: 'Members', content: toContent(visit, members, fault?.values) };
+    },
+    deeds: { invite: inviting(parts), role: changingRole(parts), remove: removing(parts), revoke: revoking(parts) },
+  };
+}
+
+/** @throws PublicError VALIDATION_ERROR */
+export function chosenRole(values: FormValues): Role {
+  const role = ROLES.find((each) => each === values.text('role'));
+  if (role === undefined) throw invalidField('role', 'Choose a role: owner, developer or analyst.');
+  return role;
+}
+
+/** The link of an invitation, shown this once. */
+export function toInvited(origin: URL, text: string, back: string): Answer {
+  const link = new URL(`/invitation?code=${encodeURIComponent(text)}`, origin).href;
+  return {
+    kind: 'page',
+    title: 'Invitation',
+    content: html`<p>Give this link to the person whom you invite, and to nobody else. It is shown this once, is good once, and for 72 hours.</p>
+<p>${copyable(link, 'the link')}</p>
+<p><a class="button" href="${back}">Back</a></p>`,
+  };
+}
+
+const pathOf = (visit: Visit) => `${projectPath(projectOf(visit).id)}/members`;
+
+const inviting = (parts: MembersParts): Deed => ({
+  access: 'members.invite',
+  isFresh: true,
+  run: async (visit, values) => {
+    const roles = [{ projectId: projectOf(visit).id, role: chosenRole(values) }];
+    const wanted = { name: values.text('name'), roles, isAdministrator: false };
+    const { text } = await invite(contextOf(parts, visit), wanted);
+    return toInvited(parts.frame.origin, text, pathOf(visit));
+  },
+});
+
+const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | null, notice: string): Deed => ({
+  access: 'members.change',
+  isFresh: true,
+  run: async (visit, values) => {
+    const [accountId, projectId] = [values.text('account'), projectOf(visit).id];
+    await setRole(contextOf(parts, visit), { accountId, projectId, role: roleOf(values) });
+    const isOwn = accountId === visit.account?.id;
+    const cookie = isOwn ? { cookie: await beginSession(parts, visit, accountId) } : {};
+    return { kind: 'see', to: isOwn ? '/' : pathOf(visit), notice, ...cookie };
+  },
+});
+
+const changingRole = (parts: MembersParts) => changingTo(parts, chosenRole, 'changed');
+const removing = (parts: MembersParts) => changingTo(parts, () => null, 'removed');
+
+const revoking = (parts: MembersParts): Deed => ({
+  access: 'members.invite',
+  run: async (visit, values) => {
+    await revokeInvitation(contextOf(parts, visit), values.text('account'));
+    return { kind: 'see', to: pathOf(visit), notice: 'revoked' };
+  },
+});
+
+function toContent(visit: Visit, members: readonly AccountRecord[], values?: FormValues): HtmlValue {
+  const mayChange = visit.mayDo('members.change');
+  const heads = ['Name', 'Login', 'State', 'Role', ...(mayChange ? [''] : [])];
+  const rows = members
+    .toSorted((a, b) => a.name.localeCompare(b.name))
+    .map((account) => [
+      account.name,
+      account.login,
+      toState(account),
+      toRole(visit, account, mayChange),
+      ...(mayChange ? [toEnd(visit, account)] : []),
+    ]);
+  const form = visit.form(
+    'invite',
+    html`${field({ name: 'name', label: 'Name of the person', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}
+${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'developer', choices: CHOICES })}
+<button>Make the link</button>`,
+  );
+  return html`${members.length === 0 ? html`<p>Nobody has a role in this project but administrators of the instance.</p>` : table('Members', heads, rows)}
+${visit.mayDo('members.invite') ? disclosure('Invite somebody', form, values?.text('deed') === 'invite') : ''}`;
+}
+
+/** What stands of an account besides its role. */
+export function toState({ state, invitation }: AccountRecord): HtmlValue {
+  if (state === 'invited') return html`invited, until ${invitation === null ? '–' : time(invitation.expiresAt)}`;
+  return state;
+}
+
+const hiddenId = (id: string) => html`<input type="hidden" name="account" value="${id}">`;
+
+function toRole(visit: Visit, account: AccountRecord, mayChange: boolean): HtmlValue {
+  const role = roleIn(account, projectOf(visit).id) ?? '';
+  if (!mayChange) return role;
+  return visit.form(
+    'role',
+    html`${hiddenId(account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
+    { className: 'inline' },
+  );
+}
+
+function toEnd(visit: Visit, account: AccountRecord): HtmlValue {
+  const [deed, text] = account.state === 'invited' ? ['revoke', 'Take the invitation back'] : ['remove', 'Remove'];
+  return visit.form(
+    deed,
+    html`${hiddenId(account.id)}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
+    {
+      className: 'inline',
+    },
+  );
+}

@@ -1,0 +1,192 @@
+import {
+  type AccountRecord,
+  addPasskey,
+  type Passkey,
+  removePasskey,
+  renameAccount,
+  type SessionRecord,
+  setPassword,
+} from '@playline/access-keys';
+import { type HtmlValue, html } from '@playline/api-docs';
+import { invalidField } from '@playline/errors';
+import { notThere } from '../../frame/not-there.ts';
+import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { disclosure, field, table, time } from '../../frame/parts.ts';
+import {
+  answerJson,
+  beginSession,
+  contextOf,
+  PASSKEY_SCRIPTS,
+  passkeyButton,
+  passwordOf,
+  responseOf,
+  type SignInPagesParts,
+} from '../sign-in/parts.ts';
+
+const PATH = '/settings';
+
+/** What people change of their own account. */
+export function createSettingsPage(parts: SignInPagesParts): PortalPage {
+  return {
+    path: PATH,
+    access: 'signed in',
+    notices: {
+      renamed: 'You have your new name.',
+      password: 'The password is changed. Every other session of yours has ended.',
+      'passkey-added': 'The passkey is there. Every other session of yours has ended.',
+      'passkey-removed': 'The passkey is gone. Every other session of yours has ended.',
+      ended: 'The session has ended.',
+    },
+    show: async (visit, fault) => {
+      const { account, session } = personOf(visit);
+      const sessions = await parts.sessions.list(account.id);
+      const content = html`${toPerson(visit, account, fault?.values)}${toPasskeys(visit, account)}${toSessions(visit, sessions, session)}`;
+      return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS };
+    },
+    deeds: {
+      rename: renaming(parts),
+      password: changingPassword(parts),
+      'add-passkey': addingPasskey(parts),
+      'remove-passkey': removingPasskey(parts),
+      end: ending(parts),
+      'end-others': endingOthers(parts),
+    },
+  };
+}
+
+/** What the browser is to make for whoever has signed in. */
+export function createPasskeyCreationPage({ signIn }: Pick<SignInPagesParts, 'signIn'>): PortalPage {
+  return {
+    path: `${PATH}/passkey`,
+    access: 'signed in',
+    show: async (visit) => answerJson(visit, await signIn.passkeyCreation(personOf(visit).account)),
+  };
+}
+
+function personOf({ account, session }: Visit) {
+  if (account === null || session === null) throw notThere();
+  return { account, session };
+}
+
+const renaming = (parts: SignInPagesParts): Deed => ({
+  access: 'signed in',
+  run: async (visit, values) => {
+    const { account } = personOf(visit);
+    await renameAccount(contextOf(parts, visit), { accountId: account.id, name: values.text('name') });
+    return { kind: 'see', to: PATH, notice: 'renamed' };
+  },
+});
+
+/** Credentials change: all sessions end, and this browser gets another one. */
+const changing = (
+  parts: SignInPagesParts,
+  notice: string,
+  change: (visit: Visit, account: AccountRecord, values: FormValues) => Promise<unknown>,
+): Deed => ({
+  access: 'signed in',
+  isFresh: true,
+  run: async (visit, values) => {
+    const { account } = personOf(visit);
+    await change(visit, account, values);
+    return { kind: 'see', to: PATH, notice, cookie: await beginSession(parts, visit, account.id) };
+  },
+});
+
+const changingPassword = (parts: SignInPagesParts) =>
+  changing(parts, 'password', async (visit, { id: accountId, login }, values) => {
+    const password = passwordOf(values);
+    if (password !== passwordOf(values, 'repeated')) throw invalidField('repeated', 'The two passwords differ.');
+    const passwordHash = await parts.passwords.hash({ password, login });
+    await setPassword(contextOf(parts, visit), { accountId, passwordHash });
+  });
+
+const addingPasskey = (parts: SignInPagesParts) =>
+  changing(parts, 'passkey-added', async (visit, { id: accountId }, values) => {
+    const wanted = { response: responseOf(values), name: values.text('name') };
+    const { ownerId, passkey } = await parts.signIn.readPasskey(wanted);
+    if (ownerId !== accountId) throw invalidField('response', 'The passkey was made for somebody else.');
+    await addPasskey(contextOf(parts, visit), { accountId, passkey });
+  });
+
+const removingPasskey = (parts: SignInPagesParts) =>
+  changing(parts, 'passkey-removed', (visit, { id: accountId }, values) =>
+    removePasskey(contextOf(parts, visit), { accountId, passkeyId: values.text('passkey') }),
+  );
+
+const ending = ({ sessions }: SignInPagesParts): Deed => ({
+  access: 'signed in',
+  run: async (visit, values) => {
+    const { account } = personOf(visit);
+    const id = values.text('session');
+    // Of their own: ids of sessions of others end nothing.
+    if ((await sessions.list(account.id)).some((each) => each.id === id)) await sessions.end(id);
+    return { kind: 'see', to: PATH, notice: 'ended' };
+  },
+});
+
+const endingOthers = ({ sessions }: SignInPagesParts): Deed => ({
+  access: 'signed in',
+  run: async (visit) => {
+    const { account, session } = personOf(visit);
+    await sessions.endAll(account.id, session.id);
+    return { kind: 'see', to: PATH, notice: 'ended' };
+  },
+});
+
+function toPerson(visit: Visit, account: AccountRecord, values?: FormValues): HtmlValue {
+  const typed = values?.text('deed') ?? '';
+  const name = typed === 'rename' ? (values?.text('name') ?? '') : account.name;
+  const password = { type: 'password', autocomplete: 'new-password', isRequired: true, charactersMax: 512 } as const;
+  const rename = visit.form(
+    'rename',
+    html`${field({ name: 'name', label: 'Your name', value: name, isRequired: true, charactersMax: 200, autocomplete: 'name' })}<button>Change the name</button>`,
+  );
+  const change = visit.form(
+    'password',
+    html`${field({ ...password, name: 'password', label: 'New password', hint: 'At least 12 characters.' })}
+${field({ ...password, name: 'repeated', label: 'The same once more' })}<button>Change the password</button>`,
+  );
+  const title = account.passwordHash === null ? 'Set a password' : 'Change the password';
+  return html`<dl><dt>Login</dt><dd>${account.login}</dd><dt>Name</dt><dd>${account.name}</dd></dl>
+${disclosure('Change the name', rename, typed === 'rename')}
+${disclosure(title, change, typed === 'password')}`;
+}
+
+function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
+  const toRow = ({ id, name, createdAt }: Passkey) => [
+    name,
+    time(createdAt),
+    visit.form(
+      'remove-passkey',
+      html`<input type="hidden" name="passkey" value="${id}"><button class="plain">Remove<span class="unseen"> ${name}</span></button>`,
+      { className: 'inline' },
+    ),
+  ];
+  const add = visit.form(
+    'add-passkey',
+    html`${field({ name: 'name', label: 'Its name', value: 'My device', isRequired: true, charactersMax: 200 })}
+${passkeyButton({ kind: 'create', options: `${PATH}/passkey`, text: 'Make a passkey' })}`,
+  );
+  return html`<h2>Passkeys</h2>
+${passkeys.length === 0 ? html`<p>None yet. With a passkey your phone or computer proves that it is you.</p>` : table('Passkeys', ['Name', 'Made', ''], passkeys.map(toRow))}
+${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys need JavaScript.</p></noscript>`)}`;
+}
+
+function toSessions(visit: Visit, sessions: readonly SessionRecord[], own: SessionRecord): HtmlValue {
+  const toRow = (session: SessionRecord) => [
+    session.userAgent === '' ? 'unknown' : session.userAgent,
+    session.address,
+    time(session.createdAt),
+    time(session.seenAt),
+    session.id === own.id
+      ? 'this one'
+      : visit.form(
+          'end',
+          html`<input type="hidden" name="session" value="${session.id}"><button class="plain">End this one</button>`,
+          { className: 'inline' },
+        ),
+  ];
+  return html`<h2>Where you have signed in</h2>
+${table('Sessions', ['Browser', 'Address', 'Since', 'Seen', ''], sessions.map(toRow))}
+${sessions.length > 1 ? visit.form('end-others', html`<button>End all others</button>`) : ''}`;
+}

@@ -1,0 +1,77 @@
+import type { AccountContext, Passwords, Sessions, SignIn } from '@playline/access-keys';
+import { html, type Markup } from '@playline/api-docs';
+import type { SessionCookie } from '../../frame/cookies.ts';
+import type { Answer, FormValues, Visit } from '../../frame/page.ts';
+import { PAGE_HEADERS } from '../../frame/page-route.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+
+/** What pages that let people in work with. */
+export interface SignInPagesParts extends Pick<PortalParts, 'accounts'> {
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  readonly passwords: Passwords;
+  readonly frame: { readonly cookie: SessionCookie };
+}
+
+/** For changes of accounts, in the name of whoever asks. */
+export function contextOf(
+  { accounts, sessions }: Pick<SignInPagesParts, 'accounts' | 'sessions'>,
+  visit: Visit,
+): AccountContext {
+  // Nobody has the id '': whoever has not signed in may nothing.
+  return { store: accounts.changedBy(visit.author), sessions, actorId: visit.account?.id ?? '' };
+}
+
+/** Where somebody signs in from, and the session that the browser has until then. */
+export function fromOf({ frame }: Pick<SignInPagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
+  return { userAgent, address, previousText: frame.cookie.read(exchange.request.headers.cookie) };
+}
+
+/** A session of its own for somebody who has just proved who they are, in the place of the one before. */
+export async function beginSession(parts: SignInPagesParts, visit: Visit, accountId: string): Promise<string> {
+  const { previousText, ...place } = fromOf(parts, visit);
+  const previous = previousText === null ? null : await parts.sessions.find(previousText);
+  if (previous !== null) await parts.sessions.end(previous.id);
+  return parts.frame.cookie.give((await parts.sessions.create({ accountId, ...place })).text);
+}
+
+export interface PasskeyButton {
+  readonly kind: 'get' | 'create';
+  /** Page that says what the browser is to be asked. */
+  readonly options: string;
+  readonly text: string;
+}
+
+/** A button that fills `response` of its form and sends it; without JavaScript it is not there. */
+export function passkeyButton({ kind, options, text }: PasskeyButton): Markup {
+  return html`<div><input type="hidden" name="response" value=""><button type="button" data-passkey="${kind}" data-options="${options}" hidden>${text}</button>
+<p role="alert" data-passkey-told></p></div>`;
+}
+
+/** The script of pages with such a button. */
+export const PASSKEY_SCRIPTS = ['passkeys.js'];
+
+/** What the browser sent of a passkey; null when it sent none. */
+export function responseOf(values: FormValues): unknown {
+  const text = values.text('response');
+  if (text === '') return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+/** As it was typed: spaces are part of it. */
+export function passwordOf(values: FormValues, name = 'password'): string {
+  return values.all(name)[0] ?? '';
+}
+
+/** Answers a question of `passkeys.js`. */
+export function answerJson({ exchange }: Visit, body: object): Answer {
+  exchange.answerText(200, { type: 'application/json', text: JSON.stringify(body) }, PAGE_HEADERS);
+  return { kind: 'answered' };
+}
+
+/** What a passkey is called that is made with an account; others get a name from their owner. */
+export const PASSKEY_NAME = 'First passkey';

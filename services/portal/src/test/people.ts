@@ -1,0 +1,23 @@
+import type { AccountRecord } from '@playline/access-keys';
+import type { TestPortal } from './open-portal.ts';
+
+/** Of everybody in these tests. */
+export const PASSWORD = 'correct horse battery';
+
+let hash: Promise<string> | null = null;
+
+/** Somebody with a login and a password, live and without a role unless told otherwise. */
+export async function addPerson(
+  { parts }: TestPortal,
+  login: string,
+  rights: Partial<Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>>,
+): Promise<AccountRecord> {
+  hash ??= parts.passwords.hash({ password: PASSWORD, login: 'nobody' });
+  const passwordHash = await hash;
+  const account = {
+    ...{ id: `id-of-${login}`, login, name: `Name of ${login}`, state: 'live' as const, createdAt: 1 },
+    ...{ isAdministrator: false, roles: [], passwordHash, passkeys: [], openId: null, invitation: null },
+    ...rights,
+  };
+  return (await parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => account))!;
+}

@@ -1,0 +1,109 @@
+import { issueFirstLink } from '@playline/access-keys';
+import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
+import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
+
+let portal: TestPortal;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+let devices: CDPSession;
+/** What the browser itself finds wrong with pages. */
+const faults: string[] = [];
+
+beforeAll(async () => {
+  portal = await openPortal();
+  browser = await openBrowser();
+  context = await browser.newContext();
+  context.setDefaultTimeout(20_000);
+  page = await context.newPage();
+  page.on('pageerror', (fault) => void faults.push(String(fault)));
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(message.text());
+  });
+  devices = await context.newCDPSession(page);
+  await devices.send('WebAuthn.enable');
+});
+afterAll(async () => {
+  await browser?.close();
+  await portal?.close();
+});
+
+/** A device that keeps passkeys and makes sure of the person. */
+async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
+  const options = {
+    ...{ transport, hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+    ...{ protocol: 'ctap2' as const, automaticPresenceSimulation: true },
+  };
+  return (await devices.send('WebAuthn.addVirtualAuthenticator', { options })).authenticatorId;
+}
+
+const button = (name: string) => page.getByRole('button', { name });
+
+describe('passkeys in a browser', () => {
+  it('make the first administrator, let them in again without a login, and are added and removed', async () => {
+    await addDevice('internal');
+    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
+    await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
+    await page.getByLabel('Login').fill('ada@example.com');
+    await page.getByLabel('Your name').fill('Ada');
+    await button('Go on with a passkey').click();
+    await page.waitForURL(`${portal.origin}/`);
+    const [account] = await portal.parts.accounts.all();
+    expect(account).toMatchObject({ login: 'ada@example.com', isAdministrator: true, passwordHash: null });
+    expect(account!.passkeys).toHaveLength(1);
+
+    await button('Sign out').click();
+    await page.waitForURL(`${portal.origin}/sign-in?done=signed-out`);
+    await button('Sign in with a passkey').click();
+    await page.waitForURL(`${portal.origin}/`);
+    expect((await portal.parts.accounts.all())[0]!.passkeys[0]!.counter).toBeGreaterThan(0);
+
+    await addDevice('usb');
+    await page.goto(`${portal.origin}/settings`);
+    await page.getByText('Add a passkey').click();
+    await page.getByLabel('Its name').fill('Second phone');
+    await button('Make a passkey').click();
+    await page.waitForURL(`${portal.origin}/settings?done=passkey-added`);
+    await button('Remove Second phone').click();
+    await page.waitForURL(`${portal.origin}/settings?done=passkey-removed`);
+    expect((await portal.parts.accounts.all())[0]!.passkeys.map(({ name }) => name)).toEqual(['First passkey']);
+    await button('Remove First passkey').click();
+    await page.getByText('nothing left to sign in with').waitFor();
+    expect(faults.filter((fault) => !fault.includes('409'))).toEqual([]);
+  });
+
+  it('that were made elsewhere let nobody in, and the page says so', async () => {
+    const made = await browser.newContext();
+    const other = await made.newPage();
+    await other.goto(`${portal.origin}/sign-in`);
+    const session = await made.newCDPSession(other);
+    await session.send('WebAuthn.enable');
+    const options = {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+    } as const;
+    const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+      options: { ...options, isUserVerified: true, automaticPresenceSimulation: true },
+    });
+    const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+    const privateKey = Buffer.from(await crypto.subtle.exportKey('pkcs8', pair.privateKey)).toString('base64');
+    const credential = {
+      credentialId: 'AAAA',
+      isResidentCredential: true,
+      rpId: 'localhost',
+      privateKey,
+      userHandle: 'AA==',
+      signCount: 1,
+    };
+    await session.send('WebAuthn.addCredential', { authenticatorId, credential });
+    await other.getByRole('button', { name: 'Sign in with a passkey' }).click();
+    await other.getByRole('alert').filter({ hasText: 'not known here' }).waitFor();
+    expect((await made.cookies()).map(({ name }) => name)).toEqual([]);
+    await made.close();
+  });
+});

@@ -1,0 +1,136 @@
+/** Looks for the private key of a signable key in everything that the service keeps, with a real stack. */
+import { execFile } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { SignableKeyRecord } from '@playline/access-keys';
+import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
+import { bareEnvironment } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { compactDecrypt } from 'jose';
+import { recoverMessageAddress, toHex } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findInFiles } from '../erasure/traces/files.ts';
+import { findInBytes, type Needle, placesIn } from '../erasure/traces/needle.ts';
+import { findInRedis } from '../erasure/traces/redis.ts';
+import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
+
+const run = promisify(execFile);
+const pathOf = (name: string) => new URL(name, import.meta.url).pathname;
+
+let stack: JourneyStack;
+let redis: Redis;
+let memory: string;
+let record: SignableKeyRecord;
+let key: Buffer;
+
+beforeAll(async () => {
+  stack = await startJourneyStack({ services: ['gateway', 'portal'] });
+  redis = new Redis(stack.file().redis);
+  memory = mkdtempSync(join(tmpdir(), 'memory-'));
+  const [made] = await operate('create', '--environment', 'production', '--name', 'Minter');
+  const kept = await redis.hget('access:signable-keys', made.address);
+  record = JSON.parse((kept ?? '').replace(/^\d+ \d+ \d+ /, ''));
+  key = await openAsSigner(record.sealed);
+}, 180_000);
+afterAll(async () => {
+  redis?.disconnect();
+  rmSync(memory, { recursive: true, force: true });
+  await stack?.close();
+}, 60_000);
+
+/** Runs a key command as a process that writes its memory down before it prints what it made. */
+async function operate(word: string, ...words: string[]) {
+  const { kafka, registry, redis: redisUrl, signerPublicKey } = stack.file();
+  const env = {
+    ...bareEnvironment(),
+    ...{ KAFKA_BROKERS: kafka.join(), SCHEMA_REGISTRY_URL: registry, REDIS_URL: redisUrl },
+    ...{ SIGNER_PUBLIC_KEY: signerPublicKey ?? '', WRITE_MEMORY_TO: memory },
+  };
+  const main = pathOf('../../services/operator/src/main.ts');
+  const args = ['--import', pathOf('write-memory.ts'), main, 'keys', word, '--kind', 'signable', ...words, '--json'];
+  const { stdout } = await run(process.execPath, args, { env, cwd: memory });
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+const signerKeys = (): string => JSON.parse(readFileSync(join(stack.folder, 'secrets.json'), 'utf8')).signerKeys;
+
+/** What nobody but the process that signs can do: this test has taken its private half out of the stack's secrets. */
+async function openAsSigner(sealed: string): Promise<Buffer> {
+  const [jwk] = JSON.parse(Buffer.from(signerKeys(), 'base64url').toString());
+  const { plaintext } = await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }));
+  return Buffer.from(plaintext);
+}
+
+/** A private key in every form in which a program may have written it. */
+function needlesOf(bytes: Buffer): Needle[] {
+  const hex = bytes.toString('hex');
+  const forms: [string, Buffer][] = [
+    ['bytes', bytes],
+    ['bytes as a big integer', Buffer.from(bytes).reverse()],
+    ['hexadecimal', Buffer.from(hex)],
+    ['capital hexadecimal', Buffer.from(hex.toUpperCase())],
+    ['hexadecimal of two bytes a character', Buffer.from(hex, 'utf16le')],
+    ['decimal', Buffer.from(BigInt(`0x${hex}`).toString())],
+  ];
+  // Within something longer it may begin at any of three places of base64.
+  for (const skipped of [0, 1, 2]) {
+    const whole = bytes.subarray(skipped, skipped + 30 - (skipped === 0 ? 0 : 3));
+    forms.push([`base64 from ${skipped}`, Buffer.from(whole.toString('base64'))]);
+    forms.push([`base64url from ${skipped}`, Buffer.from(whole.toString('base64url'))]);
+  }
+  return forms.map(([name, form]) => ({ name, kind: 'key', bytes: form }));
+}
+
+const named = (name: string, bytes: Buffer): Needle => ({ name, kind: 'text', bytes });
+
+describe('the private key of a signable key', () => {
+  it('is what the sealed text holds, and signs as its address', async () => {
+    expect(privateKeyToAddress(toHex(key)).toLowerCase()).toBe(record.address);
+    const signer = createSigner({ privateKeys: parseSignerKeys(signerKeys()) });
+    const message = 'a message';
+    const signature = (await signer.signMessage(record, message)) as `0x${string}`;
+    expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
+  });
+
+  it('is in no file of the stack: log, append-only file, tables, logs of processes, records', () => {
+    const placeOf = (path: string) => path.split('/').slice(0, 2).join('/');
+    const known = [named('sealed', Buffer.from(record.sealed)), named('table', Buffer.from('events_exact'))];
+    const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { placeOf, decompress: true });
+    // That the search sees what is there: the log and the append-only file have the record.
+    const placesOf = (needle: string) => placesIn(found.filter((trace) => trace.needle === needle));
+    expect(placesOf('sealed')).toEqual(['data/kafka', 'data/redis']);
+    expect(placesOf('table')).toContain('data/clickhouse');
+    expect(found.filter(({ kind }) => kind === 'key')).toEqual([]);
+  });
+
+  it('is in no key of Redis', async () => {
+    expect(await findInRedis(redis, [named('address', Buffer.from(record.address))])).not.toEqual([]);
+    expect(await findInRedis(redis, needlesOf(key))).toEqual([]);
+  });
+
+  it('was never in the memory of the process that asked for it', () => {
+    const found = (needles: Needle[]) => findInFiles(memory, needles);
+    const known = [named('address', Buffer.from(record.address))];
+    expect(placesIn(found(known))).toEqual(['heap.heapsnapshot', 'memory']);
+    expect(found(needlesOf(key))).toEqual([]);
+  });
+
+  it('would be found in each of its forms', () => {
+    for (const { bytes } of needlesOf(key)) {
+      const places = findInBytes('somewhere', Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]), needlesOf(key));
+      expect(places).not.toEqual([]);
+    }
+    for (const before of [0, 1, 2]) {
+      const longer = Buffer.concat([Buffer.alloc(before, 1), key, Buffer.alloc(5)]);
+      for (const form of ['base64', 'base64url'] as const)
+        expect(findInBytes('somewhere', Buffer.from(longer.toString(form)), needlesOf(key))).not.toEqual([]);
+    }
+  });
+});

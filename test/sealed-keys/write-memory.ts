@@ -1,0 +1,45 @@
+/**
+ * Loaded in front of a program (`node --import`): before it prints anything it writes down all that its memory holds, what
+ * is freed and not written over included, and then a snapshot of its heap. WRITE_MEMORY_TO names the folder.
+ */
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeHeapSnapshot } from 'node:v8';
+
+const CHUNK_BYTES = 1 << 20;
+const folder = process.env.WRITE_MEMORY_TO ?? '';
+
+const write = process.stdout.write;
+process.stdout.write = ((...args: Parameters<typeof write>) => {
+  process.stdout.write = write;
+  // First: a snapshot collects garbage, and what is looked for may be some.
+  writeMemory(join(folder, 'memory'));
+  writeHeapSnapshot(join(folder, 'heap.heapsnapshot'));
+  return process.stdout.write(...args);
+}) as typeof write;
+
+function writeMemory(path: string): void {
+  const [memory, file] = [openSync('/proc/self/mem', 'r'), openSync(path, 'w')];
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  const empty = Buffer.alloc(CHUNK_BYTES);
+  for (const line of readFileSync('/proc/self/maps', 'utf8').split('\n')) {
+    const [, start, end] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
+    if (start === undefined || end === undefined) continue;
+    for (let at = Number.parseInt(start, 16); at < Number.parseInt(end, 16); at += CHUNK_BYTES) {
+      const length = Math.min(CHUNK_BYTES, Number.parseInt(end, 16) - at);
+      const read = readOrNothing(memory, chunk.subarray(0, length), at);
+      if (read > 0 && !chunk.subarray(0, read).equals(empty.subarray(0, read))) writeSync(file, chunk, 0, read);
+    }
+  }
+  closeSync(memory);
+  closeSync(file);
+}
+
+/** Some regions are there and cannot be read. */
+function readOrNothing(memory: number, into: Buffer, at: number): number {
+  try {
+    return readSync(memory, into, 0, into.length, at);
+  } catch {
+    return 0;
+  }
+}
