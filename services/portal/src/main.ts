@@ -43,12 +43,12 @@ const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+const topics = RECORD_KINDS.map(({ topic }) => topicPrefix + topic);
 
 await runService(logger, async (use) => {
-  const topics = RECORD_KINDS.map(({ topic }) => topicPrefix + topic);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
-  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const log = { producer, reader, registry, topicPrefix, logger };
   const signIns = await use('sessions', () => openRedisSessions(redis));
   const accounts = await use('accounts', async () =>
@@ -67,7 +67,6 @@ await runService(logger, async (use) => {
     openNoun({ ...log, kind: SIGNABLE_KEYS, view: await openRedisRecords(SIGNABLE_KEYS, redis) }),
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
-
   const liveParts = { ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup };
   const live = await use('live messages', () => openLive(liveParts));
 
