@@ -16,6 +16,11 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
+const limits = {
+  rowsMax: config.BLOCK_ROWS_MAX,
+  bytesMax: config.BLOCK_BYTES_MAX,
+  ageMaxMs: config.BLOCK_AGE_MAX_MS,
+};
 
 await runService(logger, async (use) => {
   const consumers = new Map<'consumer' | 'audit', Consumer>();
@@ -56,11 +61,7 @@ await runService(logger, async (use) => {
       groupId,
       topics,
       sink: pipeline.sink,
-      limits: {
-        rowsMax: config.BLOCK_ROWS_MAX,
-        bytesMax: config.BLOCK_BYTES_MAX,
-        ageMaxMs: config.BLOCK_AGE_MAX_MS,
-      },
+      limits,
       deadLetters,
       sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
       logger,

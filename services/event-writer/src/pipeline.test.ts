@@ -1,5 +1,4 @@
 import {
-  accessKeyCodec,
   type ConsentRecord,
   consentCodec,
   frameRecord,
@@ -25,31 +24,17 @@ const MESSAGES_ID = 1;
 const DECISIONS_ID = 2;
 const CONSENTS_ID = 3;
 const REJECTIONS_ID = 4;
-const KEYS_ID = 5;
-/** Of keys before they had names. */
-const OLD_KEYS_ID = 6;
 const OWNER = Buffer.alloc(16, 7);
 const MESSAGES = `test.${TOPICS.messages.name}`;
 const DECISIONS = `test.${TOPICS.identityDecisions.name}`;
 const CONSENTS = `test.${TOPICS.consents.name}`;
 const REJECTIONS = `test.${TOPICS.rejections.name}`;
-const KEYS = `test.${TOPICS.accessKeys.name}`;
-const oldKeySchema = (() => {
-  const schema = JSON.parse(accessKeyCodec.schema);
-  const later = ['name', 'text', 'changedBy', 'requestId'];
-  return JSON.stringify({
-    ...schema,
-    fields: schema.fields.filter(({ name }: { name: string }) => !later.includes(name)),
-  });
-})();
 /** What the registry holds. */
 const SCHEMAS = [
   { subject: `${MESSAGES}-value`, id: MESSAGES_ID, schema: messageRecordCodec.schema },
   { subject: `${DECISIONS}-value`, id: DECISIONS_ID, schema: identityDecisionCodec.schema },
   { subject: `${CONSENTS}-value`, id: CONSENTS_ID, schema: consentCodec.schema },
   { subject: `${REJECTIONS}-value`, id: REJECTIONS_ID, schema: rejectionCodec.schema },
-  { subject: `${KEYS}-value`, id: KEYS_ID, schema: accessKeyCodec.schema },
-  { subject: 'test.of-a-release-before', id: OLD_KEYS_ID, schema: oldKeySchema },
 ];
 const { signal } = new AbortController();
 
@@ -108,15 +93,6 @@ const rejection: RejectionRecord = {
 };
 const rejectionValue = () => frameRecord(REJECTIONS_ID, rejectionCodec.encode(rejection));
 
-/** A key as a release wrote it that said nothing of whoever made it. */
-const keyValue = () => {
-  const key = { keyId: 'key-1', projectId: 'demo', environmentId: 'demo', environment: 'production', kind: 'secret' };
-  const rest = { hash: 'HASH', first4: 'sk_a', last4: 'wxyz', createdAt: 1_000, revokedAt: null };
-  const whole = accessKeyCodec.encode({ ...key, ...rest, name: '', text: null, changedBy: '', requestId: '' } as never);
-  // What came later stands behind it: three empty texts and a null are a byte each.
-  return frameRecord(OLD_KEYS_ID, whole.subarray(0, -4));
-};
-
 const recordOf = (topic: string, value: Buffer | null, offset = 0): StreamRecord => ({
   topic,
   partition: 0,
@@ -168,26 +144,6 @@ describe('the pipeline of the event writer', () => {
   it('reads four topics', async () => {
     const { pipeline } = await createTestPipeline();
     expect(pipeline.topics).toEqual([MESSAGES, DECISIONS, CONSENTS, REJECTIONS]);
-  });
-
-  it('reads what people did in topics of its own', async () => {
-    const { pipeline } = await createTestPipeline();
-    const access = Object.values(TOPICS).filter(({ name }) => name.startsWith('access.'));
-    expect([...pipeline.auditTopics].sort()).toEqual(access.map(({ name }) => `test.${name}`).sort());
-    expect(pipeline.topics.filter((topic) => pipeline.auditTopics.includes(topic))).toEqual([]);
-  });
-
-  it('derives the audit of a key of a release before from its record, while the fences are not loaded', async () => {
-    const { store, pipeline } = await createTestPipeline({ loaded: false, mayHold: () => true, isFenced: () => true });
-    const block = pipeline.sink.openBlock(KEYS, 0);
-    expect(block.add(recordOf(KEYS, keyValue()))).toEqual({ kind: 'ok' });
-    const name = { topic: KEYS, partition: 0, start: 0, end: 1 };
-    // Its schema is asked for meanwhile.
-    await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
-    await block.write(name, signal);
-    expect(store.blocks.map(({ token }) => token)).toEqual([`${KEYS}|0|0|0|0|audit_log|1`]);
-    const bytes = store.blocks[0]!.rows;
-    expect([bytes.includes('key.create'), bytes.includes('HASH')]).toEqual([true, false]);
   });
 
   it.each([

@@ -24,6 +24,7 @@ import { notThere } from './frame/not-there.ts';
 import type { PortalPage } from './frame/page.ts';
 import { answerFault, createPageRoutes } from './frame/page-route.ts';
 import type { FrameParts } from './frame/parts-of-frame.ts';
+import { createAdmitStranger } from './frame/strangers.ts';
 import { createPages } from './pages/index.ts';
 import type { PortalParts } from './portal-parts.ts';
 
@@ -49,6 +50,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: parts.accounts.all,
     projects: parts.projects.all,
+    admitStranger: createAdmitStranger(),
     addressOf: createClientAddress(config.TRUSTED_PROXIES),
     wallClockMs: Date.now,
   };

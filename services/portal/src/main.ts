@@ -9,6 +9,7 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import {
@@ -29,6 +30,7 @@ import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
+import { createAudit } from './stores/audit.ts';
 import { createKeys } from './stores/keys.ts';
 import { openNoun } from './stores/noun.ts';
 
@@ -43,8 +45,9 @@ const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
+const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-const topics = RECORD_KINDS.map(({ topic }) => topicPrefix + topic);
+const topics = [...RECORD_KINDS.map(({ topic }) => topic), TOPICS.audit.name].map((topic) => topicPrefix + topic);
 
 await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
@@ -84,7 +87,7 @@ await runService(logger, async (use) => {
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
-    ...{ live, searchMessages: createSearchMessages(createPortalReads(query)) },
+    ...{ reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
       signerKey: config.SIGNER_PUBLIC_KEY ?? null,

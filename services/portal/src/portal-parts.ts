@@ -1,5 +1,6 @@
 import type {
   AccountRecord,
+  AuditLog,
   CollectionRecord,
   ProjectRecord,
   RateLimitKeyRecord,
@@ -8,6 +9,7 @@ import type {
 } from '@playline/access-keys';
 import type { LiveHub } from './live/index.ts';
 import type { SearchMessages } from './pages/live/search.ts';
+import type { PortalReads } from './reads/index.ts';
 import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
 
@@ -23,6 +25,10 @@ export interface PortalParts {
   readonly live: LiveHub;
   /** Null where stored messages cannot be searched. */
   readonly searchMessages: SearchMessages | null;
+  /** What stands in ClickHouse. */
+  readonly reads: PortalReads;
+  /** For what leaves no record of its own behind. */
+  readonly audit: AuditLog;
   readonly settings: PortalSettings;
 }
 

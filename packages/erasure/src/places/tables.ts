@@ -1,5 +1,6 @@
 import { DERIVED_TABLES } from './derived.ts';
 import type { DerivedTable, SweptTable, TablePlace } from './place.ts';
+import { STAFF_TABLES } from './staff.ts';
 
 const WITH_ROW = 'goes with the row';
 const ENVIRONMENT = 'names an environment';
@@ -93,29 +94,6 @@ export const OTHER_TABLES: readonly TablePlace[] = [
       trace_id: TRACE,
       kafka_partition: OF_THE_LOG,
       kafka_offset: OF_THE_LOG,
-    },
-  },
-  {
-    name: 'audit_log',
-    clearing: {
-      by: 'kept',
-      reason:
-        'what people did who run the service, for two years: it names no player. Of staff it names accounts; the addresses ' +
-        'of their requests are gone after 90 days, by a limit of the column',
-    },
-    columns: {
-      project_id: 'names a project',
-      environment_id: ENVIRONMENT,
-      happened_at: TIME,
-      entry_id: 'names a change',
-      kind: 'a word of ours',
-      object: 'id of what was changed: a project, key, collection or account of staff; never an id of a player',
-      revision: COUNT,
-      action: 'a word of ours',
-      actor: 'account of somebody of the staff, or of an operator',
-      request_id: 'random; names a request',
-      address: 'of staff; 90 days',
-      detail: 'what was changed, by lists of members that may be shown; names and logins of staff',
     },
   },
   {
@@ -310,4 +288,4 @@ export const OTHER_TABLES: readonly TablePlace[] = [
   },
 ];
 
-export const TABLES: readonly TablePlace[] = [...ERASED_TABLES, ...OTHER_TABLES];
+export const TABLES: readonly TablePlace[] = [...ERASED_TABLES, ...OTHER_TABLES, ...STAFF_TABLES];

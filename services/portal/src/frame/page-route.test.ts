@@ -152,6 +152,17 @@ describe('a form', () => {
     expect((await analyst.post(path, fields)).status).toBe(404);
   });
 
+  it('of whoever has not signed in is let in sixty times a minute from an address', async () => {
+    const flooded = await openPortal();
+    const browser = flooded.browser();
+    const body = () => new URLSearchParams({ deed: 'password', token: 'x', login: 'nobody', password: 'x' });
+    const answers = await Promise.all(Array.from({ length: 70 }, () => browser.post('/sign-in', body())));
+    await flooded.close();
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(10);
+    expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(30);
+  });
+
   it('keeps what was typed when it fails, and says what is wrong', async () => {
     const project = await portal.addProject('Typed');
     const browser = await portal.signIn({ project, role: 'owner' });

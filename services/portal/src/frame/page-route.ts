@@ -73,6 +73,7 @@ async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
   if (!assertOurHost(parts.origin, exchange)) return;
   assertOurOrigin(parts.origin, exchange);
   const visit = await visitOf(parts, exchange, params);
+  if (visit.session === null) parts.admitStranger(visit.address);
   const values = await readForm(exchange.request);
   const name = values.text('deed');
   const deed = Object.hasOwn(page.deeds ?? {}, name) ? page.deeds?.[name] : undefined;

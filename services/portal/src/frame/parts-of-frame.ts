@@ -14,6 +14,11 @@ export interface FrameParts {
   /** As they are now. @throws Error while nobody can say: then nobody is let in */
   accounts(): Promise<readonly AccountRecord[]>;
   projects(): Promise<readonly ProjectRecord[]>;
+  /**
+   * Lets a form of somebody in who has not signed in: each leaves a note behind that it was sent, for hours.
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there were too many from the address
+   */
+  readonly admitStranger: (address: string) => void;
   readonly addressOf: ClientAddressOf;
   /** Instants of sessions are compared with it. */
   readonly wallClockMs: () => number;

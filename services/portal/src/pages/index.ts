@@ -3,7 +3,9 @@ import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
 import { createAccountsPage } from './accounts/page.ts';
+import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
@@ -13,6 +15,7 @@ import { createLivePage } from './live/page.ts';
 import { createMembersPage } from './members/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
+import { createRejectionsPage } from './rejections/page.ts';
 import { createPasskeyCreationPage, createSettingsPage } from './settings/page.ts';
 import { createPasskeyRequestPage, createSignInPage, createSignOutPage } from './sign-in/page.ts';
 import { createSignableKeysPage } from './signable-keys/page.ts';
@@ -33,9 +36,14 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createKeysPage(parts),
     createCollectionsPage(parts),
     createSignableKeysPage(parts),
+    createRejectionsPage(parts),
+    createErasuresPage(parts),
+    createReceiptPage(parts),
     createLimitsPage(parts),
     createLivePage(parts),
     createLiveEventsPage(parts),
+    createProjectAuditPage(parts),
+    createInstanceAuditPage(parts),
     createRateLimitKeysPage(parts),
     createSignInPage(parts),
     createPasskeyRequestPage(parts),

@@ -29,7 +29,9 @@ import { createLogger } from '@playline/runtime';
 import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
+import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
+import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
 /** A noun without stores. */
@@ -71,7 +73,7 @@ export interface TestPortal {
 
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-const SETTINGS: PortalAppParts['settings'] = {
+const SETTINGS: PortalSettings = {
   keyPrefix: 'svcapik',
   signerKey: null,
   headerPrefix: 'x-service',
@@ -83,24 +85,7 @@ const SETTINGS: PortalAppParts['settings'] = {
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
-  const { sessions, oneTimeTexts } = createMemorySessions();
-  const store = createMemoryKeyStore();
-  const parts: PortalAppParts = {
-    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
-    logger: createLogger({ service: 'portal', level: 'silent' }),
-    ...{ origin, sessions, oneTime: oneTimeTexts },
-    passwords: createPasswords({ productName: 'Playline' }),
-    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
-    accounts: createMemoryNoun(ACCOUNTS),
-    projects: createMemoryNoun(PROJECTS),
-    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
-    collections: createMemoryNoun(COLLECTIONS),
-    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
-    keys: { list: store.list, store },
-    ...{ live: openUnseenLive(), searchMessages: null },
-    settings: SETTINGS,
-    ...own,
-  };
+  const parts: PortalAppParts = { ...createParts(origin), ...own };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {
@@ -128,5 +113,28 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
       return signedIn;
     },
     close: () => server.close(),
+  };
+}
+
+/** Everything in memory, and nothing in ClickHouse. */
+function createParts(origin: URL): PortalAppParts {
+  const { sessions, oneTimeTexts } = createMemorySessions();
+  const store = createMemoryKeyStore();
+  return {
+    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
+    logger: createLogger({ service: 'portal', level: 'silent' }),
+    ...{ origin, sessions, oneTime: oneTimeTexts },
+    passwords: createPasswords({ productName: 'Playline' }),
+    passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
+    accounts: createMemoryNoun(ACCOUNTS),
+    projects: createMemoryNoun(PROJECTS),
+    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
+    collections: createMemoryNoun(COLLECTIONS),
+    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
+    keys: { list: store.list, store },
+    reads: createMemoryReads(),
+    ...{ live: openUnseenLive(), searchMessages: null },
+    audit: { append: async () => {} },
+    settings: SETTINGS,
   };
 }

@@ -34,6 +34,7 @@ describe('the link of the first administrator', () => {
     expect(accounts).toMatchObject([
       { isAdministrator: true, state: 'live', name: 'Ada', passwordHash: expect.stringMatching(/^\$argon2id/) },
     ]);
+    expect(accounts[0]!.changedBy).toBe(accounts[0]!.id);
     const winner = browsers[answers.findIndex(({ status }) => status === 303)]!;
     expect((await winner.get('/instance/accounts')).text).toContain('administrator');
     expect((await first.browser().get(path)).status).toBe(404);
@@ -80,6 +81,7 @@ describe('an invitation', () => {
     expect((await browser.get('/settings')).text).toContain('<dd>bob</dd>');
     const [account] = (await portal.parts.accounts.all()).filter(({ login }) => login === 'bob');
     expect(account).toMatchObject({ isAdministrator: false, roles: [{ projectId: 'p', role: 'analyst' }] });
+    expect(account!.changedBy).toBe(account!.id);
     expect((await portal.browser().get(path)).status).toBe(404);
   });
 

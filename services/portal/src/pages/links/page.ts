@@ -31,13 +31,18 @@ export interface LinkPagesParts extends SignInPagesParts {
   readonly oneTime: OneTimeTexts;
 }
 
+/** Whoever comes in, with the id of their account: they are who makes or changes it. */
+interface Incomer extends NewPerson {
+  readonly id: string;
+}
+
 /** A link that lets somebody in, once. Looking at it takes nothing; what takes it is the form. */
 interface Link {
   readonly path: string;
   readonly title: string;
   /** The account that waits; 'new' where there is to be one, null when the link is not good. */
   find(code: string): Promise<AccountRecord | 'new' | null>;
-  accept(context: AccountContext, code: string, person: NewPerson & { readonly id?: string }): Promise<AccountRecord>;
+  accept(context: AccountContext, code: string, person: Incomer): Promise<AccountRecord>;
 }
 
 /** The pages of links, and what browsers ask of them to have a passkey made. */
@@ -88,7 +93,7 @@ function createLinkPage(parts: LinkPagesParts, link: Link): PortalPage {
           if (found === null) throw notGood();
           const person = await personOf(parts, found, values);
           // The link itself is what lets them in: nobody needs to have signed in.
-          const store = parts.accounts.changedBy(visit.author);
+          const store = parts.accounts.changedBy({ ...visit.author, changedBy: person.id });
           const context = { store, sessions: parts.sessions, actorId: null };
           const account = await link.accept(context, values.text('code'), person);
           return { kind: 'see', to: '/', cookie: await beginSession(parts, visit, account.id) };
@@ -103,19 +108,20 @@ async function personOf(
   { signIn, passwords }: LinkPagesParts,
   found: AccountRecord | 'new',
   values: FormValues,
-): Promise<NewPerson & { readonly id?: string }> {
+): Promise<Incomer> {
   const login = found === 'new' || found.login === '' ? toLogin(values.text('login')) : found.login;
   const name = toPersonName(values.text('name'));
   const response = responseOf(values);
   if (response === null) {
     const password = passwordOf(values);
     if (password !== passwordOf(values, 'repeated')) throw invalidField('repeated', 'The two passwords differ.');
-    return { login, name, passwordHash: await passwords.hash({ password, login }), passkey: null };
+    const id = found === 'new' ? randomUUID() : found.id;
+    return { id, login, name, passwordHash: await passwords.hash({ password, login }), passkey: null };
   }
   const { ownerId, passkey } = await signIn.readPasskey({ response, name: PASSKEY_NAME });
   if (found !== 'new' && found.id !== ownerId)
     throw invalidField('response', 'The passkey was made for somebody else.');
-  return { login, name, passwordHash: null, passkey, ...(found === 'new' ? { id: ownerId } : {}) };
+  return { id: ownerId, login, name, passwordHash: null, passkey };
 }
 
 /** What the browser is to make for whoever holds a link. */

@@ -10,9 +10,11 @@ beforeAll(async () => {
 });
 afterAll(() => portal.close());
 
-/** @param also other fields of the form, and `path` for a page with a query */
-const signIn = (browser: TestBrowser, login: string, { path = '/sign-in', ...also }: Record<string, string> = {}) =>
-  browser.submit(path, 'password', { login, password: PASSWORD, ...also });
+/** @param also what is typed besides, and `path` where the page is another one */
+const signIn = (browser: TestBrowser, login: string, also: Record<string, string> = {}) => {
+  const { path = '/sign-in', ...typed } = also;
+  return browser.submit(path, 'password', { login, password: PASSWORD, ...typed });
+};
 
 describe('the page to sign in', () => {
   it('gives another session at each sign-in, so that nobody can put one into a browser before', async () => {

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AuditLine } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+const SCRIPT = '<script>alert(1)</script>';
+const START_MS = Date.parse('2026-11-01T10:00:00Z');
+const lineOf = (over: Partial<AuditLine> = {}): AuditLine => ({
+  ...{ happenedMs: START_MS, environmentId: '', kind: 'key', object: 'key-1', revision: 1, action: 'key.create' },
+  ...{ actor: 'ada', requestId: 'request-1', address: '', detail: '{"name":"server"}', ...over },
+});
+
+let portal: TestPortal;
+const audit: Record<string, AuditLine[]> = {};
+beforeAll(async () => {
+  portal = await openPortal({ reads: createMemoryReads({ audit }) });
+});
+afterAll(() => portal.close());
+
+async function openProject(role: 'owner' | 'developer' | 'analyst' = 'owner') {
+  const project = await portal.addProject('Game');
+  const path = `/projects/${project.id}/audit`;
+  return { project, path, browser: await portal.signIn({ project, role }) };
+}
+
+describe('the page of the audit', () => {
+  it('says who did what, by the name of the account, to owners', async () => {
+    const { browser, path, project } = await openProject();
+    const ada = await portal.addAccount({});
+    audit[project.id] = [lineOf({ actor: ada.id, address: '192.0.2.7' })];
+    const { status, text } = await browser.get(path);
+    expect(status).toBe(200);
+    for (const said of ['key.create', 'key-1', 'Somebody', '192.0.2.7', '&quot;name&quot;: &quot;server&quot;'])
+      expect(text).toContain(said);
+  });
+
+  it.each(['developer', 'analyst'] as const)('is not there for a %s', async (role) => {
+    const { browser, path, project } = await openProject(role);
+    audit[project.id] = [lineOf({ object: 'unseen' })];
+    for (const asked of [path, `${path}?as=csv`, '/instance/audit', '/instance/audit?as=csv']) {
+      const { status, text } = await browser.get(asked);
+      expect([asked, status, text.includes('unseen')]).toEqual([asked, 404, false]);
+    }
+  });
+
+  it('shows an owner nothing of another project, and nothing of the instance', async () => {
+    const [ours, other] = [await openProject(), await openProject()];
+    audit[other.project.id] = [lineOf({ object: 'of-another' })];
+    audit[''] = [lineOf({ object: 'of-the-instance' })];
+    for (const path of [ours.path, other.path, '/instance/audit'])
+      expect((await ours.browser.get(path)).text).not.toMatch(/of-another|of-the-instance/);
+    expect((await (await portal.signIn()).get('/instance/audit')).text).toContain('of-the-instance');
+  });
+
+  it('leads to older entries, each shown once, also where many were made at one moment', async () => {
+    const { browser, path, project } = await openProject();
+    const at = (index: number) => START_MS + 1000 * Math.floor(index / 30);
+    audit[project.id] = Array.from({ length: 250 }, (_, index) =>
+      lineOf({ object: `o-${index}-`, happenedMs: at(index) }),
+    );
+    const seen: string[] = [];
+    for (let next: string | undefined = path; next !== undefined; ) {
+      const { text } = await browser.get(next);
+      seen.push(...[...text.matchAll(/<code>(o-\d+-)<\/code>/g)].map(([, object]) => object!));
+      next = /href="([^"]*\?until=\d+)">Older/.exec(text)?.[1];
+    }
+    expect([seen.length, new Set(seen).size]).toEqual([250, 250]);
+  });
+
+  it('is exported as CSV in which no cell is a formula and no quote ends one', async () => {
+    const { browser, path, project } = await openProject();
+    audit[project.id] = [lineOf({ object: '=cmd|1', detail: '{"name":"a \\"b\\", c"}' })];
+    const { text, headers } = await browser.get(`${path}?as=csv`);
+    expect(headers.get('content-type')).toContain('text/csv');
+    expect(text.split('\r\n')[1]).toBe(
+      `"${new Date(START_MS).toISOString()}","key.create","'=cmd|1","ada","","","request-1","{""name"":""a \\""b\\"", c""}"`,
+    );
+  });
+
+  it('shows words of records as words', async () => {
+    const { browser, path, project } = await openProject();
+    audit[project.id] = [
+      lineOf({
+        object: SCRIPT,
+        action: SCRIPT,
+        actor: SCRIPT,
+        address: SCRIPT,
+        detail: JSON.stringify({ name: SCRIPT }),
+      }),
+      lineOf({ detail: `no json ${SCRIPT}` }),
+    ];
+    const { status, text } = await browser.get(path);
+    expect([status, text.includes(SCRIPT)]).toEqual([200, false]);
+  });
+});

@@ -1,0 +1,110 @@
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { projectPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import { disclosure, emptyState, table, time } from '../../frame/parts.ts';
+import type { AuditLine } from '../../reads/index.ts';
+import type { PagesParts } from '../index.ts';
+import { toCsv } from './csv.ts';
+
+type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame'>;
+
+const LINES_A_PAGE = 100;
+/** Of a file; a longer audit is exported in spans. */
+const LINES_MAX = 10_000;
+/** As long as entries are kept, and a month until they are gone. */
+const KEPT_MS = 761 * 86_400_000;
+
+/** Who did what in a project: its owners and administrators. */
+export function createProjectAuditPage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/audit',
+    access: 'audit.read',
+    show: (visit) => {
+      if (visit.project === null) throw notThere();
+      return showAudit(parts, visit, { projectId: visit.project.id, title: `Audit of ${visit.project.name}` });
+    },
+  };
+}
+
+/** Who did what to the instance: accounts, partners, and what belongs to no project. */
+export function createInstanceAuditPage(parts: Parts): PortalPage {
+  return {
+    path: '/instance/audit',
+    access: 'accounts.read',
+    show: (visit) => showAudit(parts, visit, { projectId: '', title: 'Audit of the instance' }),
+  };
+}
+
+interface Subject {
+  /** '' for the instance. */
+  readonly projectId: string;
+  readonly title: string;
+}
+
+async function showAudit(
+  { reads, accounts, frame }: Parts,
+  visit: Visit,
+  { projectId, title }: Subject,
+): Promise<Answer> {
+  const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
+  const nameOf = (actor: string) => names.get(actor) ?? actor;
+  const untilMs = untilOf(visit, frame.wallClockMs());
+  const asked = { projectId, sinceMs: untilMs - KEPT_MS, untilMs };
+  if (visit.query.get('as') === 'csv') {
+    const text = toCsv(await reads.audit({ ...asked, entriesMax: LINES_MAX }), nameOf);
+    return { kind: 'file', name: `audit-${projectId || 'instance'}.csv`, type: 'text/csv; charset=utf-8', text };
+  }
+  const { page, olderUntilMs } = toPage(await reads.audit({ ...asked, entriesMax: LINES_A_PAGE + 1 }));
+  return { kind: 'page', title, content: toContent(visit, { page, olderUntilMs, untilMs, nameOf }) };
+}
+
+/** The moment that the path names, else the next one: clocks of others may be a little ahead. */
+function untilOf({ query }: Visit, nowMs: number): number {
+  const given = query.get('until') ?? '';
+  return /^\d{1,14}$/.test(given) ? Number(given) : nowMs + 60_000;
+}
+
+/** Entries of one moment stay together, so that the next page begins in front of it; only one moment may be longer. */
+function toPage(lines: readonly AuditLine[]): { page: readonly AuditLine[]; olderUntilMs: number | null } {
+  const extra = lines[LINES_A_PAGE];
+  if (extra === undefined) return { page: lines, olderUntilMs: null };
+  const before = lines.filter(({ happenedMs }) => happenedMs > extra.happenedMs);
+  const page = before.length === 0 ? lines.slice(0, LINES_A_PAGE) : before;
+  return { page, olderUntilMs: page.at(-1)!.happenedMs };
+}
+
+interface Shown {
+  readonly page: readonly AuditLine[];
+  readonly olderUntilMs: number | null;
+  readonly untilMs: number;
+  readonly nameOf: (actor: string) => string;
+}
+
+function toContent(visit: Visit, { page, olderUntilMs, untilMs, nameOf }: Shown): Markup {
+  if (page.length === 0)
+    return emptyState('Nothing was done', html`<p>Entries stand here within seconds of a change, for two years.</p>`);
+  const rows = page.map((line): readonly HtmlValue[] => [
+    time(line.happenedMs),
+    html`<code>${line.action}</code>`,
+    html`<code>${line.object}</code>`,
+    line.actor === '' ? 'nobody known' : nameOf(line.actor),
+    line.address === '' ? '–' : line.address,
+    disclosure('Show', html`<pre>${toDetail(line)}</pre>`),
+  ]);
+  const older = olderUntilMs === null ? '' : html`<a href="${visit.path}?until=${olderUntilMs}">Older entries</a>`;
+  const back = visit.project === null ? '' : html` <a href="${projectPath(visit.project.id)}">The project</a>`;
+  return html`<p>Whoever made a change stands in the record of it, and the entry follows from the record. Where a request came from is kept for 90 days. <a href="${visit.path}?as=csv&until=${untilMs}">Export as CSV</a>${back}</p>
+${table('What was done', ['Time', 'Action', 'To what', 'By whom', 'From where', 'Detail'], rows)}
+<p>${older}</p>`;
+}
+
+/** What it was changed to, a member a line; what is no JSON stands as it is. */
+function toDetail({ detail, environmentId, requestId }: AuditLine): string {
+  const about = { ...(environmentId === '' ? {} : { environment: environmentId }), request: requestId };
+  try {
+    return JSON.stringify({ ...about, ...JSON.parse(detail) }, null, 2);
+  } catch {
+    return `${JSON.stringify(about)}\n${detail}`;
+  }
+}

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ErasureLine } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+const MINUTE_MS = 60_000;
+const [DONE, WAITING] = ['55555555-5555-4555-8555-555555555555', '66666666-6666-4666-8666-666666666666'] as const;
+const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
+
+const lineOf = (over: Partial<ErasureLine>): ErasureLine => ({
+  ...{ erasureId: WAITING, requestedMs: NOW_MS, cutoffMs: NOW_MS, traceId: 't', state: 'waiting', identities: null },
+  ...{ fencedMs: null, visiblyErasedMs: null, physicallyErasedMs: null, logExpiresMs: null, logExpiredMs: null },
+  ...over,
+});
+const done = lineOf({
+  ...{ erasureId: DONE, state: 'erased', identities: 3, fencedMs: NOW_MS + 5000 },
+  ...{ visiblyErasedMs: NOW_MS + 3 * MINUTE_MS, logExpiresMs: NOW_MS + 79 * 60 * MINUTE_MS },
+});
+
+let portal: TestPortal;
+const erasures: Record<string, ErasureLine[]> = {};
+beforeAll(async () => {
+  portal = await openPortal({ reads: createMemoryReads({ erasures }) });
+});
+afterAll(() => portal.close());
+
+async function openProject() {
+  const project = await portal.addProject('Game');
+  const environment = project.environments.find(({ name }) => name === 'development')!;
+  const path = `/projects/${project.id}/environments/development/erasures`;
+  return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
+}
+
+describe('the page of erasures', () => {
+  it('shows each with its state and how long each step took, and says what to do where there is none', async () => {
+    const { browser, environment, path } = await openProject();
+    expect((await browser.get(path)).text).toContain('No erasure was asked for');
+    erasures[environment.id] = [done, lineOf({})];
+    const { text } = await browser.get(path);
+    for (const said of [DONE, WAITING, 'erased', 'waiting', '5\u00a0s', '3\u00a0min', 'due <time'])
+      expect(text).toContain(said);
+    expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
+  });
+
+  it('gives a receipt as a file, and none of another project, of a request without one, or of a word that is no id', async () => {
+    const [ours, other] = [await openProject(), await openProject()];
+    erasures[ours.environment.id] = [done, lineOf({})];
+    erasures[other.environment.id] = [lineOf({ ...done, erasureId: '77777777-7777-4777-8777-777777777777' })];
+    const file = await ours.browser.get(`${ours.path}/${DONE}/receipt`);
+    expect([file.status, JSON.parse(file.text).erasureId]).toEqual([200, DONE]);
+    expect(file.headers.get('content-disposition')).toContain(`erasure-${DONE}.json`);
+    for (const path of [
+      `${ours.path}/${WAITING}/receipt`,
+      `${ours.path}/77777777-7777-4777-8777-777777777777/receipt`,
+      `${ours.path}/nothing/receipt`,
+      `${other.path}/${DONE}/receipt`,
+    ])
+      expect([path, (await ours.browser.get(path)).status]).toEqual([path, 404]);
+  });
+});

@@ -1,0 +1,101 @@
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { environmentPath } from '../../frame/layout.ts';
+import { notThere } from '../../frame/not-there.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
+import { emptyState, number, table, time } from '../../frame/parts.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+import type { ErasureLine } from '../../reads/index.ts';
+
+type Parts = Pick<PortalParts, 'reads'>;
+
+const PATH = '/projects/:project/environments/:environment/erasures';
+const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+/** Erasures of an environment, and how far each has come. */
+export function createErasuresPage({ reads }: Parts): PortalPage {
+  return {
+    path: PATH,
+    access: 'erasures.read',
+    show: async (visit) => {
+      const { environment } = placeOf(visit);
+      const erasures = await reads.erasures(environment.id);
+      return { kind: 'page', title: `Erasures of ${environment.name}`, content: toContent(visit, erasures) };
+    },
+  };
+}
+
+/** The receipt of one erasure, as a file to keep. */
+export function createReceiptPage({ reads }: Parts): PortalPage {
+  return {
+    path: `${PATH}/:erasure/receipt`,
+    access: 'erasures.read',
+    show: async (visit) => {
+      const { environment } = placeOf(visit);
+      const erasureId = visit.params.erasure ?? '';
+      const isId = ERASURE_ID.test(erasureId);
+      const receipt = isId ? await reads.receipt({ environmentId: environment.id, erasureId }) : null;
+      if (receipt === null) throw notThere();
+      const text = `${JSON.stringify(receipt, null, 2)}\n`;
+      return { kind: 'file', name: `erasure-${erasureId}.json`, type: 'application/json', text };
+    },
+  };
+}
+
+function placeOf({ project, environment }: Visit) {
+  if (project === null || environment === null) throw notThere();
+  return { project, environment };
+}
+
+function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
+  if (erasures.length === 0)
+    return emptyState(
+      'No erasure was asked for',
+      html`<p>Clients ask for one with a secret key: the documentation of the gateway says how. It then stands here with what has become of it.</p>`,
+    );
+  const rows = erasures.map((each) => toRow(visit, each));
+  const heads = [
+    'Erasure',
+    'State',
+    'Asked for',
+    'Identities',
+    'Fenced',
+    'Invisible',
+    'Off the disk',
+    'Out of the log',
+    'Receipt',
+  ];
+  return html`<p>From the first step on nothing older of a person comes back; every time is counted from the request.</p>
+${table('Erasures', heads, rows)}
+${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm run erasures -- list.</p>` : ''}`;
+}
+
+function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
+  const { project, environment } = placeOf(visit);
+  const receipt = `${environmentPath(project.id, environment.name)}/erasures/${encodeURIComponent(each.erasureId)}/receipt`;
+  const since = (ms: number | null) => (ms === null ? '–' : toSpan(ms - each.requestedMs));
+  const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
+  return [
+    html`<code>${each.erasureId}</code>`,
+    each.state,
+    time(each.requestedMs),
+    each.identities === null ? '–' : number(each.identities),
+    since(each.fencedMs),
+    since(each.visiblyErasedMs),
+    since(each.physicallyErasedMs),
+    each.logExpiredMs === null ? due : since(each.logExpiredMs),
+    each.state === 'waiting' ? '–' : html`<a href="${receipt}">Download</a>`,
+  ];
+}
+
+const UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+];
+
+/** A span in its largest unit of which there are two. */
+function toSpan(ms: number): string {
+  const [name, unit] = UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
+  return number(Math.max(0, Math.round(ms / unit)), name);
+}

@@ -1,0 +1,104 @@
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { notThere } from '../../frame/not-there.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
+import { choice, emptyState, field, number, table, time } from '../../frame/parts.ts';
+import type { Rejection, RejectionCount } from '../../reads/index.ts';
+import type { PagesParts } from '../index.ts';
+import { toChart } from './chart.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** Spans that can be looked at, and the steps of their bars. */
+const SPANS = [
+  { value: '1', text: 'the last hour', stepS: 120 },
+  { value: '24', text: 'the last day', stepS: 3600 },
+  { value: '168', text: 'the last week', stepS: 6 * 3600 },
+  { value: '2160', text: 'the last 90 days', stepS: 2 * 86_400 },
+] as const;
+const DEFAULT_SPAN = SPANS[1];
+/** As traces are: 32 hexadecimal digits. */
+const TRACE = /^[0-9a-f]{32}$/;
+
+/** Why messages of an environment were rejected: by code, field and client, over time, and of one request. */
+export function createRejectionsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'frame'>): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/rejections',
+    access: 'rejections.read',
+    show: async (visit) => {
+      const { environment, query } = visit;
+      if (environment === null) throw notThere();
+      const span = SPANS.find(({ value }) => value === query.get('hours')) ?? DEFAULT_SPAN;
+      const untilMs = frame.wallClockMs();
+      const times = { sinceMs: untilMs - Number(span.value) * HOUR_MS, untilMs };
+      const [code, name] = [query.get('code') ?? '', query.get('field') ?? ''];
+      const asked = { environmentId: environment.id, ...times, code, field: name };
+      const trace = (query.get('trace') ?? '').trim().toLowerCase();
+      const [counts, steps, ofTrace] = await Promise.all([
+        reads.rejections(asked),
+        reads.rejectionSteps({ ...asked, stepS: span.stepS }),
+        TRACE.test(trace) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId: trace }) : null,
+      ]);
+      const content = html`${toFilter(visit, { hours: span.value, code, name })}
+${counts.length === 0 ? toEmpty(span.text) : html`${toChart(steps, { ...times, stepS: span.stepS })}${toCounts(visit, counts, span.value)}`}
+${toTrace(visit, trace, ofTrace)}`;
+      return { kind: 'page', title: `Rejections of ${environment.name}`, content };
+    },
+  };
+}
+
+interface Filter {
+  readonly hours: string;
+  readonly code: string;
+  readonly name: string;
+}
+
+function toFilter({ path }: Visit, { hours, code, name }: Filter): Markup {
+  return html`<p>What the gateway refused, and which client sent it. A sample: under load it leaves errors out.</p>
+<form class="inline" method="get" action="${path}">
+${choice({ name: 'hours', label: 'Span', value: hours, choices: SPANS })}
+${field({ name: 'code', label: 'Code', value: code, charactersMax: 64 })}
+${field({ name: 'field', label: 'Field', value: name, charactersMax: 128 })}
+<button class="outline">Show</button>
+</form>`;
+}
+
+const toEmpty = (span: string) =>
+  emptyState(
+    'Nothing was rejected',
+    html`<p>No message of this environment was refused in ${span}. Whoever misses one looks for the trace id of its answer below.</p>`,
+  );
+
+/** A link to the same page, narrowed; words of clients stand in it encoded. */
+function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text: string): Markup {
+  return html`<a href="${`${path}?${new URLSearchParams(filter)}`}">${text}</a>`;
+}
+
+function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
+  const rows = counts.map((each): readonly HtmlValue[] => [
+    toLink(visit, { hours, code: each.code }, each.code),
+    toLink(visit, { hours, code: each.code, field: each.field }, each.field === '' ? '–' : each.field),
+    [each.library, each.libraryVersion].filter((text) => text !== '').join(' ') || '–',
+    each.surface === '' ? '–' : each.surface,
+    number(each.errors),
+    time(each.lastMs),
+    toLink(visit, { hours, trace: each.lastTraceId }, each.lastTraceId.slice(0, 8)),
+  ]);
+  const heads = ['Code', 'Field', 'Library', 'Surface', 'Errors', 'Last', 'Trace'];
+  return html`<h2>By code, field and client</h2>${table('Rejections by code, field and client', heads, rows)}`;
+}
+
+function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
+  const rows = (found ?? []).map((each): readonly HtmlValue[] => [
+    ...[each.code, each.field, `${each.library} ${each.libraryVersion}`.trim(), each.surface],
+    time(each.receivedMs),
+  ]);
+  const none =
+    found === null
+      ? html`<p class="message failed">A trace id has 32 hexadecimal digits; it stands in every answer of the gateway.</p>`
+      : html`<p>Nothing was rejected in that request, or it was left out of the sample, or it is older than 90 days.</p>`;
+  return html`<h2>By trace id</h2>
+<form class="inline" method="get" action="${path}">
+${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<button class="outline">Look for it</button>
+</form>
+${trace === '' ? '' : rows.length === 0 ? none : table('Rejections of the request', ['Code', 'Field', 'Library', 'Surface', 'Received'], rows)}`;
+}

@@ -1,0 +1,15 @@
+import { type AuditLog, createAuditLog } from '@playline/access-keys';
+import { auditEntryCodec, TOPICS } from '@playline/contracts';
+import type { LogParts } from './noun.ts';
+
+/** Entries over the log; the schema's id is asked for with the first, as for records. */
+export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 'reader' | 'logger'>): AuditLog {
+  const topic = topicPrefix + TOPICS.audit.name;
+  const send = (record: { key: Buffer; value: Buffer }) => producer.sendPlaced({ topic, ...record });
+  return {
+    append: async (entry) => {
+      const schemaId = await registry.idOf(`${topic}-value`, auditEntryCodec.schema);
+      await createAuditLog({ schemaId, send }).append(entry);
+    },
+  };
+}
