@@ -46,6 +46,7 @@ export function argumentsOf(environment: Environment): Record<string, Record<str
     portal_unlinks: { ...of, ...identities },
     portal_raw_ids: { ...of, ...identities },
     portal_erasures: of,
+    portal_fences: { ...of, after: "''", since: '0' },
     portal_erasure_receipt: { ...of, erasure: quoted(ERASURE[environment]) },
     portal_audit: { project: quoted(PROJECT_OF[environment]), ...span, actor: "''", action: "''" },
   };
@@ -87,6 +88,7 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
         trace_id: traceOf(environment),
       },
     },
+    erasure_fences: { ...of, ...identity, cutoff_at: TIME, erasure_id: ERASURE[environment], fenced_at: TIME },
     erasure_receipts: { ...of, erasure_id: ERASURE[environment], ...times, trace_id: traceOf(environment) },
     audit_log: {
       ...{ ...of, project_id: PROJECT_OF[environment], happened_at: TIME, entry_id: word, kind: 'entry' },

@@ -13,4 +13,5 @@ export * from './rebuild.ts';
 export * from './record-kinds.ts';
 export * from './records/index.ts';
 export * from './signable-keys/index.ts';
+export * from './usage/index.ts';
 export * from './verifier.ts';

@@ -1,3 +1,4 @@
+import { createUsageCounter } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
 import { describe, expect, it } from 'vitest';
@@ -9,16 +10,18 @@ const PLANS: RateLimitKeys = {
 
 function setUp(keys: RateLimitKeys = PLANS) {
   const refused: string[] = [];
+  const usage = createUsageCounter({ wallClockMs: () => 0 });
   const admit = createAdmitCall({
     keys,
     limiter: createWindowLimiter({ now: () => 0 }),
     policy: { name: 'calls', calls: 2, windowS: 60 },
     addressOf: (request) => (request as unknown as { address: string }).address,
     onRefused: (limit) => refused.push(limit),
+    usage,
   });
   /** What becomes of a call: its header fields, or the code of its refusal. */
   const call = async (key?: string, address = '192.0.2.1'): Promise<string> => {
-    const exchange = { request: { address, headers: { 'x-api-key': key } } } as unknown as Exchange;
+    const exchange = { traceId: 'trace', request: { address, headers: { 'x-api-key': key } } } as unknown as Exchange;
     try {
       await admit(exchange);
       return exchange.lateHeaders().join(' ');
@@ -26,7 +29,7 @@ function setUp(keys: RateLimitKeys = PLANS) {
       return (fault as { code?: string }).code ?? String(fault);
     }
   };
-  return { call, refused };
+  return { call, refused, usage };
 }
 
 describe('a call', () => {
@@ -44,6 +47,18 @@ describe('a call', () => {
     for (let calls = 0; calls < 3; calls++) await call();
     expect(await call('good')).toBe('ratelimit-policy "calls";q=5;w=60 ratelimit "calls";r=4;t=60');
     expect(await call('good', '192.0.2.2')).toContain('r=3');
+  });
+
+  it('is counted under a key that is good, with the trace of its last refusal, and under no other', async () => {
+    const { call, usage } = setUp();
+    for (let calls = 0; calls < 7; calls++) await call('good');
+    await call('bad');
+    await call();
+    const lastRefusal = { at: 0, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'trace' };
+    expect(usage.take()).toMatchObject({
+      keys: [{ keyId: 'id', uses: 7, refusals: 2, lastRefusal }],
+      environments: [],
+    });
   });
 
   it('under a key that is not valid is refused for the key, and counts against its address', async () => {

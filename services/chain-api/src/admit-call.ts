@@ -1,3 +1,4 @@
+import type { UsageCounter } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { ClientAddressOf, Exchange } from '@playline/http';
 import { admitRequest, type OnRefused, type WindowLimiter, type WindowPolicy } from '@playline/rate-limit';
@@ -28,21 +29,28 @@ export interface AdmitCallParts {
   policy: WindowPolicy;
   addressOf: ClientAddressOf;
   onRefused: OnRefused;
+  /** Counts calls under keys that are good. */
+  usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
 const KEY_HEADER = 'x-api-key';
 
 /** A call under a key that is not valid counts against its address: guessing is bounded like everything else. */
-export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused }: AdmitCallParts): AdmitCall {
+export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, usage }: AdmitCallParts): AdmitCall {
   const admitAddress = (exchange: Exchange) =>
     admitRequest(exchange, limiter.window(`address ${addressOf(exchange.request)}`, policy), onRefused);
   // A window keeps the policy that it was made with, so a key whose plan has changed has another one.
-  const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) =>
-    admitRequest(
-      exchange,
-      limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS }),
-      onRefused,
-    );
+  const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) => {
+    const key = { keyId, environmentId: null };
+    const account = limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS });
+    try {
+      admitRequest(exchange, account, onRefused);
+    } catch (error) {
+      usage.refused(key, { reason: 'TOO_MANY_REQUESTS_ERROR', traceId: exchange.traceId });
+      throw error;
+    }
+    usage.used(key, 0, 0);
+  };
   return async (exchange) => {
     const key = exchange.request.headers[KEY_HEADER];
     if (key === undefined) return admitAddress(exchange);

@@ -21,6 +21,8 @@ export interface ChainApiParts {
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];
+  /** Counts the use of rate limit keys; somebody else takes what it has counted. */
+  usage: AdmitCallParts['usage'];
   metrics: ChainApiMetrics;
   logger: Logger;
 }
@@ -39,6 +41,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
     policy: { name: 'calls', calls: config.RATE_LIMIT_CALLS, windowS: config.RATE_LIMIT_WINDOW_S },
     addressOf: createClientAddress(config.TRUSTED_PROXIES),
     onRefused: metrics.onRefused,
+    usage: parts.usage,
   });
   const before = { admit, requireChain: createRequireChain(parts.chains) };
   const deadlineMs = config.READ_DEADLINE_MS;

@@ -1,5 +1,5 @@
-import { RATE_LIMIT_KEYS } from '@playline/access-keys';
-import { openRedisRecords } from '@playline/access-keys/redis';
+import { openUsageCount, RATE_LIMIT_KEYS } from '@playline/access-keys';
+import { openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
@@ -35,6 +35,13 @@ await runService(logger, async (use) => {
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.known);
 
+  const lost = registry.counter('chain_api_usage_lost_total', 'Calls that the counts of key use do not tell of');
+  const onLost = (calls: number) => lost.inc(calls);
+  // Closed behind the listener, so that the calls of a drain are told as well.
+  const usage = await use('use of keys', async () =>
+    openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
+  );
+
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
   const degraded = createDegraded(watermarks, rateLimitKeys);
@@ -45,7 +52,7 @@ await runService(logger, async (use) => {
 
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ chains, store, rateLimitKeys, metrics, logger },
+    ...{ chains, store, rateLimitKeys, metrics, logger, usage: usage.counter },
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
     horizonOf: horizons.of,
   });

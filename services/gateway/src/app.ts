@@ -1,4 +1,4 @@
-import type { KeyVerifier } from '@playline/access-keys';
+import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { errorPath } from '@playline/api-docs';
 import { createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
@@ -9,6 +9,7 @@ import { createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
+import { createOperationCount } from './count-use.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
 import { createRateLimits, type RateLimitParts } from './rate-limits/index.ts';
@@ -32,6 +33,8 @@ export interface GatewayParts {
   ratesOf: RateLimitParts['ratesOf'];
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
+  /** Counts the use of keys; somebody else takes what it has counted. */
+  usage: Pick<UsageCounter, 'used' | 'refused'>;
   metrics: Metrics;
   logger: Logger;
 }
@@ -76,10 +79,11 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     eventAgeMaxMs: config.EVENT_AGE_MAX_MS,
     eventAheadMaxMs: config.EVENT_AHEAD_MAX_MS,
     libraries: new Set(config.CLIENT_LIBRARIES),
-    metrics,
+    ...{ metrics, usage: parts.usage },
   });
   const onFault = (error: unknown, words: string) => logger.warn({ error }, words);
-  const audience = createAudienceRoutes({ config, ...parts, authorise, limits, bytesInFlight, metrics, onFault });
+  const shared = { config, ...parts, authorise, limits, bytesInFlight, metrics, onFault };
+  const audience = createAudienceRoutes({ ...shared, count: createOperationCount(parts.usage) });
   const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
   return createHttpApp({
     routes: [limits.failedKeys.show(messages), ...audience, ...docs],

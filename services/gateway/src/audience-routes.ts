@@ -6,6 +6,7 @@ import type { AudiencePorts } from './audience-ports.ts';
 import { type Authorise, createAuthorise } from './authorise.ts';
 import type { BytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
+import type { OperationCount } from './count-use.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { RateLimits } from './rate-limits/index.ts';
 import { createEraseRoute } from './routes/audience-data/handler.ts';
@@ -25,6 +26,8 @@ export interface AudienceRoutesParts {
   limits: Pick<RateLimits, 'failedKeys' | 'consents'>;
   bytesInFlight: BytesInFlight;
   metrics: GatewayMetrics;
+  /** Counts the use of both kinds of keys. */
+  count: OperationCount;
   /** Told of faults that change no answer. */
   onFault: (fault: unknown, words: string) => void;
 }
@@ -35,30 +38,29 @@ export function createAudienceRoutes(parts: AudienceRoutesParts): Route[] {
 }
 
 function createConsentRoutes({ config, audience, limits, ...parts }: AudienceRoutesParts): Route[] {
-  const { producer, keyer, bytesInFlight, metrics } = parts;
+  const { producer, keyer, bytesInFlight, metrics, count } = parts;
   const { consents } = audience;
-  const authorise = createConsentAuthorise(parts.authorise);
+  const authorise = createConsentAuthorise(count.authorise(parts.authorise));
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
   const schemaId = schemaIdOf(audience, 'consents');
   const storeChange = createStoreChange({ producer, consents, schemaId, topicPrefix: config.TOPIC_PREFIX });
   const onStored = metrics.onConsent;
-  return [
-    limits.consents(createReadConsentRoute({ authorise, consents, keyer, deadlineMs })),
-    limits.consents(createWriteConsentRoute({ authorise, bytesInFlight, storeChange, keyer, deadlineMs, onStored })),
+  const routes = [
+    createReadConsentRoute({ authorise, consents, keyer, deadlineMs }),
+    createWriteConsentRoute({ authorise, bytesInFlight, storeChange, keyer, deadlineMs, onStored }),
   ];
+  return routes.map((route) => limits.consents(count.route(route)));
 }
 
 function createErasureRoute({ config, audience, limits, ...parts }: AudienceRoutesParts): Route {
-  const { producer, keyer, onFault } = parts;
-  const authorise = createAuthorise(
-    `${config.HTTP_HEADER_PREFIX}-api-key`,
-    limits.failedKeys.guard(audience.verifySecret),
-  );
+  const { producer, keyer, count, onFault } = parts;
+  const verify = limits.failedKeys.guard(audience.verifySecret);
+  const authorise = count.authorise(createAuthorise(`${config.HTTP_HEADER_PREFIX}-api-key`, verify));
   const schemaId = schemaIdOf(audience, 'erasures');
   const settings = { topicPrefix: config.TOPIC_PREFIX, clockSkewMs: config.ERASURE_CLOCK_SKEW_MS };
   const requestErasure = createRequestErasure({ producer, people: audience.people, schemaId, ...settings, onFault });
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
-  return limits.failedKeys.show(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs }));
+  return limits.failedKeys.show(count.route(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs })));
 }
 
 function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): () => number {

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { createKey, refreshKey } from '@playline/access-keys';
+import { openRedisKeyUsage } from '@playline/access-keys/redis';
 import { FRAME_BYTES, messageRecordCodec } from '@playline/contracts';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -47,6 +48,23 @@ describe('the gateway on real stores', () => {
     for (const two of messages) expect((await post(stores.key, { messages: two })).status).toBe(200);
     const ids = idsIn(await stores.readLog());
     for (const one of messages.flat()) expect(ids.filter((id) => id === bare(one))).toHaveLength(1);
+  });
+
+  it('tells the use of a key, and its refusals with reason and trace, when it drains at the latest', async () => {
+    const { post, close } = await openReady();
+    await post(stores.key, batch(3));
+    const refused = await post(stores.key, { messages: [message({ eventName: '' })] });
+    expect(await close()).toBe(0);
+    const usage = await openRedisKeyUsage({ url: testStores().redis });
+    const { keyId } = (await stores.store.list(stores.owner.projectId))[0]!;
+    const use = (await usage.readKeys([keyId])).get(keyId)!;
+    expect(use.usesOfHour).toBeGreaterThanOrEqual(2);
+    const reason = 'ALL_MESSAGES_REJECTED';
+    expect(use.lastRefusal).toMatchObject({ reason, traceId: refused.headers.get('x-trace-id') });
+    const { environmentId } = stores.owner;
+    const minutes = (await usage.readEnvironments([environmentId], 2)).get(environmentId)!;
+    expect(minutes.reduce((sum, { accepted }) => sum + accepted, 0)).toBeGreaterThanOrEqual(3);
+    await usage.close();
   });
 
   it('drains on SIGTERM under load: ends with 0, and whatever it answered 200 is on the log', async () => {

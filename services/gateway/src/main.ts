@@ -1,5 +1,5 @@
-import { createKeyVerifier, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
@@ -53,6 +53,13 @@ await runService(logger, async (use) => {
     openAudiencePorts({ openRedisPeople, redis, store, level, config, logger }),
   );
 
+  const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
+  const onLost = (requests: number) => lost.inc(requests);
+  // Closed behind the listener, so that the requests of a drain are told as well.
+  const usage = await use('use of keys', async () =>
+    openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
+  );
+
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
@@ -64,7 +71,7 @@ await runService(logger, async (use) => {
     ...{ producer, limiter, audience, metrics, logger, ratesOf: rates.ratesOf },
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ store, prefix: config.ACCESS_KEY_PREFIX, kind: 'publishable' }),
-    ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current },
+    ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current, usage: usage.counter },
   });
   // Opened last, so closed first: in-flight requests are answered while the producer still runs, then it is flushed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));

@@ -244,11 +244,13 @@ describe('operator keys refresh and revoke', () => {
     expect(JSON.stringify([listed, revoked])).not.toContain('hash');
   });
 
-  it('list for people shows first and last four characters, creation and state', async () => {
+  it('list for people shows first and last four characters, creation, state and use', async () => {
     const { run } = createOperator();
     const { key } = JSON.parse((await run(...of('create'))).results[0]!);
     const [line] = (await run('keys', 'list')).results;
-    expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live$/);
+    expect(line).toMatch(
+      / demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}not seen in use$/,
+    );
     expect(line).toContain(`…${key.slice(-4)}`);
     expect((await run('keys', 'list', '--kind', 'publishable')).results).toEqual([]);
     expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
@@ -46,7 +46,7 @@ async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const feedAdapters = { ...log, openChainStore };
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
-  const stores = { ...log, openRedisKeyStore, openRedisRecords, openRedisSessions };
+  const stores = { ...log, openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions };
   const { keys, projects, accounts, collections } = createAccessCommands(stores, { addresses, config, folder });
   const commands = [
     ...[keys, projects, accounts, collections],

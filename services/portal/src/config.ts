@@ -27,6 +27,8 @@ export const configSchema = z.object({
   ...clickhouseSettings,
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
+  /** CONSUMER_GROUP of the event writer: live messages are stored once it has committed them. */
+  WRITER_GROUP: settings.text().default('event-writer'),
   /** As the gateways have them: what keys and headers are called. */
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),

@@ -26,6 +26,8 @@ import {
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema } from './config.ts';
+import { openLive } from './live/index.ts';
+import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createAudit } from './stores/audit.ts';
@@ -41,14 +43,15 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
-const reads = createPortalReads(createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true }));
-const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix } = config;
+const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
+const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
+const reads = createPortalReads(query);
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+const topics = [...RECORD_KINDS.map(({ topic }) => topic), TOPICS.audit.name].map((topic) => topicPrefix + topic);
 
 await runService(logger, async (use) => {
-  const topics = [...RECORD_KINDS.map(({ topic }) => topic), TOPICS.audit.name].map((topic) => topicPrefix + topic);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
-  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const log = { producer, reader, registry, topicPrefix, logger };
   const signIns = await use('sessions', () => openRedisSessions(redis));
   const accounts = await use('accounts', async () =>
@@ -67,6 +70,8 @@ await runService(logger, async (use) => {
     openNoun({ ...log, kind: SIGNABLE_KEYS, view: await openRedisRecords(SIGNABLE_KEYS, redis) }),
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
+  const liveParts = { ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup };
+  const live = await use('live messages', () => openLive(liveParts));
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
@@ -82,7 +87,7 @@ await runService(logger, async (use) => {
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     keys: createKeys({ ...log, view: keyView }),
-    ...{ reads, audit: createAudit(log) },
+    ...{ reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     settings: {
       keyPrefix: config.ACCESS_KEY_PREFIX,
       signerKey: config.SIGNER_PUBLIC_KEY ?? null,

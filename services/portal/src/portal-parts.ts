@@ -7,6 +7,8 @@ import type {
   SignableKeyRecord,
   SignerPublicKey,
 } from '@playline/access-keys';
+import type { LiveHub } from './live/index.ts';
+import type { SearchMessages } from './pages/live/search.ts';
 import type { PortalReads } from './reads/index.ts';
 import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
@@ -19,6 +21,10 @@ export interface PortalParts {
   readonly collections: Noun<CollectionRecord>;
   readonly signableKeys: Noun<SignableKeyRecord>;
   readonly keys: Keys;
+  /** What becomes of messages, for all who look. */
+  readonly live: LiveHub;
+  /** Null where stored messages cannot be searched. */
+  readonly searchMessages: SearchMessages | null;
   /** What stands in ClickHouse. */
   readonly reads: PortalReads;
   /** For what leaves no record of its own behind. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { createUsageCounter } from '@playline/access-keys';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { createHttpApp, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
@@ -48,6 +49,7 @@ export async function openCostGateway(): Promise<CostGateway> {
     eventAheadMaxMs: EVENT_AHEAD_MAX_MS,
     libraries: new Set(),
     metrics: createGatewayMetrics(metrics),
+    usage: createUsageCounter(),
   });
   const app = createHttpApp({
     routes: [route],

@@ -3,6 +3,7 @@ import type { KeyRecord, KeyView } from '../key-store.ts';
 
 export * from './records.ts';
 export * from './sessions.ts';
+export * from './usage.ts';
 
 /** Key records in this process, for tests and for trying things out. It is complete as long as it is there. */
 export function createMemoryKeyStore(): KeyView {

@@ -11,6 +11,7 @@ import { runInTurn } from './turn.ts';
 export type { RedisAccessOptions } from './connection.ts';
 export * from './records.ts';
 export * from './sessions.ts';
+export * from './usage.ts';
 
 export interface RedisKeyStore extends KeyView {
   /** True when Redis answers. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { createUsageCounter } from '@playline/access-keys';
 import { type ActivityRow, type ChainStore, createCursors, type TokenRow, type Watermarks } from '@playline/chain';
 import { createMemoryChain, openMemoryWatermarks, putActivities } from '@playline/chain/memory';
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
@@ -87,7 +88,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     cursors: createCursors({ keys: [{ id: 1, secret: cursorSecret }] }),
     horizonOf: horizons.of,
     logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),
-    ...{ chains, rateLimitKeys, metrics },
+    ...{ chains, rateLimitKeys, metrics, usage: createUsageCounter() },
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   opened.push(server);

@@ -1,5 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { createKey, createKeyVerifier, type KeyStore } from '@playline/access-keys';
+import {
+  createKey,
+  createKeyVerifier,
+  createUsageCounter,
+  type KeyStore,
+  type UsageCounter,
+} from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
@@ -47,6 +53,8 @@ export interface TestGateway {
   /** Method and path of every route. */
   readonly routes: HttpApp['routes'];
   readonly logLines: string[];
+  /** Counts the use of keys; nobody takes what it has counted but the test. */
+  readonly usage: UsageCounter;
   /** Prometheus text. */
   metrics(): Promise<string>;
   post(body: unknown, headers?: Record<string, string>): Promise<Response>;
@@ -84,6 +92,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const find = options.find ?? store.find;
   const audience = await openAudienceWorld();
   const keyer = createIdentityKeyer(randomBytes(32));
+  const usage = createUsageCounter();
   const app = createGatewayApp({
     config: { ...settings, ...options },
     producer,
@@ -99,7 +108,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     keyer,
     audience: toPorts(audience, { find, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
-    metrics,
+    ...{ metrics, usage },
     logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
@@ -114,7 +123,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const { port, close } = server;
   return {
     ...{ url, port, key, secretKey, store, producer, rejectionProducer, audience, keyer, server },
-    ...{ routes: app.routes, logLines, metrics: metrics.text, post, close },
+    ...{ routes: app.routes, logLines, usage, metrics: metrics.text, post, close },
   };
 }
 

@@ -1,6 +1,7 @@
 import {
   ACCOUNTS,
   COLLECTIONS,
+  type KeyUsage,
   type KeyView,
   PROJECTS,
   RATE_LIMIT_KEYS,
@@ -27,6 +28,7 @@ export interface AccessAdapters extends RecordAdapters {
   readonly openRedisKeyStore: (
     options: RedisAddress,
   ) => Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
+  readonly openRedisKeyUsage: (options: RedisAddress) => Promise<KeyUsage & { close(): Promise<void> }>;
   readonly openRedisSessions: (options: RedisAddress) => Promise<OpenSessions>;
   readonly readTopic: (options: KafkaAddress & { topic: string }) => Promise<readonly StreamRecord[]>;
 }
@@ -58,6 +60,7 @@ export function createAccessCommands(
       signableKeys: sourcesOf(SIGNABLE_KEYS),
       kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
       signerKey: addresses.signerKey,
+      openUsage: async () => adapters.openRedisKeyUsage(redis()),
       prefix: config.ACCESS_KEY_PREFIX,
       publish: (changed) => publishDemoKey({ folder, redisUrl: redis().url }, changed),
     }),

@@ -29,7 +29,7 @@ const HELP = `usage: operator keys create|refresh|revoke --environment E --kind 
             --replace ends the live one, if there is one
   refresh   ends the live key and prints its successor, this once
   revoke    ends the live key without a successor
-  list      shows live and ended keys; of a secret key never its text
+  list      shows live and ended keys and their use; of a secret key never its text
   rebuild   makes Redis equal to the logs of keys, projects and all other records of access: after Redis has lost data, or a
             command died half-way. A log that cannot be read keeps the others from nothing
 
@@ -95,7 +95,9 @@ const toAction =
   };
 
 const toPartnersAction = (act: (work: rateLimitKeys.RateLimitKeyWork) => Promise<void>) =>
-  toAction(({ rateLimitKeys: sources, prefix }, values, terminal) => act({ sources, prefix, values, terminal }));
+  toAction(({ rateLimitKeys: sources, prefix, openUsage }, values, terminal) =>
+    act({ sources, prefix, values, terminal, openUsage }),
+  );
 
 const toSignableAction = (act: (work: signableKeys.SignableKeyWork) => Promise<void>) =>
   toAction((context, values, terminal) => {

@@ -3,6 +3,8 @@ import {
   type KeyLog,
   type KeyRebuild,
   type KeyStore,
+  type KeyUsage,
+  type KeyUse,
   type KeyView,
   rebuildKeys,
   ViewFault,
@@ -15,6 +17,32 @@ export interface KeySources {
   openView(): Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
   /** Only for what needs it: brokers take a moment to connect to. */
   openLog(): Promise<KeyLog & { close(): Promise<void> }>;
+}
+
+/** Opens what is known of the use of keys. */
+export interface UsageSource {
+  openUsage(): Promise<Pick<KeyUsage, 'readKeys'> & { close(): Promise<void> }>;
+}
+
+/** What is known of the use of keys. @throws UnreachableError when Redis does not answer */
+export async function readUse(
+  { openUsage }: UsageSource,
+  keyIds: readonly string[],
+): Promise<ReadonlyMap<string, KeyUse>> {
+  const usage = await openUsage();
+  try {
+    return await usage.readKeys(keyIds);
+  } catch {
+    throw new UnreachableError('Redis does not say how keys are used: see npm run status');
+  } finally {
+    await usage.close();
+  }
+}
+
+/** The use of a key as a line of `list` says it. */
+export function toUseWords({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
+  if (lastUsedAt === null) return 'not seen in use';
+  return `last used ${new Date(lastUsedAt).toISOString()}, ${usesOfHour} uses and ${refusalsOfHour} refusals in the last hour`;
 }
 
 /** Reads keys: from the view, after it has been rebuilt where it has lost them. */

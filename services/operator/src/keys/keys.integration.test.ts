@@ -8,12 +8,13 @@ import {
   createRecordStore,
   type KeyKind,
   KeyStoreFault,
+  minuteOf,
   type NewKey,
   PROJECTS,
   RECORD_KINDS,
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
-import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
+import { openRedisKeyStore, openRedisKeyUsage, type RedisKeyStore } from '@playline/access-keys/redis';
 import { accessKeyCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
@@ -62,19 +63,22 @@ async function openLog() {
   return openKeyLog({ producer, topic, schemas, read: () => readTopic({ brokers, topic }) });
 }
 
+const contextOf = (between: Partial<KeysContext> = {}): KeysContext => ({
+  openView: () => openRedisKeyStore({ url: redis.url }),
+  openLog,
+  ...createMemoryAccess(),
+  openUsage: () => openRedisKeyUsage({ url: redis.url }),
+  projects,
+  prefix: KEY_PREFIX,
+  publish: async () => {},
+  ...between,
+});
+
 /** Runs a key command on the real stores; `between` says what happens to the view after the log has the change. */
 async function run(words: string[], between: Partial<KeysContext> = {}) {
   const results: string[] = [];
   const progress: string[] = [];
-  const context: KeysContext = {
-    openView: () => openRedisKeyStore({ url: redis.url }),
-    openLog,
-    ...createMemoryAccess(),
-    projects,
-    prefix: KEY_PREFIX,
-    publish: async () => {},
-    ...between,
-  };
+  const context = contextOf(between);
   const terminal = {
     result: (line: string) => void results.push(line),
     progress: (line: string) => void progress.push(line),
@@ -189,6 +193,27 @@ describe('key commands on Kafka and Redis', () => {
     });
     await archiveProject({ store }, project);
     expect((await run(['revoke', ...words])).code).toBe(0);
+  });
+
+  it('list how a key is used, as lines for people too, and say of one that nobody has used that it was not seen', async () => {
+    const [used] = (await run(change('create', 'secret'))).made;
+    await run(change('create', 'publishable'));
+    const usage = await openRedisKeyUsage({ url: redis.url });
+    const lastUsedAt = Date.now();
+    const lastRefusal = { at: lastUsedAt, reason: 'VALIDATION_ERROR', traceId: 'f'.repeat(32) };
+    const counts = { keyId: used.keyId, uses: 3, refusals: 1, lastUsedAt, lastRefusal };
+    await usage.add({ minuteAt: minuteOf(lastUsedAt), keys: [counts], environments: [] });
+    await usage.close();
+    expect((await run(['list'])).made).toMatchObject([
+      { usesOfHour: 3, refusalsOfHour: 1, lastUsedAt, lastRefusal },
+      { usesOfHour: 0, refusalsOfHour: 0, lastUsedAt: null, lastRefusal: null },
+    ]);
+    const lines: string[] = [];
+    const terminal = { result: (line: string) => void lines.push(line), progress: () => {}, isInteractive: false };
+    await runCommand([createKeysCommand(contextOf())], ['keys', 'list', '--project', project], terminal);
+    const at = new Date(lastUsedAt).toISOString();
+    expect(lines[0]).toContain(`last used ${at}, 3 uses and 1 refusals in the last hour`);
+    expect(lines[1]).toContain('not seen in use');
   });
 
   it('take a key out of Redis that the log does not know', async () => {

@@ -1,12 +1,12 @@
-import { createKey, type KeyRecord, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
+import { createKey, type KeyRecord, type NewKey, NO_USE, refreshKey, revokeKey } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import { choiceOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import type { ChangedKey } from './demo-keys.ts';
-import { changeKeys, type KeySources, readKeys } from './key-access.ts';
+import { changeKeys, type KeySources, readKeys, readUse, toUseWords, type UsageSource } from './key-access.ts';
 
 /** What the words about keys of environments are done with. */
-export interface EnvironmentKeysContext extends KeySources, ProjectSources {
+export interface EnvironmentKeysContext extends KeySources, ProjectSources, UsageSource {
   openLog: KeySources['openLog'];
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
@@ -116,11 +116,15 @@ export async function list(context: EnvironmentKeysContext, values: Values, term
   const project = projectOf(values);
   const environment = values.environment === undefined ? null : environmentNameOf(values);
   const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
-  const records = await readKeys(context, (store) => store.list(project));
+  const isWanted = (record: KeyRecord) =>
+    (environment === null || isOf(record, environment)) && (kind === null || record.kind === kind);
+  const records = (await readKeys(context, (store) => store.list(project))).filter(isWanted);
+  const ids = records.map(({ keyId }) => keyId);
+  const uses = await readUse(context, ids);
   for (const record of records) {
-    if (environment !== null && !isOf(record, environment)) continue;
-    if (kind !== null && record.kind !== kind) continue;
-    terminal.result(values.json === true ? JSON.stringify(toPublicRecord(record)) : toLine(record));
+    const use = uses.get(record.keyId) ?? NO_USE;
+    const json = () => JSON.stringify({ ...toPublicRecord(record), ...use });
+    terminal.result(values.json === true ? json() : `${toLine(record)}  ${toUseWords(use)}`);
   }
 }
 

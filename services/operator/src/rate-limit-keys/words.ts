@@ -1,18 +1,20 @@
 import {
   createRateLimitKey,
   isGoodAt,
+  NO_USE,
   type Plan,
   type RateLimitKeyRecord,
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { numberOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { readUse, toUseWords, type UsageSource } from '../keys/key-access.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What the words are done with. */
-export interface RateLimitKeyWork {
+export interface RateLimitKeyWork extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
@@ -61,11 +63,20 @@ export async function revoke({ sources, values, terminal }: RateLimitKeyWork): P
   terminal.result(toLine(ended, values));
 }
 
-export async function list({ sources, values, terminal }: RateLimitKeyWork): Promise<void> {
+export async function list({ sources, values, terminal, openUsage }: RateLimitKeyWork): Promise<void> {
   const records = await withRecords(sources, (store) => store.readAll());
   const partner = textOf(values, 'partner');
-  for (const record of records.toSorted((a, b) => a.createdAt - b.createdAt))
-    if (partner === undefined || record.partner === partner) terminal.result(toLine(record, values));
+  const wanted = records.filter((record) => partner === undefined || record.partner === partner);
+  const uses = await readUse(
+    { openUsage },
+    wanted.map(({ keyId }) => keyId),
+  );
+  for (const record of wanted.toSorted((a, b) => a.createdAt - b.createdAt)) {
+    const [line, use] = [toLine(record, values), uses.get(record.keyId) ?? NO_USE];
+    terminal.result(
+      values.json === true ? JSON.stringify({ ...JSON.parse(line), ...use }) : `${line}  ${toUseWords(use)}`,
+    );
+  }
 }
 
 const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());

@@ -7,7 +7,7 @@ import {
   type RecordKind,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/memory';
+import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/memory';
 import type { RecordSources } from '../records/record-access.ts';
 
 /** A view and a log in memory that outlive a command. */
@@ -29,6 +29,7 @@ export function createMemoryAccess() {
     rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
     signableKeys: createMemorySources(SIGNABLE_KEYS),
     kinds: RECORD_KINDS.map((kind) => createMemorySources(kind)),
+    openUsage: async () => ({ ...createMemoryKeyUsage(), close: async () => {} }),
     signerKey: () => parseSignerPublicKey(JSON.stringify(publicKey.export({ format: 'jwk' }))),
   };
 }

@@ -7,6 +7,7 @@ const FOLDER = new URL('../assets/', import.meta.url);
 const ASSETS = [
   { name: 'portal.css', type: 'text/css; charset=utf-8' },
   { name: 'portal.js', type: 'text/javascript; charset=utf-8' },
+  { name: 'live.js', type: 'text/javascript; charset=utf-8' },
   { name: 'passkeys.js', type: 'text/javascript; charset=utf-8' },
   { name: 'icon.svg', type: 'image/svg+xml' },
 ] as const;

@@ -10,6 +10,8 @@ import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
 import { createLinkPages } from './links/page.ts';
+import { createLiveEventsPage } from './live/events.ts';
+import { createLivePage } from './live/page.ts';
 import { createMembersPage } from './members/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
@@ -38,6 +40,8 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createErasuresPage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
+    createLivePage(parts),
+    createLiveEventsPage(parts),
     createProjectAuditPage(parts),
     createInstanceAuditPage(parts),
     createRateLimitKeysPage(parts),

@@ -26,7 +26,9 @@ import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
 import { createLogger } from '@playline/runtime';
+import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
+import { type LiveHub, openLiveHub } from '../live/index.ts';
 import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
 import { createMemoryReads } from './memory-reads.ts';
@@ -37,6 +39,21 @@ export function createMemoryNoun<R extends Change>(kind: RecordKind<R>): Noun<R>
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
   const storeOf: Noun<R>['changedBy'] = (author) => createRecordStore(kind, pair, author);
   return { all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+}
+
+/** For tests in which nobody looks at live messages. */
+function openUnseenLive(): LiveHub {
+  const nothing = () => Promise.reject(new Error('nothing is read in this test'));
+  return openLiveHub({
+    log: { bounds: nothing, committed: nothing, read: () => expect.fail('nothing is read in this test') },
+    topics: { messages: 'messages', rejections: 'rejections', letters: [] },
+    ...{
+      writerGroup: 'event-writer',
+      schemaOf: nothing,
+      openFences: () => expect.fail('nobody looks'),
+      onFault: () => {},
+    },
+  });
 }
 
 /** The real portal over a port, with nouns in memory. */
@@ -116,6 +133,7 @@ function createParts(origin: URL): PortalAppParts {
     signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
     reads: createMemoryReads(),
+    ...{ live: openUnseenLive(), searchMessages: null },
     audit: { append: async () => {} },
     settings: SETTINGS,
   };

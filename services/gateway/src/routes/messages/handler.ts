@@ -1,9 +1,11 @@
+import type { KeyRecord } from '@playline/access-keys';
 import { BATCH_BYTES_MAX, type RejectionCode, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
+import { ALL_REJECTED, type CountUse, countFault } from '../../count-use.ts';
 import { bytesOf, roomOnLog } from '../../log-bytes.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
@@ -29,6 +31,7 @@ export interface MessagesRouteParts {
   /** Names of client libraries that rejections tell of. */
   libraries: ReadonlySet<string>;
   metrics: GatewayMetrics;
+  usage: CountUse;
 }
 
 /** Typical batches in JSON compress six- to tenfold. What is held is what comes, not what was guessed. */
@@ -50,21 +53,33 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
     handle: async (exchange) => {
       const authorised = parts.authorise(exchange);
       const key = authorised instanceof Promise ? await authorised : authorised;
-      const limited = parts.limit(exchange, key);
-      const allowance = limited instanceof Promise ? await limited : limited;
-      const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
-      const hold = parts.bytesInFlight.admit(guessBytes(plan));
-      const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, { plan, hold, allowance });
-      countBatch(parts.metrics, batch);
-      // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
-      if (outgoing.length > 0) await parts.publish(outgoing, hold);
-      parts.metrics.onAccepted(batch.accepted);
-      exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
-      // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
-      if (batch.rejected > 0)
-        parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
+      try {
+        const limited = parts.limit(exchange, key);
+        const allowance = limited instanceof Promise ? await limited : limited;
+        const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
+        const hold = parts.bytesInFlight.admit(guessBytes(plan));
+        const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, { plan, hold, allowance });
+        countBatch(parts.metrics, batch);
+        // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
+        if (outgoing.length > 0) await parts.publish(outgoing, hold);
+        parts.metrics.onAccepted(batch.accepted);
+        exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
+        countServed(parts.usage, key, { batch, traceId: exchange.traceId });
+        // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
+        if (batch.rejected > 0)
+          parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
+      } catch (error) {
+        countFault(parts.usage, key, { exchange, error });
+        throw error;
+      }
     },
   };
+}
+
+function countServed(usage: CountUse, key: KeyRecord, { batch, traceId }: { batch: ReadBatch; traceId: string }): void {
+  const { accepted, rejected } = batch;
+  if (accepted > 0) usage.used(key, accepted, rejected);
+  else usage.refused(key, { reason: ALL_REJECTED, traceId, rejected });
 }
 
 /** What a body is read with. */

@@ -1,0 +1,57 @@
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { createMemoryKeyUsage } from '../memory/index.ts';
+import { createUsageCounter } from './counter.ts';
+import { openUsageFlush } from './flush.ts';
+import type { KeyUsage } from './key-usage.ts';
+
+const key = { keyId: 'k', environmentId: 'demo' };
+const usesOf = async (usage: KeyUsage) => (await usage.readKeys(['k'])).get('k')!.usesOfHour;
+
+describe('the flush of uses', () => {
+  it('tells the store again and again, each count once', async () => {
+    const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
+    const flush = openUsageFlush({ counter, usage, everyMs: 20 });
+    counter.used(key, 1, 0);
+    await until('the first count stands', async () => (await usesOf(usage)) === 1);
+    counter.used(key, 1, 0);
+    await until('the second count stands', async () => (await usesOf(usage)) === 2);
+    await flush.close();
+    expect(await usesOf(usage)).toBe(2);
+  });
+
+  it('tells the rest when it is closed, and nothing behind that', async () => {
+    const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
+    const flush = openUsageFlush({ counter, usage, everyMs: 60_000 });
+    counter.used(key, 1, 0);
+    await flush.close();
+    expect(await usesOf(usage)).toBe(1);
+  });
+
+  it('loses counts that the store does not take, says how many, and goes on with the next', async () => {
+    const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
+    const lost: [number, unknown][] = [];
+    const fault = new Error('Redis is away');
+    let isAway = true;
+    const add: KeyUsage['add'] = (counts) => (isAway ? Promise.reject(fault) : usage.add(counts));
+    const onLost = (requests: number, why: unknown) => void lost.push([requests, why]);
+    const flush = openUsageFlush({ counter, usage: { add }, onLost, everyMs: 20 });
+    counter.used(key, 1, 0);
+    counter.refused(key, { reason: 'VALIDATION_ERROR', traceId: 't' });
+    await until('the loss is told', () => lost.length === 1);
+    expect(lost).toEqual([[2, fault]]);
+    isAway = false;
+    counter.used(key, 1, 0);
+    await until('the next count stands', async () => (await usesOf(usage)) === 1);
+    await flush.close();
+  });
+
+  it('keeps a drain waiting for a second at most', async () => {
+    const counter = createUsageCounter();
+    const flush = openUsageFlush({ counter, usage: { add: () => new Promise(() => {}) }, everyMs: 60_000 });
+    counter.used(key, 1, 0);
+    const startedAt = performance.now();
+    await flush.close();
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+  });
+});

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createMemoryKeyUsage } from '../memory/index.ts';
+import { openRedisKeyUsage, type RedisKeyUsage } from '../redis/index.ts';
+import { type KeyCounts, type KeyUsage, MINUTE_MS, minuteOf, NO_USE, toEnvironmentRate } from './key-usage.ts';
+
+const base = `test-${randomUUID()}:`;
+const redis = new Redis(testStores().redis);
+const opened: RedisKeyUsage[] = [];
+afterAll(async () => {
+  for (const usage of opened) await usage.close();
+  const keys = await redis.keys(`${base}*`);
+  if (keys.length > 0) await redis.del(keys);
+  redis.disconnect();
+});
+
+type Open = (clock: { now: number }) => Promise<{ usage: KeyUsage; namespace: string }>;
+const openInRedis: Open = async (clock) => {
+  const namespace = `${base}${randomUUID()}:`;
+  const usage = await openRedisKeyUsage({ url: testStores().redis, namespace, wallClockMs: () => clock.now });
+  opened.push(usage);
+  return { usage, namespace };
+};
+const openInMemory: Open = async (clock) => ({
+  usage: createMemoryKeyUsage({ wallClockMs: () => clock.now }),
+  namespace: '',
+});
+
+const START = minuteOf(1_790_000_000_000);
+const countsOf = (keyId: string, given: Partial<KeyCounts> = {}): KeyCounts => ({
+  ...{ keyId, uses: 1, refusals: 0, lastUsedAt: START, lastRefusal: null },
+  ...given,
+});
+
+describe.each([
+  ['memory', openInMemory, 100],
+  ['redis', openInRedis, 15],
+] as const)('use of keys in %s', (_name, open, numRuns) => {
+  const setUp = async () => {
+    const clock = { now: START };
+    return { clock, ...(await open(clock)) };
+  };
+
+  it('adds what several processes count, and keeps the latest use and refusal, whoever tells it last', async () => {
+    const { usage } = await setUp();
+    const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
+    const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
+    const first = countsOf('k', { uses: 5, refusals: 2, lastUsedAt: START + 9, lastRefusal: late });
+    const second = countsOf('k', { uses: 3, refusals: 1, lastUsedAt: START + 1, lastRefusal: early });
+    await usage.add({ minuteAt: START, keys: [first, countsOf('other')], environments: [] });
+    await usage.add({ minuteAt: START, keys: [second], environments: [] });
+    const found = await usage.readKeys(['k', 'nobody']);
+    expect(found.get('k')).toEqual({
+      ...{ usesOfHour: 8, refusalsOfHour: 3, lastUsedAt: START + 9, lastRefusal: late },
+    });
+    expect(found.get('nobody')).toEqual(NO_USE);
+  });
+
+  it('forgets counts after an hour, and neither the last use nor the last refusal', async () => {
+    const { usage, clock } = await setUp();
+    const lastRefusal = { at: START, reason: 'VALIDATION_ERROR', traceId: 't' };
+    await usage.add({ minuteAt: START, keys: [countsOf('k', { refusals: 1, lastRefusal })], environments: [] });
+    clock.now = START + 59 * MINUTE_MS + 59_999;
+    expect((await usage.readKeys(['k'])).get('k')).toMatchObject({ usesOfHour: 1, refusalsOfHour: 1 });
+    clock.now = START + 60 * MINUTE_MS;
+    expect((await usage.readKeys(['k'])).get('k')).toEqual({
+      ...{ usesOfHour: 0, refusalsOfHour: 0, lastUsedAt: START, lastRefusal },
+    });
+  });
+
+  it('tells every minute of an environment, the oldest first, and never those of one whose id begins alike', async () => {
+    const { usage, clock } = await setUp();
+    const of = (environmentId: string, accepted: number, rejected: number) => ({ environmentId, accepted, rejected });
+    await usage.add({ minuteAt: START, keys: [], environments: [of('demo', 10, 0), of('demo-2', 1, 1)] });
+    await usage.add({ minuteAt: START + 2 * MINUTE_MS, keys: [], environments: [of('demo', 50, 20)] });
+    clock.now = START + 3 * MINUTE_MS + 5;
+    const found = await usage.readEnvironments(['demo', 'demo-2', 'none'], 4);
+    const shown = (id: string) => found.get(id)?.map(({ accepted, rejected }) => [accepted, rejected]);
+    expect(shown('demo')).toEqual([
+      [10, 0],
+      [0, 0],
+      [50, 20],
+      [0, 0],
+    ]);
+    expect(shown('demo-2')?.[0]).toEqual([1, 1]);
+    expect(shown('none')?.flat()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(found.get('demo')?.[0]?.minuteAt).toBe(START);
+  });
+
+  it('comes to the same sums whatever order and pieces the counts arrive in', async () => {
+    const arbitrary = fc.array(
+      fc.record({
+        minute: fc.nat({ max: 70 }),
+        key: fc.constantFrom('a', 'a-2', 'b'),
+        uses: fc.integer({ min: 1, max: 50 }),
+        refusals: fc.nat({ max: 50 }),
+        second: fc.nat({ max: 59 }),
+      }),
+      { maxLength: 12 },
+    );
+    await fc.assert(
+      fc.asyncProperty(arbitrary, async (parts) => {
+        const { usage, clock } = await setUp();
+        for (const { minute, key, second, ...counts } of parts) {
+          const minuteAt = START + minute * MINUTE_MS;
+          const keys = [countsOf(key, { ...counts, lastUsedAt: minuteAt + second * 1000 })];
+          await usage.add({ minuteAt, keys, environments: [] });
+        }
+        clock.now = START + 70 * MINUTE_MS;
+        const found = await usage.readKeys(['a', 'a-2', 'b']);
+        for (const [key, use] of found) {
+          const own = parts.filter((part) => part.key === key);
+          const ofHour = own.filter(({ minute }) => minute > 10);
+          expect(use.usesOfHour).toBe(ofHour.reduce((sum, { uses }) => sum + uses, 0));
+          expect(use.refusalsOfHour).toBe(ofHour.reduce((sum, { refusals }) => sum + refusals, 0));
+          const times = own.map(({ minute, second }) => START + minute * MINUTE_MS + second * 1000);
+          expect(use.lastUsedAt).toBe(times.length === 0 ? null : Math.max(...times));
+        }
+      }),
+      { numRuns },
+    );
+  });
+});
+
+describe('use of keys in redis', () => {
+  it('keeps each minute for two hours, and lines of single keys beside them alone', async () => {
+    const { usage, namespace } = await openInRedis({ now: START });
+    const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`));
+    const environments = [{ environmentId: 'demo', accepted: 1, rejected: 0 }];
+    await usage.add({ minuteAt: START, keys, environments });
+    const names = (await redis.keys(`${namespace}*`)).map((name) => name.slice(namespace.length)).sort();
+    const minute = START / MINUTE_MS;
+    expect(names).toEqual([
+      `access:usage:environments:${minute}`,
+      `access:usage:keys:${minute}`,
+      'access:usage:last-uses',
+    ]);
+    for (const name of names.slice(0, 2)) {
+      const left = await redis.ttl(namespace + name);
+      expect(left).toBeGreaterThan(7_100);
+      expect(left).toBeLessThanOrEqual(7_200);
+    }
+    const found = await usage.readKeys(keys.map(({ keyId }) => keyId));
+    expect([...found.values()].every(({ usesOfHour }) => usesOfHour === 1)).toBe(true);
+    expect((await usage.readEnvironments(['demo'], 1)).get('demo')).toEqual([
+      { minuteAt: START, accepted: 1, rejected: 0 },
+    ]);
+  });
+});
+
+describe('the rate of an environment', () => {
+  it('is that of whole minutes, and no share of nothing', () => {
+    const of = (accepted: number, rejected: number) => ({ minuteAt: START, accepted, rejected });
+    expect(toEnvironmentRate([of(60, 20), of(60, 20), of(999, 999)])).toEqual({ perSecond: 1, rejectedShare: 0.25 });
+    expect(toEnvironmentRate([of(5, 5)])).toEqual({ perSecond: 0, rejectedShare: 0 });
+  });
+});

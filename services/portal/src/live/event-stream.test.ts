@@ -1,0 +1,171 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Writable } from 'node:stream';
+import { createHttpApp, openHttpServer } from '@playline/http';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LiveEvent } from './event.ts';
+import { EVENT_STREAM_TYPE, tellEvents, toEventText } from './event-stream.ts';
+import { NO_FILTER } from './filter.ts';
+import { createLiveWorld } from './test/live-world.ts';
+
+/** What a browser makes of a stream: by the rules of server-sent events, line by line. */
+function readAsBrowser(text: string): { event: string; id: string; data: string }[] {
+  const found: { event: string; id: string; data: string }[] = [];
+  let [event, id, data]: [string, string, string[]] = ['', '', []];
+  for (const line of text.split(/\r\n|\r|\n/)) {
+    if (line === '') {
+      if (data.length > 0) found.push({ event, id, data: data.join('\n') });
+      [event, data] = ['', []];
+      continue;
+    }
+    const [, name = '', value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (name === 'event') event = value;
+    if (name === 'id') id = value;
+    if (name === 'data') data.push(value);
+  }
+  return found;
+}
+
+const forged = [
+  '\n\nevent: end\ndata: {"kind":"end"}\n\n',
+  '\r\rdata: x\r\r',
+  '\r\nid: 7\r\nretry: 1\r\n',
+  'data: {"kind":"status"}\n\n',
+  '\u2028\u2029\u0085\u000b\u000c',
+  '</script><script>alert(1)</script>',
+];
+
+describe('the wire of live events', () => {
+  it('holds one line of JSON an event: no text of a client forges another event, a field or an id', () => {
+    const text = fc.oneof(fc.constantFrom(...forged), fc.string({ unit: 'binary' }));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 5 }), (messages) => {
+        const events = messages.map(
+          ([name, id, properties]) =>
+            ({
+              kind: 'message',
+              place: 'm-0-0',
+              fate: 'accepted',
+              receivedAt: 1,
+              traceId: id,
+              reason: name,
+              name,
+              properties,
+            }) as LiveEvent,
+        );
+        const seen = readAsBrowser(events.map(toEventText).join(''));
+        expect(seen.map(({ data }) => JSON.parse(data))).toEqual(JSON.parse(JSON.stringify(events)));
+        expect(seen.every(({ event, id }) => event === '' && id === '')).toBe(true);
+      }),
+    );
+  });
+});
+
+/** A stream whose reader the test is. */
+function openReader(highWaterMark: number) {
+  const chunks: string[] = [];
+  let take: (() => void) | null = null;
+  let isReading = true;
+  const stream = new Writable({
+    highWaterMark,
+    write: (chunk: Buffer, _, done) => {
+      chunks.push(chunk.toString());
+      if (isReading) done();
+      else take = done;
+    },
+  });
+  return {
+    ...{ stream, chunks },
+    pause: () => {
+      isReading = false;
+    },
+    resume: () => {
+      isReading = true;
+      take?.();
+    },
+    events: () => readAsBrowser(chunks.join('')).map(({ data }) => JSON.parse(data) as LiveEvent),
+  };
+}
+
+const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+
+describe('telling events to a stream', () => {
+  it('writes a comment when nothing has come for a while, so that no proxy cuts it', async () => {
+    const { hub } = createLiveWorld({ statusMs: 60_000 });
+    const reader = openReader(1_000);
+    const telling = tellEvents(hub.look(request), reader.stream, 30);
+    await until('two of them', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
+    reader.stream.destroy();
+    await telling;
+  });
+
+  it('writes nothing while the reader does not read; the oldest is dropped and the reader hears of it', async () => {
+    const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
+    const reader = openReader(100);
+    const telling = tellEvents(hub.look(request), reader.stream);
+    await until('it is watched', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
+    reader.pause();
+    for (let index = 0; index < 60; index++) await send({ eventName: `e-${index}` }, 0);
+    await until('all were read', () => hub.held.entries === 60);
+    expect(reader.stream.writableLength).toBeLessThan(5_000);
+    reader.resume();
+    await until('the newest is there', () => reader.chunks.join('').includes('"e-59"'));
+    await until('the loss is told', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
+    const told = reader.events().filter(({ kind }) => kind === 'message').length;
+    const status = () => reader.events().findLast((event) => event.kind === 'status')!;
+    await until('all are accounted for', () => status().shown + status().lost === 60);
+    expect(told).toBe(status().shown);
+    reader.stream.destroy();
+    await telling;
+  });
+
+  it('ends the stream behind the end of the look, and the look with the stream', async () => {
+    const { hub } = createLiveWorld();
+    let isAllowed = true;
+    const first = openReader(1_000);
+    const telling = tellEvents(hub.look({ ...request, isStillAllowed: () => isAllowed }), first.stream);
+    isAllowed = false;
+    await telling;
+    expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'not allowed any more' });
+    expect([first.stream.writableEnded, hub.lookers]).toEqual([true, 0]);
+
+    const second = openReader(1_000);
+    const again = tellEvents(hub.look(request), second.stream);
+    second.stream.destroy();
+    await again;
+    expect(hub.lookers).toBe(0);
+  });
+
+  it('closes over HTTP when the reader goes, and when the server drains', async () => {
+    const { hub } = createLiveWorld();
+    const app = createHttpApp({
+      routes: [
+        {
+          method: 'GET',
+          path: '/live',
+          handle: async (exchange) => {
+            const stream = exchange.openStream(EVENT_STREAM_TYPE);
+            if (stream !== null) await tellEvents(hub.look(request), stream);
+          },
+        },
+      ],
+      link: (code) => code,
+    });
+    const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+    const gone = connect(server.port, '127.0.0.1');
+    gone.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
+    await until('one looks', () => hub.lookers === 1);
+    gone.destroy();
+    await until('nobody looks', () => hub.lookers === 0);
+    const stays = connect(server.port, '127.0.0.1');
+    stays.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
+    const ended = once(stays, 'close');
+    stays.resume();
+    await until('one looks again', () => hub.lookers === 1);
+    await server.close();
+    await ended;
+    expect(hub.lookers).toBe(0);
+  });
+});

@@ -1,0 +1,76 @@
+import { messageRecordOf } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { toMessageEntry, toRejectionEntry } from './entry.ts';
+import { isWanted, NO_FILTER, parseFilter } from './filter.ts';
+
+const key = Buffer.alloc(16, 7);
+const messageId = Buffer.from('0b1f7a526c3e4d8a9f102e5c7d9a4b05', 'hex');
+const at = { topic: 'm', partition: 2, offset: 9, timestampMs: 1, key: null, value: null, headers: {} };
+const message = toMessageEntry(
+  at,
+  messageRecordOf('level_started', {
+    messageId,
+    userKey: key,
+    type: 'track',
+    surface: 'web',
+    test: true,
+    traceId: 'a'.repeat(32),
+  }),
+  100,
+);
+const rejection = toRejectionEntry(at, {
+  ...{
+    environmentId: 'demo',
+    code: 'INVALID_FORMAT',
+    field: 'userId',
+    surface: 'unity',
+    library: '',
+    libraryVersion: '',
+  },
+  ...{ receivedAt: 1, traceId: 'b'.repeat(32) },
+});
+const wants = (query: string) => {
+  const filter = parseFilter(new URLSearchParams(query));
+  return [isWanted(filter, message), isWanted(filter, rejection)];
+};
+
+describe('a filter of live messages', () => {
+  it.each([
+    ['', true, true],
+    ['type=track', true, false],
+    ['type=page', false, false],
+    ['name=LEVEL', true, false],
+    ['name=ended', false, false],
+    ['surface=web', true, false],
+    ['surface=unity', false, true],
+    ['test=yes', true, false],
+    ['test=no', false, false],
+    ['fate=rejected', false, true],
+    ['fate=accepted', true, false],
+    ['id=0B1F7A52-6C3E-4D8A-9F10-2E5C7D9A4B05', true, false],
+    [`id=${'07'.repeat(16)}`, true, false],
+    [`id=${'a'.repeat(32)}`, true, false],
+    [`id=${'b'.repeat(32)}`, false, true],
+    ['type=track&surface=unity', false, false],
+    ['type=track&surface=web&test=yes&fate=accepted&name=level', true, false],
+  ])('%s wants what it says and nothing else', (query, ofMessage, ofRejection) => {
+    expect(wants(query)).toEqual([ofMessage, ofRejection]);
+  });
+
+  it('takes no id that a client has given somebody: it would stand in addresses and in logs', () => {
+    for (const id of ['ada@example.org', 'player-1', '7656119', 'x'.repeat(32)])
+      expect(() => parseFilter(new URLSearchParams({ id }))).toThrow('id: expected a message id');
+  });
+
+  it('says what a part may be', () => {
+    expect(() => parseFilter(new URLSearchParams('fate=lost'))).toThrow('fate: expected one of accepted, stored');
+    expect(() => parseFilter(new URLSearchParams({ name: 'x'.repeat(201) }))).toThrow('at most 200');
+    expect(parseFilter(new URLSearchParams('other=1'))).toEqual(NO_FILTER);
+  });
+
+  it('wants nothing of what a fenced message said', () => {
+    const fenced = { ...message, message: null, fate: 'fenced' as const };
+    expect(isWanted(parseFilter(new URLSearchParams('name=level')), fenced)).toBe(false);
+    expect(isWanted(parseFilter(new URLSearchParams('fate=fenced')), fenced)).toBe(true);
+  });
+});

@@ -1,0 +1,69 @@
+import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import { FATES, type LiveEntry } from './entry.ts';
+
+/** What a looker wants to see; '' is all of it. */
+export interface LiveFilter {
+  readonly type: string;
+  /** Part of an event's name, whatever its case. */
+  readonly name: string;
+  /** Message id, trace id or identity key, in small letters. Never an id that a client gave somebody: it stands in links. */
+  readonly id: string;
+  readonly surface: string;
+  /** `yes` or `no` */
+  readonly test: string;
+  readonly fate: string;
+}
+
+export const NO_FILTER: LiveFilter = { type: '', name: '', id: '', surface: '', test: '', fate: '' };
+
+/** What each part of a filter may be; those without a list are texts. */
+export const FILTER_CHOICES = {
+  type: MESSAGE_TYPES,
+  surface: SURFACES,
+  test: ['yes', 'no'],
+  fate: FATES,
+} as const satisfies Partial<Record<keyof LiveFilter, readonly string[]>>;
+
+const NAME_CHARACTERS_MAX = 200;
+const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
+
+/** Reads a filter from a query. @throws PublicError VALIDATION_ERROR that says what a part may be */
+export function parseFilter(query: URLSearchParams): LiveFilter {
+  const wanted = {
+    ...NO_FILTER,
+    name: (query.get('name') ?? '').trim(),
+    id: (query.get('id') ?? '').trim().toLowerCase(),
+  };
+  if (wanted.name.length > NAME_CHARACTERS_MAX) throw mistake('name', `at most ${NAME_CHARACTERS_MAX} characters`);
+  if (wanted.id !== '' && !ID.test(wanted.id))
+    throw mistake('id', 'a message id (UUID), a trace id or an identity key (32 hexadecimal digits)');
+  const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
+    const value = query.get(name) ?? '';
+    if (value !== '' && !choices.some((choice) => choice === value))
+      throw mistake(name, `one of ${choices.join(', ')}`);
+    return [name, value];
+  });
+  return { ...wanted, ...Object.fromEntries(chosen) };
+}
+
+function mistake(field: string, expected: string): PublicError {
+  return new PublicError('VALIDATION_ERROR', { message: `${field}: expected ${expected}.`, details: { field } });
+}
+
+/** Whether an entry is wanted, as it is now. */
+export function isWanted({ type, name, id, surface, test, fate }: LiveFilter, entry: LiveEntry): boolean {
+  const { message, rejection } = entry;
+  if (fate !== '' && entry.fate !== fate) return false;
+  if (surface !== '' && (message ?? rejection)?.surface !== surface) return false;
+  if (type !== '' && message?.type !== type) return false;
+  if (name !== '' && message?.name.toLowerCase().includes(name.toLowerCase()) !== true) return false;
+  if (test !== '' && message?.test !== (test === 'yes')) return false;
+  return id === '' || isNamed(entry, id);
+}
+
+function isNamed({ traceId, message }: LiveEntry, id: string): boolean {
+  if (traceId === id) return true;
+  if (message === null) return false;
+  return message.messageId === id || message.anonymousKey === id || message.ownKeys.includes(id);
+}

@@ -1,0 +1,198 @@
+import type { SchemaSource } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import type { LogReader } from '@playline/stream';
+import { createBuffer, type LiveBuffer } from './buffer.ts';
+import type { LiveEntry } from './entry.ts';
+import { createEnvironmentFences, type EnvironmentFences, type OpenFences } from './environment-fences.ts';
+import type { EndReason } from './event.ts';
+import { withdrawErased } from './fences.ts';
+import type { LiveFilter } from './filter.ts';
+import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
+import { type HeldLooker, type Looker, openLooker } from './looker.ts';
+import { watchPermission } from './permission.ts';
+import { createReadFinding, type Finding, type LiveTopics, type ReadFinding } from './read-entries.ts';
+import { openWatch, type Watch } from './watch.ts';
+
+/** What somebody asks to see. */
+export interface LookRequest {
+  /** Compared whole: nobody sees another environment. */
+  readonly environmentId: string;
+  readonly filter: LiveFilter;
+  /** Whether the looker sees no raw ids. */
+  readonly masks: boolean;
+  /** Asked twice a second. Anything but true, and no answer in time, ends the look. */
+  isStillAllowed(): boolean | Promise<boolean>;
+}
+
+/** What becomes of messages, for everybody who looks; one reading of the log for all of them. Keeps nothing. */
+export interface LiveHub {
+  /** Begins a look; close it. @throws PublicError TOO_MANY_REQUESTS_ERROR when as many look as may */
+  look(request: LookRequest): Looker;
+  readonly lookers: number;
+  /** Entries held for all of them, and the memory these take, about. */
+  readonly held: { readonly entries: number; readonly bytes: number };
+  /** Ends every look. */
+  close(): Promise<void>;
+}
+
+export interface LiveParts {
+  readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
+  readonly topics: LiveTopics;
+  readonly schemaOf: SchemaSource;
+  /** Of the event writer: what it has committed is stored. */
+  readonly writerGroup: string;
+  readonly openFences: OpenFences;
+  /** Told of each outage once. */
+  readonly onFault: (fault: unknown) => void;
+  readonly limits?: LiveLimits;
+}
+
+const RETRY_AFTER_S = 10;
+const BUSY =
+  'As many people look at live messages as this portal allows. Close a tab that is not needed, or try again.';
+
+export function openLiveHub(parts: LiveParts): LiveHub {
+  return new SharedHub(parts);
+}
+
+class SharedHub implements LiveHub {
+  readonly #parts: LiveParts;
+  readonly #limits: LiveLimits;
+  readonly #lookers = createLookers();
+  readonly #buffer: LiveBuffer;
+  readonly #readFinding: ReadFinding;
+  readonly #fences: EnvironmentFences;
+  /** Stands while somebody looks. */
+  #watch: Watch | null = null;
+  #ended: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(parts: LiveParts) {
+    this.#parts = parts;
+    this.#limits = parts.limits ?? LIVE_LIMITS;
+    this.#buffer = createBuffer(this.#limits);
+    this.#fences = createEnvironmentFences(parts.openFences);
+    this.#readFinding = createReadFinding({ ...parts, limits: this.#limits });
+  }
+
+  get lookers(): number {
+    return this.#lookers.count;
+  }
+
+  get held(): LiveHub['held'] {
+    return { entries: this.#buffer.size, bytes: this.#buffer.bytes };
+  }
+
+  look({ environmentId, filter, masks, isStillAllowed }: LookRequest): Looker {
+    const { lookersMax, queueEventsMax, permissionMs } = this.#limits;
+    if (this.#isClosed || this.#lookers.count >= lookersMax)
+      throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: BUSY, retryAfterS: RETRY_AFTER_S });
+    const onClose = () => {
+      stopAsking();
+      this.#leave(looker);
+    };
+    const withdraw = (entry: LiveEntry) => this.#withdraw(entry);
+    const looker = openLooker({ environmentId, filter, masks, queueEventsMax, withdraw, onClose });
+    const onEnd = (reason: EndReason) => looker.end(reason);
+    const stopAsking = watchPermission({ isStillAllowed, everyMs: permissionMs, onEnd });
+    this.#fences.enter(environmentId);
+    this.#lookers.add(looker);
+    this.#watch ??= this.#begin();
+    this.#watch.tell();
+    return looker;
+  }
+
+  #begin(): Watch {
+    return openWatch({
+      ...{ ...this.#parts, limits: this.#limits, buffer: this.#buffer, readFinding: this.#readFinding },
+      take: (finding) => this.#take(finding),
+      changed: (entry) => this.#changed(entry),
+      withdraw: (entry) => this.#withdraw(entry),
+      tell: (state) => {
+        for (const looker of this.#lookers.all()) {
+          const { isKnown, trouble } = this.#fences.stateOf(looker.environmentId);
+          looker.tell({ ...state, isWatching: state.isWatching && isKnown, trouble: trouble || state.trouble });
+        }
+      },
+      areFencesLoaded: this.#fences.areLoaded,
+      dropUnknown: () => {
+        for (const environmentId of this.#fences.unknown()) {
+          this.#buffer.clear(environmentId);
+          for (const looker of this.#lookers.of(environmentId)) looker.drop();
+        }
+      },
+    });
+  }
+
+  #leave(looker: HeldLooker): void {
+    if (!this.#lookers.remove(looker)) return;
+    if (this.#lookers.of(looker.environmentId).length === 0) {
+      this.#buffer.clear(looker.environmentId);
+      this.#ended = Promise.all([this.#ended, this.#fences.leave(looker.environmentId)]).then(() => {});
+    }
+    if (this.#lookers.count > 0 || this.#watch === null) return;
+    const ending = this.#watch;
+    this.#watch = null;
+    this.#ended = Promise.all([this.#ended, ending.close()]).then(() => {});
+  }
+
+  #take(finding: Finding): void {
+    const standing = finding.kind === 'letter' ? this.#buffer.find(finding.place) : undefined;
+    if (finding.kind === 'letter' && standing !== undefined) {
+      standing.fate = 'dead-lettered';
+      standing.reason = finding.reason;
+      this.#changed(standing);
+    } else if (finding.entry !== null) this.#offer(finding.entry);
+  }
+
+  #offer(entry: LiveEntry): void {
+    const interested = this.#lookers.of(entry.environmentId);
+    // What nobody looks at is not held.
+    const fences = this.#fences.of(entry.environmentId);
+    if (interested.length === 0 || fences === undefined) return;
+    withdrawErased(entry, fences);
+    this.#buffer.add(entry);
+    for (const looker of interested) looker.offer(entry);
+  }
+
+  #withdraw(entry: LiveEntry): void {
+    const fences = this.#fences.of(entry.environmentId);
+    if (fences !== undefined && withdrawErased(entry, fences)) this.#changed(entry);
+  }
+
+  #changed(entry: LiveEntry): void {
+    for (const looker of this.#lookers.of(entry.environmentId)) looker.changed(entry);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const looker of this.#lookers.all()) looker.end('closed');
+    await this.#ended;
+  }
+}
+
+/** Lookers by environment, compared whole. */
+function createLookers() {
+  const byEnvironment = new Map<string, Set<HeldLooker>>();
+  let count = 0;
+  return {
+    get count() {
+      return count;
+    },
+    add(looker: HeldLooker): void {
+      const own = byEnvironment.get(looker.environmentId) ?? new Set();
+      byEnvironment.set(looker.environmentId, own.add(looker));
+      count++;
+    },
+    /** False for one that has left already. */
+    remove(looker: HeldLooker): boolean {
+      const own = byEnvironment.get(looker.environmentId);
+      if (own?.delete(looker) !== true) return false;
+      if (own.size === 0) byEnvironment.delete(looker.environmentId);
+      count--;
+      return true;
+    },
+    of: (environmentId: string): HeldLooker[] => [...(byEnvironment.get(environmentId) ?? [])],
+    all: (): HeldLooker[] => [...byEnvironment.values()].flatMap((own) => [...own]),
+  };
+}

@@ -1,0 +1,201 @@
+import type { LiveEntry } from './entry.ts';
+import { type EndReason, type LiveEvent, toEntryEvent } from './event.ts';
+import { isWanted, type LiveFilter } from './filter.ts';
+import type { WatchState } from './watch.ts';
+
+/** Somebody who looks at one environment. */
+export interface Looker {
+  /**
+   * The next event; null once all is told and nothing more comes. One call at a time.
+   * @param waitMaxMs gives `nothing` when there was none for so long
+   */
+  next(waitMaxMs: number): Promise<LiveEvent | 'nothing' | null>;
+  close(): void;
+}
+
+/** What the hub does with a looker. */
+export interface HeldLooker extends Looker {
+  readonly environmentId: string;
+  readonly isEnded: boolean;
+  /** A record of the environment that was read. */
+  offer(entry: LiveEntry): void;
+  /** An entry that was offered, and is another now. */
+  changed(entry: LiveEntry): void;
+  /** Drops what waits to be told: nobody can say whether it may be. */
+  drop(): void;
+  /** The first call says from where on this looker counts. */
+  tell(state: WatchState): void;
+  end(reason: EndReason): void;
+}
+
+export interface LookerParts {
+  readonly environmentId: string;
+  readonly filter: LiveFilter;
+  /** Whether it sees no raw ids. */
+  readonly masks: boolean;
+  readonly queueEventsMax: number;
+  /** Looks at an entry once more right before it is told. */
+  readonly withdraw: (entry: LiveEntry) => void;
+  readonly onClose: () => void;
+}
+
+export function openLooker(parts: LookerParts): HeldLooker {
+  return new QueuedLooker(parts);
+}
+
+class QueuedLooker implements HeldLooker {
+  readonly environmentId: string;
+  readonly #parts: LookerParts;
+  /** Entries are told as they are when it is their turn, not as they were. */
+  #entries: LiveEntry[] = [];
+  /** Of those that were told, what has changed since: not more than the buffer holds, and none is dropped. */
+  #changed = new Set<LiveEntry>();
+  /** What the filter let through, told or dropped: it comes once. */
+  readonly #taken = new WeakSet<LiveEntry>();
+  readonly #shown = new WeakSet<LiveEntry>();
+  readonly #counts = { seen: 0, shown: 0, lost: 0 };
+  #state: WatchState | null = null;
+  #began: Pick<WatchState, 'read' | 'skipped'> | null = null;
+  #isStatusDue = false;
+  #told = '';
+  #end: EndReason | null = null;
+  #isEndTold = false;
+  #isClosed = false;
+  #wake: (() => void) | null = null;
+
+  constructor(parts: LookerParts) {
+    this.#parts = parts;
+    this.environmentId = parts.environmentId;
+  }
+
+  get isEnded(): boolean {
+    return this.#end !== null || this.#isClosed;
+  }
+
+  offer(entry: LiveEntry): void {
+    this.#counts.seen++;
+    this.#take(entry);
+  }
+
+  changed(entry: LiveEntry): void {
+    if (this.isEnded) return;
+    // A filter for a fate may want it from now on.
+    if (!this.#taken.has(entry)) this.#take(entry);
+    else if (this.#shown.has(entry)) {
+      this.#changed.add(entry);
+      this.#wake?.();
+    }
+  }
+
+  #take(entry: LiveEntry): void {
+    if (this.isEnded || !isWanted(this.#parts.filter, entry)) return;
+    this.#taken.add(entry);
+    this.#entries.push(entry);
+    if (this.#entries.length > this.#parts.queueEventsMax) {
+      this.#entries.shift();
+      this.#counts.lost++;
+    }
+    this.#wake?.();
+  }
+
+  drop(): void {
+    this.#counts.lost += this.#entries.length;
+    this.#entries = [];
+  }
+
+  tell(state: WatchState): void {
+    this.#began ??= state;
+    this.#state = state;
+    this.#isStatusDue = true;
+    this.#wake?.();
+  }
+
+  end(reason: EndReason): void {
+    if (this.isEnded) return;
+    this.#end = reason;
+    this.#forget();
+    this.#parts.onClose();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    const wasEnded = this.isEnded;
+    this.#isClosed = true;
+    this.#forget();
+    if (!wasEnded) this.#parts.onClose();
+  }
+
+  #forget(): void {
+    this.#entries = [];
+    this.#changed.clear();
+    this.#wake?.();
+  }
+
+  async next(waitMaxMs: number): Promise<LiveEvent | 'nothing' | null> {
+    const deadlineMs = performance.now() + waitMaxMs;
+    for (;;) {
+      const event = this.#nextNow();
+      if (event !== undefined) return event;
+      const leftMs = deadlineMs - performance.now();
+      if (leftMs <= 0) return 'nothing';
+      await this.#somethingOr(leftMs);
+    }
+  }
+
+  /** Undefined while there is nothing to tell. */
+  #nextNow(): LiveEvent | null | undefined {
+    if (this.#isClosed || this.#isEndTold) return null;
+    if (this.#end !== null) {
+      this.#isEndTold = true;
+      return { kind: 'end', reason: this.#end };
+    }
+    return this.#nextStatus() ?? this.#nextChange() ?? this.#nextEntry();
+  }
+
+  /** Told before entries: whoever does not keep up has to hear of it. */
+  #nextStatus(): LiveEvent | undefined {
+    if (!this.#isStatusDue || this.#state === null || this.#began === null) return undefined;
+    this.#isStatusDue = false;
+    const { isWatching, trouble, read, skipped } = this.#state;
+    const share = toShare(read - this.#began.read, skipped - this.#began.skipped);
+    const status = { kind: 'status', isWatching, trouble, share, ...this.#counts } as const;
+    const text = JSON.stringify(status);
+    if (text === this.#told) return undefined;
+    this.#told = text;
+    return status;
+  }
+
+  #nextChange(): LiveEvent | undefined {
+    const [entry] = this.#changed;
+    if (entry === undefined) return undefined;
+    this.#changed.delete(entry);
+    return { kind: 'fate', place: entry.place, fate: entry.fate, reason: entry.reason };
+  }
+
+  #nextEntry(): LiveEvent | undefined {
+    const entry = this.#entries.shift();
+    if (entry === undefined) return undefined;
+    this.#parts.withdraw(entry);
+    this.#counts.shown++;
+    this.#shown.add(entry);
+    return toEntryEvent(entry, this.#parts.masks);
+  }
+
+  #somethingOr(waitMaxMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.#wake = null;
+        resolve();
+      };
+      const timer = setTimeout(done, waitMaxMs);
+      this.#wake = done;
+    });
+  }
+}
+
+/** Rounded down to hundredths: what other environments send is nobody's business here. */
+function toShare(read: number, skipped: number): number {
+  if (skipped === 0) return 1;
+  return Math.max(0.01, Math.floor((100 * read) / (read + skipped)) / 100);
+}

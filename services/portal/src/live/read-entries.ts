@@ -1,0 +1,72 @@
+import {
+  createRecordReader,
+  type MessageRecord,
+  messageRecordCodec,
+  type RejectionRecord,
+  rejectionCodec,
+  type SchemaSource,
+} from '@playline/contracts';
+import type { StreamRecord } from '@playline/stream';
+import { type LiveEntry, toMessageEntry, toPlace, toRejectionEntry } from './entry.ts';
+import type { LiveLimits } from './limits.ts';
+
+/** The topics that are looked at, as they are called on the brokers. */
+export interface LiveTopics {
+  readonly messages: string;
+  readonly rejections: string;
+  /** Dead letters of both. */
+  readonly letters: readonly string[];
+}
+
+/** What a record means to whoever looks. */
+export type Finding =
+  | { readonly kind: 'entry'; readonly entry: LiveEntry }
+  /** A record that was read before could not be stored; `entry` where it was not read, or is not held any more. */
+  | { readonly kind: 'letter'; readonly place: string; readonly reason: string; readonly entry: LiveEntry | null };
+
+/** Reads a record; null for one that says nothing of anybody's environment. @throws what the registry threw */
+export type ReadFinding = (record: StreamRecord) => Promise<Finding | null>;
+
+export interface ReadFindingParts {
+  readonly topics: LiveTopics;
+  readonly schemaOf: SchemaSource;
+  readonly limits: Pick<LiveLimits, 'textCharactersMax'>;
+}
+
+/** A record in a topic of dead letters that says which of them was settled: none itself. */
+const SETTLED = 'settled-offset';
+
+export function createReadFinding({ topics, schemaOf, limits }: ReadFindingParts): ReadFinding {
+  const readMessage = createRecordReader<MessageRecord>({ schemaOf, createReader: messageRecordCodec.decoderOf });
+  const readRejection = createRecordReader<RejectionRecord>({ schemaOf, createReader: rejectionCodec.decoderOf });
+
+  const entryOf = async (topic: string, record: StreamRecord): Promise<LiveEntry | null> => {
+    if (topic === topics.messages) {
+      const read = await readMessage(record.value);
+      return read.kind === 'record' ? toMessageEntry(record, read.record, limits.textCharactersMax) : null;
+    }
+    const read = await readRejection(record.value);
+    return read.kind === 'record' ? toRejectionEntry(record, read.record) : null;
+  };
+  const letterOf = async (record: StreamRecord): Promise<Finding | null> => {
+    if (record.headers[SETTLED] !== undefined) return null;
+    const text = (name: string) => String(record.headers[name] ?? '');
+    const topic = text('original-topic');
+    const original = {
+      ...record,
+      partition: Number(text('original-partition')),
+      offset: Number(text('original-offset')),
+    };
+    // What stands behind a colon may hold something of the record.
+    const [reason = ''] = text('reason').split(':');
+    const entry = await entryOf(topic, original);
+    if (entry !== null) Object.assign(entry, { fate: 'dead-lettered', reason });
+    const place = toPlace(topic === topics.messages ? 'm' : 'r', original.partition, original.offset);
+    return { kind: 'letter', place, reason, entry };
+  };
+  return async (record) => {
+    if (topics.letters.includes(record.topic)) return letterOf(record);
+    const entry = await entryOf(record.topic, record);
+    return entry === null ? null : { kind: 'entry', entry };
+  };
+}

@@ -1,0 +1,172 @@
+import type { LogReader } from '@playline/stream';
+import type { LiveBuffer } from './buffer.ts';
+import type { LiveEntry } from './entry.ts';
+import type { LiveStatus } from './event.ts';
+import type { LiveLimits } from './limits.ts';
+import type { Finding, LiveTopics, ReadFinding } from './read-entries.ts';
+import { createTap } from './tap.ts';
+
+/** The reading of the log while somebody looks. */
+export interface Watch {
+  /** Tells how the reading goes, besides every second. */
+  tell(): void;
+  /** Asks the brokers nothing from the call on; resolves when what was under way has ended. */
+  close(): Promise<void>;
+}
+
+/** How the reading goes; numbers count from its beginning. */
+export interface WatchState extends Pick<LiveStatus, 'isWatching' | 'trouble'> {
+  readonly read: number;
+  readonly skipped: number;
+}
+
+export interface WatchParts {
+  readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
+  readonly topics: LiveTopics;
+  readonly writerGroup: string;
+  /** Whether it is known who is erased; until then nothing is read. */
+  readonly areFencesLoaded: () => boolean;
+  readonly limits: LiveLimits;
+  readonly buffer: LiveBuffer;
+  readonly readFinding: ReadFinding;
+  readonly onFault: (fault: unknown) => void;
+  readonly take: (finding: Finding) => void;
+  readonly changed: (entry: LiveEntry) => void;
+  readonly withdraw: (entry: LiveEntry) => void;
+  readonly tell: (state: WatchState) => void;
+  /** Forgets what is held and waits where it is not known any more who is erased. */
+  readonly dropUnknown: () => void;
+}
+
+const NO_LOG = 'The log cannot be read. It goes on by itself; what comes meanwhile may be left out.';
+
+/** Begins at the end of the log. */
+export function openWatch(parts: WatchParts): Watch {
+  return new LogWatch(parts);
+}
+
+class LogWatch implements Watch {
+  readonly #parts: WatchParts;
+  readonly #log: Pick<LogReader, 'bounds' | 'read'>;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+  readonly #timers: NodeJS.Timeout[];
+  #isWatching = false;
+  #trouble = '';
+  #read = 0;
+  #skipped = 0;
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts;
+    this.#log = this.#stoppable(parts.log);
+    const { sweepMs, statusMs } = parts.limits;
+    this.#timers = [setInterval(() => this.#sweep(), sweepMs), setInterval(() => this.tell(), statusMs)];
+    this.#running = this.#run();
+  }
+
+  /** The log, of which nothing is asked any more once nobody looks. */
+  #stoppable(log: WatchParts['log']): Pick<LogReader, 'bounds' | 'read'> {
+    const assertWanted = () => this.#stop.signal.throwIfAborted();
+    return {
+      bounds: async (...asked) => {
+        assertWanted();
+        return log.bounds(...asked);
+      },
+      read: async function* (range) {
+        assertWanted();
+        for await (const record of log.read(range)) {
+          yield record;
+          assertWanted();
+        }
+      },
+    };
+  }
+
+  async #run(): Promise<void> {
+    const { topics, limits, onFault } = this.#parts;
+    const tap = createTap({ log: this.#log, limits });
+    const [busy, letters] = [[topics.messages, topics.rejections], [...topics.letters]];
+    let lettersMs = Number.NEGATIVE_INFINITY;
+    while (!this.#stop.signal.aborted) {
+      const begunMs = performance.now();
+      try {
+        if (!this.#isWatching) await tap.begin([...busy, ...letters]);
+        this.#setState(true, '');
+        if (this.#parts.areFencesLoaded()) {
+          const isLettersTurn = begunMs - lettersMs >= limits.lettersPollMs;
+          if (isLettersTurn) lettersMs = begunMs;
+          await this.#draw(() => tap.draw(isLettersTurn ? [...busy, ...letters] : busy));
+          await this.#settle();
+        }
+      } catch (fault) {
+        if (this.#stop.signal.aborted) break;
+        if (this.#trouble !== NO_LOG) onFault(fault);
+        this.#setState(this.#isWatching, NO_LOG);
+      }
+      await pause(limits.pollMs - (performance.now() - begunMs), this.#stop.signal);
+    }
+  }
+
+  async #draw(draw: () => ReturnType<ReturnType<typeof createTap>['draw']>): Promise<void> {
+    const { records, skipped } = await draw();
+    this.#read += records.length;
+    this.#skipped += skipped;
+    for (const record of records) {
+      const finding = await this.#parts.readFinding(record);
+      if (this.#stop.signal.aborted) return;
+      if (finding !== null) this.#parts.take(finding);
+    }
+  }
+
+  /** What the writer has committed is stored: it commits behind the write. */
+  async #settle(): Promise<void> {
+    const { buffer, log, writerGroup, topics, changed } = this.#parts;
+    const isOpen = ({ fate, message }: LiveEntry) => fate === 'accepted' && message !== null;
+    if (this.#stop.signal.aborted || ![...buffer.entries()].some(isOpen)) return;
+    const committed = await log.committed(writerGroup, topics.messages);
+    for (const entry of buffer.entries()) {
+      if (!isOpen(entry) || entry.offset >= (committed.get(entry.partition) ?? 0)) continue;
+      // The writer keeps out what is fenced, and commits all the same.
+      this.#parts.withdraw(entry);
+      if (!isOpen(entry)) continue;
+      entry.fate = 'stored';
+      changed(entry);
+    }
+  }
+
+  #sweep(): void {
+    this.#parts.dropUnknown();
+    for (const entry of this.#parts.buffer.entries()) this.#parts.withdraw(entry);
+  }
+
+  #setState(isWatching: boolean, trouble: string): void {
+    const isChanged = isWatching !== this.#isWatching || trouble !== this.#trouble;
+    this.#isWatching = isWatching;
+    this.#trouble = trouble;
+    if (isChanged) this.tell();
+  }
+
+  tell(): void {
+    const [isWatching, trouble, read, skipped] = [this.#isWatching, this.#trouble, this.#read, this.#skipped];
+    this.#parts.tell({ isWatching, trouble, read, skipped });
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#running;
+  }
+}
+
+function pause(ms: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      stop.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.max(0, ms));
+    stop.addEventListener('abort', end);
+    if (stop.aborted) end();
+  });
+}

@@ -1,0 +1,65 @@
+import type { AccountRecord, ProjectEnvironment, Sessions } from '@playline/access-keys';
+import { mayDo } from '@playline/access-keys';
+import { notThere } from '../../frame/not-there.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
+import { EVENT_STREAM_TYPE, parseFilter, tellEvents } from '../../live/index.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+
+export type LiveEventsParts = Pick<PortalParts, 'accounts' | 'projects' | 'live'> & {
+  readonly sessions: Pick<Sessions, 'list'>;
+};
+
+/** No proxy may keep events back to fill a buffer. */
+const HEADERS = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff', 'x-accel-buffering', 'no'];
+
+/** The stream behind the page of live messages, with the same filter. A `last-event-id` is of no use: nothing is kept. */
+export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/live/events',
+    access: 'live.read',
+    show: async (visit) => {
+      const { environment } = placeOf(visit);
+      const filter = parseFilter(visit.query);
+      const isStillAllowed = createPermission(parts, visit);
+      const looker = parts.live.look({ environmentId: environment.id, filter, masks: isMasked(visit), isStillAllowed });
+      const stream = visit.exchange.openStream(EVENT_STREAM_TYPE, HEADERS);
+      if (stream === null) looker.close();
+      else await tellEvents(looker, stream);
+      return { kind: 'answered' };
+    },
+  };
+}
+
+export const isMasked = (visit: Visit): boolean => !visit.mayDo('people.raw-ids');
+
+export function placeOf({ project, environment, account, session }: Visit) {
+  if (project === null || environment === null || account === null || session === null) throw notThere();
+  return { project, environment, account, session };
+}
+
+/**
+ * Whether everything still holds that the look began with: the session, the account and its rights, raw ids included, and the
+ * environment. It does not count as use of the session, which would otherwise never be idle.
+ */
+function createPermission({ accounts, projects, sessions }: LiveEventsParts, visit: Visit) {
+  const place = placeOf(visit);
+  const masked = isMasked(visit);
+  return async (): Promise<boolean> => {
+    const [known, standing, open] = await Promise.all([
+      accounts.all(),
+      projects.all(),
+      sessions.list(place.account.id),
+    ]);
+    const account = known.find(({ id }) => id === place.account.id);
+    const project = standing.find(({ id }) => id === place.project.id);
+    if (account === undefined || project === undefined || !open.some(({ id }) => id === place.session.id)) return false;
+    const isThere = project.environments.some((each) => isSame(each, place.environment));
+    return isThere && may(account, project.id, 'live.read') && may(account, project.id, 'people.raw-ids') !== masked;
+  };
+}
+
+const isSame = (a: ProjectEnvironment, b: ProjectEnvironment) => a.id === b.id && a.name === b.name;
+
+function may(account: AccountRecord, projectId: string, action: 'live.read' | 'people.raw-ids'): boolean {
+  return mayDo({ account, action, projectId });
+}

@@ -1,0 +1,193 @@
+import { type AccountRecord, type Content, createKey } from '@playline/access-keys';
+import { until } from '@playline/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import type { FoundMessage, SearchMessages } from './search.ts';
+
+let portals: TestPortal[] = [];
+let stops: AbortController[] = [];
+afterEach(async () => {
+  for (const stop of stops) stop.abort();
+  for (const portal of portals) await portal.close();
+  [portals, stops] = [[], []];
+});
+
+async function open(searchMessages: SearchMessages | null = null) {
+  const world = createLiveWorld();
+  const portal = await openPortal({ live: world.hub, searchMessages });
+  portals.push(portal);
+  const project = await portal.addProject('Sky');
+  const path = `/projects/${project.id}/environments/production/live`;
+  return { world, portal, project, path };
+}
+
+/** Reads a stream as it comes. */
+async function openStream(portal: TestPortal, path: string, headers: Record<string, string>) {
+  const stop = new AbortController();
+  stops.push(stop);
+  const answer = await fetch(portal.origin + path, { headers, signal: stop.signal, redirect: 'manual' });
+  const seen = { text: '', isOver: false };
+  const read = async () => {
+    for await (const chunk of answer.body ?? []) seen.text += Buffer.from(chunk).toString();
+  };
+  read().then(
+    () => (seen.isOver = true),
+    () => (seen.isOver = true),
+  );
+  return { answer, seen };
+}
+
+const watched = (world: LiveWorld) => until('somebody looks', () => world.hub.lookers > 0 && world.asked.requests > 8);
+
+describe('the page of live messages', () => {
+  it('says what to do when nothing comes, with a command that bears the publishable key', async () => {
+    const { portal, project, path } = await open();
+    const developer = await portal.signIn({ project, role: 'developer' });
+    expect((await developer.get(path)).text).toContain('no publishable key yet');
+    const wanted = {
+      projectId: project.id,
+      environmentId: `${project.id}-production`,
+      environment: 'production',
+    } as const;
+    const { key } = await createKey(
+      { store: portal.parts.keys.store, prefix: 'svcapik' },
+      { ...wanted, kind: 'publishable' },
+    );
+    const { text } = await developer.get(path);
+    expect(text).toContain('Waiting for the first message');
+    expect(text).toContain(`x-service-publishable-key: ${key}`);
+    expect(text).toContain('http://gateway.test/v1/audience/messages');
+    expect(text).toContain('/assets/live.js');
+  });
+
+  it('keeps its filter in the address, hands it to the stream, and refuses one that is none', async () => {
+    const { portal, project, path } = await open();
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    const { text } = await analyst.get(`${path}?type=track&name=level&surface=&fate=stored`);
+    expect(text).toContain('<option value="track" selected>');
+    expect(text).toContain(`data-events="${path}/events?type=track&amp;name=level&amp;fate=stored"`);
+    const refused = await analyst.get(`${path}?id=ada%40example.org`);
+    expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
+  });
+
+  it('searches what is stored without JavaScript, in its own environment, and says so where nothing is found', async () => {
+    const asked: unknown[] = [];
+    const found: FoundMessage = {
+      ...{ messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05', type: 'track', name: '<b>x</b>', receivedAt: 1 },
+      ...{ surface: 'web', traceId: 'a'.repeat(32) },
+    };
+    const { portal, project, path } = await open(async (question) => {
+      asked.push(question);
+      return asked.length === 1 ? [found] : [];
+    });
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    const { text } = await analyst.get(`${path}?find=${found.messageId.toUpperCase()}`);
+    expect(text).toContain('&lt;b&gt;x&lt;/b&gt;');
+    expect(asked).toEqual([{ environmentId: `${project.id}-production`, id: found.messageId }]);
+    expect((await analyst.get(`${path}?find=${'b'.repeat(8)}-bbbb-4bbb-8bbb-${'b'.repeat(12)}`)).text).toContain(
+      'Nothing is stored under this id',
+    );
+    expect((await analyst.get(`${path}?find=ada`)).text).toContain('Give a message id');
+    expect(asked).toHaveLength(2);
+  });
+
+  it('is not there for whoever has no role in the project, nor is its stream', async () => {
+    const { world, portal, path } = await open();
+    const stranger = await portal.signIn({ project: await portal.addProject('Other'), role: 'owner' });
+    expect([(await stranger.get(path)).status, (await stranger.get(`${path}/events`)).status]).toEqual([404, 404]);
+    const nobody = await openStream(portal, `${path}/events`, {});
+    expect(nobody.answer.headers.get('content-type') ?? '').not.toContain('event-stream');
+    expect(world.hub.lookers).toBe(0);
+  });
+});
+
+describe('the stream of live messages', () => {
+  it('tells messages of its environment by its id, raw to a developer and masked to an analyst', async () => {
+    const { world, portal, project, path } = await open();
+    const [developer, analyst] = [
+      await portal.signIn({ project, role: 'developer' }),
+      await portal.signIn({ project, role: 'analyst' }),
+    ];
+    const [raw, masked] = [
+      await openStream(portal, `${path}/events`, { cookie: developer.cookie, 'last-event-id': '7' }),
+      await openStream(portal, `${path}/events`, { cookie: analyst.cookie }),
+    ];
+    expect(raw.answer.headers.get('content-type')).toContain('text/event-stream');
+    await watched(world);
+    await world.send({ environmentId: `${project.id}-production`, userId: 'ada@example.org', eventName: 'mine' });
+    await world.send({ environmentId: `${project.id}-production-2`, eventName: 'of another' });
+    await until('both are told', () => [raw, masked].every(({ seen }) => seen.text.includes('"mine"')));
+    expect(raw.seen.text).toContain('ada@example.org');
+    expect(masked.seen.text).toContain('ad…');
+    expect(masked.seen.text).not.toContain('example.org');
+    expect(raw.seen.text + masked.seen.text).not.toContain('of another');
+  });
+
+  it.each([
+    [
+      'a sign-out',
+      async ({ portal, account }: Ended) => {
+        for (const { id } of await portal.parts.sessions.list(account)) await portal.parts.sessions.end(id);
+      },
+    ],
+    [
+      'a change of role',
+      async ({ portal, account, project }: Ended) => {
+        await change(portal, account, (standing) => ({
+          ...standing,
+          roles: [{ projectId: project, role: 'analyst' }],
+        }));
+      },
+    ],
+    [
+      'the end of the role',
+      async ({ portal, account }: Ended) => {
+        await change(portal, account, (standing) => ({ ...standing, roles: [] }));
+      },
+    ],
+    [
+      'the end of the account',
+      async ({ portal, account }: Ended) => {
+        await change(portal, account, (standing) => ({ ...standing, state: 'disabled' }));
+      },
+    ],
+    [
+      'the removal of the environment',
+      async ({ portal, project }: Ended) => {
+        await portal.parts.projects.changedBy(AUTHOR).change((all) => {
+          const found = all.find(({ id }) => id === project)!;
+          return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
+        });
+      },
+    ],
+  ])('ends with %s, and says that it has', async (_what, end) => {
+    const { world, portal, project, path } = await open();
+    const developer = await portal.signIn({ project, role: 'developer' });
+    const { seen } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });
+    await watched(world);
+    const account = (await portal.parts.accounts.all()).find(({ roles }) =>
+      roles.some(({ role }) => role === 'developer'),
+    )!;
+    await end({ portal, account: account.id, project: project.id });
+    await until('it has ended', () => seen.isOver);
+    expect(seen.text).toContain('"kind":"end"');
+    expect(world.hub.lookers).toBe(0);
+  });
+});
+
+interface Ended {
+  readonly portal: TestPortal;
+  readonly account: string;
+  readonly project: string;
+}
+
+const AUTHOR = { changedBy: 'a test', requestId: 'r' };
+
+async function change(
+  portal: TestPortal,
+  id: string,
+  to: (standing: AccountRecord) => Content<AccountRecord>,
+): Promise<void> {
+  await portal.parts.accounts.changedBy(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));
+}

@@ -1,0 +1,94 @@
+import { type HtmlValue, html } from '@playline/api-docs';
+import { environmentPath } from '../../frame/layout.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
+import { choice, copyableBlock, emptyState, field } from '../../frame/parts.ts';
+import { FILTER_CHOICES, type LiveFilter, parseFilter } from '../../live/index.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+import { isMasked, placeOf } from './events.ts';
+import { FIND_FIELD, toSearch } from './search.ts';
+
+type Parts = Pick<PortalParts, 'keys' | 'settings' | 'searchMessages'>;
+
+/** What becomes of each message of an environment, as it happens. */
+export function createLivePage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/live',
+    access: 'live.read',
+    show: async (visit) => {
+      const { project, environment } = placeOf(visit);
+      const filter = parseFilter(visit.query);
+      const path = `${environmentPath(project.id, environment.name)}/live`;
+      const text = visit.query.get(FIND_FIELD) ?? '';
+      return {
+        kind: 'page',
+        title: `Live messages of ${environment.name}`,
+        content: html`${toExplanation(visit)}
+${toFilter(path, filter)}
+${toLive(path, filter)}
+${emptyState('Waiting for the first message', await toFirstMessage(parts, visit))}
+${await toSearch(parts.searchMessages, { environmentId: environment.id, path, text })}`,
+        scripts: ['live.js'],
+      };
+    },
+  };
+}
+
+function toExplanation(visit: Visit): HtmlValue {
+  const masked = isMasked(visit)
+    ? ' Ids are shown by their first two characters, and properties are left out, as your role has it.'
+    : '';
+  return html`<p>Each message shows within two seconds of its answer, and says what becomes of it: <b>accepted</b> (on the log), <b>stored</b> (in ClickHouse), <b>rejected</b> (with field and code), <b>fenced</b> (about somebody who is erased), <b>dead-lettered</b> (an operator has to look). Nothing of it is kept.${masked}</p>`;
+}
+
+/** Sent by GET, so that a filtered view is a link. */
+function toFilter(path: string, filter: LiveFilter): HtmlValue {
+  const choices = Object.entries(FILTER_CHOICES).map(([name, values]) =>
+    choice({
+      name,
+      label: LABELS[name as keyof typeof FILTER_CHOICES],
+      value: filter[name as keyof LiveFilter],
+      choices: [{ value: '', text: 'all' }, ...values.map((value) => ({ value, text: value }))],
+    }),
+  );
+  return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${choices}
+${field({ name: 'name', label: 'Name contains', value: filter.name, charactersMax: 200 })}
+${field({ name: 'id', label: 'Message id, trace id or identity key', value: filter.id, charactersMax: 36 })}
+<button>Filter</button> <a href="${path}">Show all</a></form>`;
+}
+
+const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', fate: 'Fate' } as const;
+
+/** The script fills it; without one it says what is missing. */
+function toLive(path: string, filter: LiveFilter): HtmlValue {
+  const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
+  const events = `${path}/events${query.size === 0 ? '' : `?${query}`}`;
+  return html`<section class="live" data-events="${events}">
+<noscript><p class="message failed">Live messages need JavaScript. The search below works without.</p></noscript>
+<p><button type="button" class="pause" hidden>Pause</button> <span role="status" class="counts">Connecting…</span></p>
+<p class="trouble" role="alert" hidden></p>
+<div class="scroll" tabindex="0" role="region" aria-label="Live messages" hidden><table><caption class="unseen">Live messages, the newest first</caption>
+<thead><tr>${['Received', 'Fate', 'Type', 'Name or field', 'Surface', 'Who'].map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody></tbody></table></div></section>`;
+}
+
+async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<HtmlValue> {
+  const { project, environment } = placeOf(visit);
+  const live = (await keys.list(project.id)).find(
+    (key) => key.environmentId === environment.id && key.kind === 'publishable' && key.revokedAt === null,
+  );
+  const keysPath = `${environmentPath(project.id, environment.name)}/keys`;
+  if (live === undefined)
+    return html`<p>This environment has no publishable key yet. <a href="${keysPath}">Create one</a>, then send a message with it.</p>`;
+  const key = live.text ?? `${live.first4}…${live.last4}`;
+  const hint = live.text === null ? html`<p>Put the whole key in its place; refresh it to see it whole.</p>` : '';
+  return html`<p>Nothing comes? Send one, and watch it arrive:</p>
+${copyableBlock(toCommand(settings, key), 'the command that sends a message')}${hint}
+<p>An answer of 401 means another key; 400 names the field that is wrong, and the message shows here as rejected. What was sent before this page was open is in the search below.</p>`;
+}
+
+function toCommand({ gatewayUrl, headerPrefix }: PortalParts['settings'], key: string): string {
+  return `curl -sS '${gatewayUrl}/v1/audience/messages' \\
+  -H 'content-type: application/json' \\
+  -H '${headerPrefix}-publishable-key: ${key}' \\
+  -d '{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid)'","eventTimestamp":"'$(date -u +%FT%TZ)'","anonymousId":"me","eventName":"hello"}]}'`;
+}

@@ -1,0 +1,120 @@
+import { until } from '@playline/testkit';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openBrowser } from '../packages/audience-client/src/test/open-browser.ts';
+import { createLiveWorld, type LiveWorld } from '../services/portal/src/live/test/live-world.ts';
+import { openPortal, type TestPortal } from '../services/portal/src/test/open-portal.ts';
+
+let browser: Browser;
+let portal: TestPortal | undefined;
+beforeAll(async () => {
+  browser = await openBrowser();
+});
+afterAll(() => browser?.close());
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+  await portal?.close();
+});
+
+interface Seen {
+  readonly world: LiveWorld;
+  readonly page: Page;
+  /** Errors, dialogs, refused scripts, and requests to another address. */
+  readonly faults: string[];
+  readonly environmentId: string;
+}
+
+async function open(query = ''): Promise<Seen> {
+  const world = createLiveWorld({ permissionMs: 500 });
+  portal = await openPortal({ live: world.hub });
+  const project = await portal.addProject('Sky');
+  const developer = await portal.signIn({ project, role: 'developer' });
+  const [name = '', value = ''] = developer.cookie.split('=');
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  context.setDefaultTimeout(20_000);
+  await context.addCookies([{ name, value, url: portal.origin }]);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(portal!.origin)) faults.push(`outside: ${request.url()}`);
+  });
+  await page.goto(`${portal.origin}/projects/${project.id}/environments/production/live${query}`);
+  await page.getByText('seen 0, shown 0').waitFor();
+  return { world, page, faults, environmentId: `${project.id}-production` };
+}
+
+const ATTACK = '"><img src=x onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)>\u202e\r\ndata: x\n\n';
+/** Every field of a message that a client fills with text. */
+const FIELDS = [
+  ...['eventName', 'type', 'surface', 'library', 'libraryVersion', 'anonymousId', 'userId', 'identityType', 'fromId'],
+  ...['fromType', 'toId', 'toType', 'deviceId', 'sessionId', 'pageUrl', 'properties', 'traits', 'traceId', 'userAgent'],
+] as const;
+
+describe('the page of live messages in a browser', () => {
+  it('shows script in every field that a client can fill as text, and runs none of it', async () => {
+    const { world, page, faults, environmentId } = await open();
+    await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
+    const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
+    await world.reject({ ...rejected, library: ATTACK, libraryVersion: ATTACK });
+    await page.getByText('seen 2, shown 2').waitFor();
+    for (const summary of await page.locator('.live summary').all()) await summary.click();
+    const text = await page.locator('.live tbody').innerText();
+    for (const field of ['eventName', 'userId', 'sessionId', 'properties', 'traits', 'field'])
+      expect(text).toContain(`${field} "><img src=x onerror=alert(1)>`);
+    expect(await page.locator('.live img, .live script, .live svg').count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  it('changes the fate of what it shows, and takes away what somebody erased has sent, paused or not', async () => {
+    const { world, page, environmentId, faults } = await open();
+    const ada = Buffer.alloc(16, 1);
+    const place = await world.send({ environmentId, eventName: 'mine', userKey: ada, userId: 'ada@example.org' });
+    await page.locator('td', { hasText: 'accepted' }).waitFor();
+    world.commit(place.partition, place.offset + 1);
+    await page.locator('td', { hasText: 'stored' }).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await world.send({ environmentId, eventName: 'behind', userKey: ada, userId: 'ada@example.org' });
+    await page.getByText('1 wait').waitFor();
+    world.fences.keys.add(ada.toString('hex'));
+    await page.locator('td', { hasText: 'fenced' }).waitFor();
+    expect(await page.content()).not.toContain('ada@example.org');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await until('both rows are fenced', async () => (await page.locator('.fate.fenced').count()) === 2);
+    expect(await page.content()).not.toContain('ada@example.org');
+    expect(faults).toEqual([]);
+  });
+
+  it('says that it has ended when the right to look has, and does not come back by itself', async () => {
+    const { world, page } = await open();
+    const [account] = await portal!.parts.accounts.all();
+    for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
+    await page.getByText('This view has ended').waitFor();
+    expect(world.hub.lookers).toBe(0);
+  });
+
+  it('keeps the newest two hundred rows and leaves the page quick, however many messages come', async () => {
+    const { world, page, environmentId } = await open();
+    for (let index = 0; index < 450; index++) await world.send({ environmentId, eventName: `event ${index}` });
+    await page.getByText('seen 450').waitFor();
+    await until(
+      'the last one is there',
+      async () => (await page.locator('tbody tr', { hasText: 'event 449' }).count()) > 0,
+    );
+    expect(await page.locator('.live tbody tr').count()).toBe(200);
+  });
+
+  it('fits a telephone without scrolling sideways', async () => {
+    const { world, page, environmentId } = await open();
+    await world.send({ environmentId, eventName: 'x'.repeat(300) });
+    await page.getByText('seen 1, shown 1').waitFor();
+    await page.setViewportSize({ width: 390, height: 800 });
+    const isScrolled = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
+    expect(isScrolled).toBe(false);
+  });
+});
