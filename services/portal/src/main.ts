@@ -8,7 +8,7 @@ import {
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
-import { openRedisKeyStore, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -48,6 +48,13 @@ const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGro
 const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), TOPICS.audit.name].map((topic) => topicPrefix + topic);
+const settings = {
+  keyPrefix: config.ACCESS_KEY_PREFIX,
+  signerKey: config.SIGNER_PUBLIC_KEY ?? null,
+  headerPrefix: config.HTTP_HEADER_PREFIX,
+  gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
+  chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
+};
 
 await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
@@ -70,6 +77,7 @@ await runService(logger, async (use) => {
     openNoun({ ...log, kind: SIGNABLE_KEYS, view: await openRedisRecords(SIGNABLE_KEYS, redis) }),
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
+  const usage = await use('key use', () => openRedisKeyUsage(redis));
   const liveParts = { ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup };
   const live = await use('live messages', () => openLive(liveParts));
 
@@ -86,15 +94,9 @@ await runService(logger, async (use) => {
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
-    keys: createKeys({ ...log, view: keyView }),
+    ...{ keys: createKeys({ ...log, view: keyView }), usage },
     ...{ reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
-    settings: {
-      keyPrefix: config.ACCESS_KEY_PREFIX,
-      signerKey: config.SIGNER_PUBLIC_KEY ?? null,
-      headerPrefix: config.HTTP_HEADER_PREFIX,
-      gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
-      chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
-    },
+    settings,
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

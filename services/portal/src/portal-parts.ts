@@ -2,6 +2,7 @@ import type {
   AccountRecord,
   AuditLog,
   CollectionRecord,
+  KeyUsage,
   ProjectRecord,
   RateLimitKeyRecord,
   SignableKeyRecord,
@@ -21,6 +22,8 @@ export interface PortalParts {
   readonly collections: Noun<CollectionRecord>;
   readonly signableKeys: Noun<SignableKeyRecord>;
   readonly keys: Keys;
+  /** How keys are used, by the minute. */
+  readonly usage: Pick<KeyUsage, 'readKeys' | 'readEnvironments'>;
   /** What becomes of messages, for all who look. */
   readonly live: LiveHub;
   /** Null where stored messages cannot be searched. */

@@ -18,6 +18,7 @@ import {
 } from '@playline/access-keys';
 import {
   createMemoryKeyStore,
+  createMemoryKeyUsage,
   createMemoryRecordLog,
   createMemoryRecords,
   createMemorySessions,
@@ -132,6 +133,7 @@ function createParts(origin: URL): PortalAppParts {
     collections: createMemoryNoun(COLLECTIONS),
     signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
+    usage: createMemoryKeyUsage(),
     reads: createMemoryReads(),
     ...{ live: openUnseenLive(), searchMessages: null },
     audit: { append: async () => {} },

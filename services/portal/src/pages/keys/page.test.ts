@@ -1,3 +1,5 @@
+import { minuteOf } from '@playline/access-keys';
+import { createMemoryKeyUsage } from '@playline/access-keys/memory';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
@@ -60,6 +62,24 @@ describe('the page of keys', () => {
     const [record] = await portal.parts.keys.list(project.id);
     const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
     expect(record).toMatchObject({ changedBy: account!.id, requestId: made.headers.get('x-trace-id') });
+  });
+
+  it('tells when a key was used last, how often in the last hour, and why it was refused last', async () => {
+    const usage = createMemoryKeyUsage();
+    const counted = await openPortal({ usage });
+    const project = await counted.addProject('Used');
+    const path = `/projects/${project.id}/environments/development/keys`;
+    const browser = await counted.signIn({ project, role: 'developer' });
+    await browser.submit(path, 'create', { kind: 'publishable' });
+    expect((await browser.get(path)).text).toContain('not yet, as far as is known');
+    const [{ keyId = '' } = {}] = await counted.parts.keys.list(project.id);
+    const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
+    const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
+    await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
+    const { text } = await browser.get(path);
+    await counted.close();
+    expect(text).toContain('1\u202f200\u00a0requests, 7 of them refused');
+    expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
   });
 
   it('shows analysts what there is, and gives them no form', async () => {

@@ -1,14 +1,23 @@
-import { createKey, type KeyKind, type KeyRecord, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
+import {
+  createKey,
+  type KeyKind,
+  type KeyRecord,
+  type KeyUse,
+  type NewKey,
+  NO_USE,
+  refreshKey,
+  revokeKey,
+} from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, field, table, time } from '../../frame/parts.ts';
+import { copyable, disclosure, field, number, table, time } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import { toRevealed } from './revealed.ts';
 
-type Parts = Pick<PortalParts, 'keys' | 'settings'>;
+type Parts = Pick<PortalParts, 'keys' | 'usage' | 'settings'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
   {
@@ -34,7 +43,9 @@ export function createKeysPage(parts: Parts): PortalPage {
       const records = (await parts.keys.list(project.id)).filter(
         ({ environmentId }) => environmentId === environment.id,
       );
-      return { kind: 'page', title: `Keys of ${environment.name}`, content: toContent(visit, records, fault?.values) };
+      const uses = await readUses(parts, records);
+      const content = toContent({ visit, records, uses, ...(fault === undefined ? {} : { values: fault.values }) });
+      return { kind: 'page', title: `Keys of ${environment.name}`, content };
     },
     deeds: {
       create: { access: 'keys.create', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
@@ -89,8 +100,23 @@ function kindOf(values: FormValues): KeyKind {
   return found.kind;
 }
 
-function toContent(visit: Visit, records: readonly KeyRecord[], values?: FormValues): HtmlValue {
-  const ended = records.filter(({ revokedAt }) => revokedAt !== null).toReversed();
+/** Null where the counts cannot be had now: the page tells what keys there are all the same. */
+type Uses = ReadonlyMap<string, KeyUse> | null;
+
+async function readUses({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
+  const live = records.filter(({ revokedAt }) => revokedAt === null);
+  return usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
+}
+
+interface Shown {
+  readonly visit: Visit;
+  readonly records: readonly KeyRecord[];
+  readonly uses: Uses;
+  readonly values?: FormValues;
+}
+
+function toContent(shown: Shown): HtmlValue {
+  const ended = shown.records.filter(({ revokedAt }) => revokedAt !== null).toReversed();
   const rows = ended.map((record) => [
     record.kind,
     record.name,
@@ -98,22 +124,19 @@ function toContent(visit: Visit, records: readonly KeyRecord[], values?: FormVal
     time(record.createdAt),
     time(record.revokedAt ?? 0),
   ]);
-  return html`${KINDS.map((of) => toSection({ visit, of, records, ...(values === undefined ? {} : { values }) }))}
+  return html`${KINDS.map((of) => toSection({ ...shown, of }))}
 ${ended.length === 0 ? '' : disclosure(`Ended keys (${ended.length})`, table('Ended keys', ['Kind', 'Name', 'Key', 'Created', 'Ended'], rows))}`;
 }
 
-interface Section {
-  readonly visit: Visit;
+interface Section extends Shown {
   readonly of: (typeof KINDS)[number];
-  readonly records: readonly KeyRecord[];
-  readonly values?: FormValues;
 }
 
 function toSection(section: Section): HtmlValue {
-  const { visit, of, records } = section;
+  const { visit, of, records, uses } = section;
   const live = records.find(({ kind, revokedAt }) => kind === of.kind && revokedAt === null);
   return html`<section aria-labelledby="${of.kind}"><h2 id="${of.kind}">${of.title}</h2><p class="quiet">${of.what}</p>
-${live === undefined ? toCreate(section) : html`${toLive(live)}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
+${live === undefined ? toCreate(section) : html`${toLive(live)}${toUse(uses === null ? null : (uses.get(live.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
 }
 
 function toLive({ name, kind, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
@@ -123,6 +146,18 @@ function toLive({ name, kind, text, first4, last4, createdAt }: KeyRecord): Html
       : html` <span class="quiet">Refresh it to see it whole: it was made by a release that did not keep it.</span>`;
   const shown = text === null ? html`<code>${first4}…${last4}</code>${unseen}` : copyable(text, 'the key');
   return html`<dl><dt>Key</dt><dd>${shown}</dd>${name === '' ? '' : html`<dt>Name</dt><dd>${name}</dd>`}<dt>Created</dt><dd>${time(createdAt)}</dd></dl>`;
+}
+
+/** As gateways have counted it: ten seconds late at most. */
+function toUse(use: KeyUse | null): HtmlValue {
+  if (use === null) return html`<p class="quiet">How the key is used cannot be told now.</p>`;
+  const { lastUsedAt, usesOfHour, refusalsOfHour, lastRefusal } = use;
+  const refusal =
+    lastRefusal === null
+      ? ''
+      : html`<dt>Last refusal</dt><dd>${time(lastRefusal.at)}: ${lastRefusal.reason}, trace id ${copyable(lastRefusal.traceId, 'the trace id')}</dd>`;
+  return html`<dl><dt>Last used</dt><dd>${lastUsedAt === null ? 'not yet, as far as is known' : time(lastUsedAt)}</dd>
+<dt>Last hour</dt><dd>${number(usesOfHour, 'requests')}, ${number(refusalsOfHour)} of them refused</dd>${refusal}</dl>`;
 }
 
 function toCreate({ visit, of, values }: Section): HtmlValue {

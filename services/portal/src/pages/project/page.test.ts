@@ -1,3 +1,5 @@
+import { minuteOf } from '@playline/access-keys';
+import { createMemoryKeyUsage } from '@playline/access-keys/memory';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
@@ -52,6 +54,18 @@ describe('the page of projects', () => {
     const location = headers.get('location') ?? '';
     expect([status, /^\/projects\/p\w{12}\/environments\/development\/keys$/.test(location)]).toEqual([303, true]);
     expect((await browser.get(location)).text).toContain('Create the publishable key');
+  });
+
+  it('tells what comes in to each environment a second, and what share of it is rejected', async () => {
+    const usage = createMemoryKeyUsage();
+    const counted = await openPortal({ usage });
+    const { id } = await counted.addProject('Busy');
+    const environments = [{ environmentId: `${id}-production`, accepted: 2_850, rejected: 150 }];
+    await usage.add({ minuteAt: minuteOf(Date.now() - 60_000), keys: [], environments });
+    const { text } = await (await counted.signIn()).get('/');
+    await counted.close();
+    expect(text).toContain('9.5\u00a0events/s, 5.0\u00a0% rejected');
+    expect(text).toContain('nothing in five minutes');
   });
 
   it('tells somebody without a role what to do', async () => {
