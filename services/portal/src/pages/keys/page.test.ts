@@ -33,6 +33,26 @@ describe('the page of keys', () => {
     expect(text).toContain('game server');
   });
 
+  it('tests a key where it was just shown, and says nothing of keys of other environments', async () => {
+    const { browser, path } = await openProject();
+    const made = await browser.submit(path, 'create', { kind: 'secret' });
+    const form = browser.formOf(made.text, 'test')!;
+    const tested = await browser.post(form.action, form.fields);
+    expect(tested.text).toContain('It is the live secret key of development');
+    expect(tested.text).not.toMatch(SECRET);
+    await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
+    const again = browser.formOf((await browser.submit(path, 'create', { kind: 'secret' })).text, 'test')!;
+    again.fields.set('key', form.fields.get('key')!);
+    expect((await browser.post(again.action, again.fields)).text).toContain('It is no live key of development');
+    const other = await openProject();
+    const theirs = await other.browser.submit(other.path, 'create', { kind: 'publishable' });
+    const foreign = other.browser.formOf(theirs.text, 'test')!;
+    foreign.fields.set('key', form.fields.get('key')!);
+    expect((await other.browser.post(foreign.action, foreign.fields)).text).toContain(
+      'It is no live key of development',
+    );
+  });
+
   it('shows a publishable key whole whenever it is asked for: clients carry it', async () => {
     const { browser, path } = await openProject();
     const made = await browser.submit(path, 'create', { kind: 'publishable' });

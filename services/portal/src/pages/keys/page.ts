@@ -1,5 +1,6 @@
 import {
   createKey,
+  hashKey,
   type KeyKind,
   type KeyRecord,
   type KeyUse,
@@ -51,6 +52,8 @@ export function createKeysPage(parts: Parts): PortalPage {
       create: { access: 'keys.create', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
       refresh: { access: 'keys.refresh', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
       revoke: revoking(parts),
+      // Its form stands with the key that was just made, and nowhere else.
+      test: { access: 'keys.create', run: (visit, values) => testKey(parts, visit, values) },
     },
   };
 }
@@ -73,6 +76,18 @@ async function makeKey({ keys, settings }: Parts, visit: Visit, values: FormValu
   const context = { store: keys.store, prefix: settings.keyPrefix, author: visit.author };
   const made = isRefresh ? await refreshKey(context, wanted) : await createKey(context, wanted);
   return toRevealed({ visit, kind, key: made.key, settings });
+}
+
+/** Whether a text is a live key of this environment; of another one's it says no more than of a text that nobody made. */
+async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+  const { environment } = placeOf(visit);
+  const record = await keys.store.find(hashKey(values.text('key')));
+  const isGood = record !== null && record.environmentId === environment.id && record.revokedAt === null;
+  const content = isGood
+    ? html`<p>It is the live ${record.kind} key of ${environment.name}, and gateways take it.</p>`
+    : html`<p>It is no live key of ${environment.name}: it was refreshed or revoked, or never made here.</p>`;
+  const back = html`<p><a class="button" href="${visit.path}">Back to the keys</a></p>`;
+  return { kind: 'page', title: isGood ? 'The key is good' : 'The key is not good', content: html`${content}${back}` };
 }
 
 const revoking = ({ keys }: Parts): Deed => ({

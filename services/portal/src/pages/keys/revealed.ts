@@ -22,7 +22,8 @@ export function toRevealed({ visit, kind, key, settings }: Revealed): Answer {
   return {
     kind: 'page',
     title: kind === 'secret' ? 'The secret key' : 'The publishable key',
-    content: html`<div class="secret">${once}<p>${copyable(key, 'the key')}</p></div>
+    content: html`<div class="secret">${once}<p>${copyable(key, 'the key')}</p>
+${visit.form('test', html`<input type="hidden" name="key" value="${key}"><button class="outline">Test the key</button>`, { className: 'inline' })}</div>
 <h2>As a line of an .env file</h2>
 ${copyableBlock(`${variable}=${key}`, 'the line')}
 <h2>${kind === 'secret' ? 'Erase a person with it' : 'Send a first event with it'}</h2>

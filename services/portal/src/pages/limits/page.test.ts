@@ -1,3 +1,5 @@
+import { minuteOf } from '@playline/access-keys';
+import { createMemoryKeyUsage } from '@playline/access-keys/memory';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
@@ -34,6 +36,19 @@ it('lets administrators alone set a cap, and nobody a limit above it', async () 
   const refused = await owner.submit(path, 'limit', { 'per-second': '101', burst: '200' });
   expect([refused.status, refused.text.includes('A limit only lowers what the cap allows.')]).toEqual([400, true]);
   expect(await ratesOf(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
+});
+
+it('tells what an environment uses of its limit, in the last hour and in its busiest minute', async () => {
+  const usage = createMemoryKeyUsage();
+  const counted = await openPortal({ usage });
+  const project = await counted.addProject('Used');
+  const browser = await counted.signIn({ project, role: 'analyst' });
+  expect((await browser.get(pathOf(project.id))).text).toContain('nothing in the last hour');
+  const environments = [{ environmentId: `${project.id}-production`, accepted: 5_400, rejected: 600 }];
+  await usage.add({ minuteAt: minuteOf(Date.now()), keys: [], environments });
+  const { text } = await browser.get(pathOf(project.id));
+  await counted.close();
+  expect(text).toContain('1.7\u00a0messages/s in the last hour, 100\u00a0messages/s in its busiest minute');
 });
 
 it.each(['0', '-1', '1.5', '1e3', 'many', '200001'])(

@@ -1,4 +1,10 @@
-import { type MessageRate, type ProjectEnvironment, setRates, type WantedRates } from '@playline/access-keys';
+import {
+  type EnvironmentMinute,
+  type MessageRate,
+  type ProjectEnvironment,
+  setRates,
+  type WantedRates,
+} from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
@@ -7,7 +13,10 @@ import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, field, number } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
-type Parts = Pick<PortalParts, 'projects'>;
+type Parts = Pick<PortalParts, 'projects' | 'usage'>;
+
+/** What is told of use: an hour of minutes. */
+const USE_MINUTES = 60;
 
 /** As the gateways' settings have them. */
 const PER_SECOND_MAX = 200_000;
@@ -19,9 +28,10 @@ export function createLimitsPage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/limits',
     access: 'project.read',
     notices: { changed: 'Gateways follow within a second.' },
-    show: (visit, fault) => {
+    show: async (visit, fault) => {
       const { environment } = placeOf(visit);
-      return { kind: 'page', title: `Limits of ${environment.name}`, content: toContent(visit, fault?.values) };
+      const use = toUse(await readMinutes(parts, environment.id));
+      return { kind: 'page', title: `Limits of ${environment.name}`, content: toContent(visit, use, fault?.values) };
     },
     deeds: { limit: changing(parts, 'limit'), cap: changing(parts, 'cap') },
   };
@@ -62,12 +72,29 @@ function wholeOf(text: string, name: string, max: number): number {
   );
 }
 
-function toContent(visit: Visit, values?: FormValues): HtmlValue {
+/** Null where they cannot be had now: the limits are told all the same. */
+async function readMinutes({ usage }: Parts, environmentId: string): Promise<readonly EnvironmentMinute[] | null> {
+  const read = await usage.readEnvironments([environmentId], USE_MINUTES).catch(() => null);
+  return read?.get(environmentId) ?? null;
+}
+
+/** Of the last hour, as gateways counted it; rejected messages count against the limit, too. */
+function toUse(minutes: readonly EnvironmentMinute[] | null): string {
+  if (minutes === null) return 'cannot be counted now';
+  const perSecond = minutes.map(({ accepted, rejected }) => (accepted + rejected) / 60);
+  const total = perSecond.reduce((sum, each) => sum + each, 0);
+  if (total === 0) return 'nothing in the last hour';
+  const tell = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
+  return `${tell(total / minutes.length)} in the last hour, ${tell(Math.max(...perSecond))} in its busiest minute`;
+}
+
+function toContent(visit: Visit, use: string, values?: FormValues): HtmlValue {
   const { environment } = placeOf(visit);
   const typed = values?.text('deed') ?? '';
   return html`<p>How many messages all clients of a key may send together. Whoever sends more is answered with 429 and the seconds to wait; nothing that was accepted is lost.</p>
 <dl><dt>Cap</dt><dd>${toText(environment.cap, 'none: the setting of the gateways holds')}</dd>
-<dt>Limit of the project</dt><dd>${toText(environment.limit, 'none')}</dd></dl>
+<dt>Limit of the project</dt><dd>${toText(environment.limit, 'none')}</dd>
+<dt>In use</dt><dd>${use}</dd></dl>
 ${visit.mayDo('limit.set') ? disclosure('Change the limit of the project', toForm({ visit, which: 'limit', environment, typed, values }), typed === 'limit') : ''}
 ${visit.mayDo('cap.set') ? disclosure('Change the cap (administrators)', toForm({ visit, which: 'cap', environment, typed, values }), typed === 'cap') : ''}`;
 }

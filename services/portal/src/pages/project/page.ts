@@ -13,7 +13,7 @@ import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
-type Parts = Pick<PortalParts, 'projects' | 'keys'>;
+type Parts = Pick<PortalParts, 'projects' | 'keys' | 'reads'>;
 
 /** One project: its environments, its name, its end. */
 export function createProjectPage(parts: Parts): PortalPage {
@@ -25,9 +25,11 @@ export function createProjectPage(parts: Parts): PortalPage {
       added: 'The environment is there. Create its keys next.',
       archived: 'The project is archived. What it has sent stays where it is.',
     },
-    show: (visit, fault) => {
+    show: async (visit, fault) => {
       const project = projectOf(visit);
-      return { kind: 'page', title: project.name, content: toContent(visit, project, fault?.values) };
+      const open = await Promise.all(project.environments.map(({ id }) => oldestOpenErasure(parts, id)));
+      const shown = { project, open, ...(fault === undefined ? {} : { values: fault.values }) };
+      return { kind: 'page', title: project.name, content: toContent(visit, shown) };
     },
     deeds: { rename: renaming(parts), 'add-environment': adding(parts), archive: archiving(parts) },
   };
@@ -81,12 +83,28 @@ const archiving = ({ projects, keys }: Parts): Deed => ({
   },
 });
 
-function toContent(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {
-  const rows = project.environments.map(({ id, name, kind, createdAt }) => [
+/** When the oldest erasure was asked for that has no receipt yet; the page is shown although nobody can tell. */
+async function oldestOpenErasure({ reads }: Parts, environmentId: string): Promise<HtmlValue> {
+  const lines = await reads.erasures(environmentId).catch(() => null);
+  if (lines === null) return 'cannot be told now';
+  const waiting = lines.filter(({ visiblyErasedMs }) => visiblyErasedMs === null).map(({ requestedMs }) => requestedMs);
+  return waiting.length === 0 ? 'none' : time(Math.min(...waiting));
+}
+
+interface Shown {
+  readonly project: ProjectRecord;
+  /** By environment, in their order. */
+  readonly open: readonly HtmlValue[];
+  readonly values?: FormValues;
+}
+
+function toContent(visit: Visit, { project, open, values }: Shown): HtmlValue {
+  const rows = project.environments.map(({ id, name, kind, createdAt }, at) => [
     html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/keys">${name}</a>`,
     kind,
     copyable(id, `the id of ${name}`),
     time(createdAt),
+    open[at] ?? '',
   ]);
   const state =
     project.state === 'archived'
@@ -96,7 +114,7 @@ function toContent(visit: Visit, project: ProjectRecord, values?: FormValues): H
 <dl><dt>Project id</dt><dd>${copyable(project.id, 'the id of the project')}</dd>
 <dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
 <h2>Environments</h2>
-${table('Environments', ['Name', 'Kind', 'Id', 'Created'], rows)}
+${table('Environments', ['Name', 'Kind', 'Id', 'Created', 'Oldest open erasure'], rows)}
 ${project.state === 'archived' ? '' : toForms(visit, project, values)}`;
 }
 
