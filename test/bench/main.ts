@@ -12,6 +12,7 @@ import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
 import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
+import { portal } from './figures/portal.ts';
 import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
@@ -25,14 +26,14 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure, feed, replicate, queries],
+  ...[start, storedOffsets, insertSync, erasure, feed, replicate, queries, portal],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
   --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure, feed, replicate or queries is tried, such as 0.01
+  --scale   share of its rows and requests with which erasure, feed, replicate, queries or portal is tried, such as 0.01
   --rows    rows that queries fills instead of 20 million, such as 100000000
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;

@@ -1,0 +1,28 @@
+import { createEngine } from '../clickhouse.ts';
+import type { Figure } from '../figure.ts';
+import { fillEnvironment } from '../portal/fill.ts';
+import { measurePages } from '../portal/pages.ts';
+import { openScene } from '../portal/scene.ts';
+import { measureTap } from '../portal/tap.ts';
+
+/** The portal: its pages over a filled environment, live messages, and what those who look cost. */
+export const portal: Figure = {
+  name: 'portal',
+  optional: true,
+  async measure(bench) {
+    const scene = await openScene(bench);
+    try {
+      const startedAt = performance.now();
+      const filled = await fillEnvironment(createEngine(bench), bench, scene.projectId);
+      const seconds = Math.round((performance.now() - startedAt) / 1_000);
+      console.error(
+        `filled with ${Object.entries(filled)
+          .map(([name, count]) => `${count} ${name}`)
+          .join(', ')} in ${seconds} s`,
+      );
+      return [...(await measurePages(bench, scene)), ...(await measureTap(bench, scene))];
+    } finally {
+      await scene.close();
+    }
+  },
+};

@@ -1,0 +1,19 @@
+/** Floor of the tap: reads every record of the topic from its end on, and keeps nothing. It decodes and tells nobody. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { openLogReader } from '@playline/stream/kafka';
+
+const { KAFKA_BROKERS = '', TOPIC = '' } = process.env;
+/** As the portal does. */
+const POLL_MS = 500;
+
+const reader = openLogReader({ brokers: KAFKA_BROKERS.split(','), clientId: 'floor', onFault: () => {} });
+const places = new Map((await reader.bounds(TOPIC)).map(({ partition, end }) => [partition, end]));
+console.log('ready');
+for (;;) {
+  await delay(POLL_MS);
+  for (const { partition, end } of await reader.bounds(TOPIC)) {
+    const start = places.get(partition) ?? end;
+    for await (const _ of reader.read({ topic: TOPIC, partition, start, end }));
+    places.set(partition, end);
+  }
+}

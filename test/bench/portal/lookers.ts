@@ -1,0 +1,43 @@
+import { get, type IncomingMessage } from 'node:http';
+import type { Scene } from './scene.ts';
+
+/** Somebody who looks at live messages. */
+export interface Looker {
+  /** Events that came. */
+  readonly events: number;
+  /** Told of each event that comes from now on, with the moment at which it came. */
+  onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
+  close(): void;
+}
+
+/** Opens a stream, and waits until it says that it watches. @throws Error for an answer other than 200 */
+export async function openLooker({ origin, browser, projectId, environment }: Scene): Promise<Looker> {
+  const url = `${origin}/projects/${projectId}/environments/${environment}/live/events`;
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { agent: false, headers: { cookie: browser.cookie } }, resolve).once('error', reject);
+  });
+  if (answer.statusCode !== 200) throw new Error(`the stream was answered with ${answer.statusCode}`);
+  const looker = { events: 0, onEvent: () => {}, close: () => void answer.destroy() } as Looker & { events: number };
+  answer.on('error', () => {});
+  await new Promise<void>((resolve) => {
+    let rest = '';
+    answer.setEncoding('utf8').on('data', (chunk: string) => {
+      const atMs = performance.now();
+      const parts = (rest + chunk).split('\n\n');
+      rest = parts.pop() ?? '';
+      for (const part of parts.filter((each) => each.startsWith('data: '))) {
+        const event = JSON.parse(part.slice('data: '.length));
+        if (event.kind === 'status' && event.isWatching) resolve();
+        if (event.kind === 'message') looker.events++;
+        looker.onEvent(event, atMs);
+      }
+    });
+  });
+  return looker;
+}
+
+export async function openLookers(scene: Scene, count: number): Promise<Looker[]> {
+  const lookers: Looker[] = [];
+  for (let at = 0; at < count; at++) lookers.push(await openLooker(scene));
+  return lookers;
+}

@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import { createBrowser, type TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
+import { groupOf } from '../consumer-process.ts';
+import type { Bench } from '../figure.ts';
+import { findFreePort } from '../free-port.ts';
+import { openGateway, type Server } from '../gateway-servers.ts';
+import { type Measured, openService, waitUntilReady } from '../processes.ts';
+import { openWriter } from '../writer-process.ts';
+
+/** The portal as it is deployed, with somebody who has signed in, and what brings messages in and stores them. */
+export interface Scene {
+  readonly portal: Server;
+  readonly gateway: Server;
+  readonly writer: Measured;
+  /** Of an administrator. */
+  readonly browser: TestBrowser;
+  readonly origin: string;
+  readonly projectId: string;
+  /** Name of the bench's environment in the project. */
+  readonly environment: string;
+  close(): Promise<void>;
+}
+
+const run = promisify(execFile);
+const PASSWORD = randomBytes(16).toString('hex');
+
+/** A command of the operator. @returns what it prints */
+async function operate({ environment }: Bench, args: readonly string[]): Promise<string> {
+  const env = { PATH: process.env.PATH ?? '', ...environment };
+  return (await run(process.execPath, ['services/operator/src/main.ts', ...args], { env })).stdout;
+}
+
+/** The bench's environment becomes one of a project: its id is that of the project and its own name. */
+async function createProject(bench: Bench): Promise<{ projectId: string; environment: string }> {
+  const at = bench.environmentId.lastIndexOf('-');
+  const [projectId, environment] = [bench.environmentId.slice(0, at), bench.environmentId.slice(at + 1)];
+  await operate(bench, ['projects', 'create', '--name', 'Bench', '--id', projectId]);
+  const added = ['--project', projectId, '--name', environment, '--kind', 'production'];
+  await operate(bench, ['projects', 'add-environment', ...added]);
+  return { projectId, environment };
+}
+
+async function openPortal(bench: Bench, gatewayPort: number): Promise<Server & { origin: string }> {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
+  const portal = openService('portal', {
+    ...bench.serviceEnvironment,
+    ...{ HTTP_PORT: String(port), ADMIN_PORT: String(adminPort), PORTAL_SECRET: randomBytes(32).toString('hex') },
+    ...{ WRITER_GROUP: groupOf(bench, 'event-writer'), GATEWAY_URL: `http://127.0.0.1:${gatewayPort}` },
+  });
+  await waitUntilReady(portal, adminPort);
+  return { ...portal, port, origin: `http://localhost:${port}` };
+}
+
+/** By the link that makes the first administrator. */
+async function signIn(bench: Bench, origin: string): Promise<TestBrowser> {
+  const { link } = JSON.parse(await operate(bench, ['accounts', 'link', '--json', '--origin', origin]));
+  const browser = createBrowser(origin);
+  const { pathname, search } = new URL(link);
+  const person = { login: 'bench@example.com', name: 'Bench', password: PASSWORD, repeated: PASSWORD };
+  const { status, text } = await browser.submit(pathname + search, 'accept', person);
+  if (status !== 303) throw new Error(`the first administrator was answered with ${status}: ${text.slice(0, 500)}`);
+  return browser;
+}
+
+/** @throws Error when a part does not come up */
+export async function openScene(bench: Bench): Promise<Scene> {
+  const opened: Measured[] = [];
+  const close = async () => {
+    for (const process of opened.reverse()) await process.close();
+  };
+  try {
+    const names = await createProject(bench);
+    const writer = await openWriter(bench);
+    opened.push(writer);
+    const gateway = await openGateway(bench);
+    opened.push(gateway);
+    const portal = await openPortal(bench, gateway.port);
+    opened.push(portal);
+    const browser = await signIn(bench, portal.origin);
+    return { ...names, portal, gateway, writer, browser, origin: portal.origin, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
