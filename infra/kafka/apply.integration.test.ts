@@ -73,10 +73,7 @@ describe('applyTopics', () => {
   it('sets a differing setting right, adds partitions and never takes any away', async () => {
     await applyTopics(target);
     const name = prefix + TOPICS.identityLinks.name;
-    await admin.alterConfigs({
-      validateOnly: false,
-      resources: [{ type: ConfigResourceTypes.TOPIC, name, configEntries: [{ name: 'retention.ms', value: '1000' }] }],
-    });
+    await setByHand(name, { 'retention.ms': '1000' });
     expect((await applyTopics(target)).changed).toEqual([name]);
     expect((await readSettings(name))['retention.ms']).toBe(String(72 * 3_600_000));
 

@@ -47,7 +47,9 @@ test('secrets are made once, differ from each other and are readable by their ow
   const places = testPlaces();
   const secrets = loadSecrets(places);
   expect(loadSecrets(places)).toEqual(secrets);
-  const { analystPasswords, ...others } = secrets;
+  const { analystPasswords, signerKeys, ...others } = secrets;
+  // A key pair: what stands in it is checked where it is made.
+  expect(signerKeys).toMatch(/^[A-Za-z0-9_-]{100,}$/);
   const texts = [...Object.values(others), ...Object.values(analystPasswords)];
   expect(new Set(texts).size).toBe(texts.length);
   for (const secret of texts) expect(secret).toMatch(/^[0-9a-f]{64}$/);

@@ -3,9 +3,12 @@ import { readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
-/** Topics whose values are records of a schema, but for those of chains: nothing that runs side by side here writes them. */
+/** What nothing writes that runs side by side here: the audit is the portal's, signable keys need the key of a signer. */
+const WRITTEN_ELSEWHERE: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
+
+/** Topics whose values are records of a schema, but for those of chains and those that are written elsewhere. */
 export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filter(
-  ({ name, schema }) => schema !== null && !name.startsWith('chain.'),
+  ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
 );
 
 const read = (prefix: string, { name }: Topic) => readTopic({ brokers: testStores().kafka, topic: prefix + name });

@@ -124,6 +124,23 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
+  it('changes and reads accounts and collections with the commands of either release', async () => {
+    const ofProject = ['--project', world.project];
+    const environment = ['--environment', 'production'];
+    for (const [at, release] of [next, THIS_RELEASE, next].entries()) {
+      const contract = `0x${String(at + 1).padStart(40, '0')}`;
+      const where = ['--chain', 'demo-chain', '--contract', contract, '--name', `c${at}`];
+      await world.operate(release, 'collections', 'link', ...ofProject, ...environment, ...where);
+      const person = ['--name', `p${at}`, ...ofProject, '--role', 'developer', '--origin', 'https://portal.test'];
+      await world.operate(release, 'accounts', 'invite', ...person);
+    }
+    for (const release of [THIS_RELEASE, next]) {
+      const linked = await world.operate(release, 'collections', 'list', ...ofProject, '--json');
+      expect(linked.trim().split('\n')).toHaveLength(3);
+      expect((await world.operate(release, 'accounts', 'list', '--json')).trim().split('\n')).toHaveLength(3);
+    }
+  });
+
   it('changes and reads projects and rate limit keys with the commands of either release', async () => {
     const ofProject = ['--project', world.project];
     for (const [release, name] of [

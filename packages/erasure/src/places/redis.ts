@@ -43,6 +43,10 @@ export const REDIS_PLACES: readonly Place[] = [
   without('access:one-time:<purpose>:<hash>', 'links and challenges of people who sign in to the portal'),
   without('access:one-time:spent:<purpose>:<hash>', 'that a form was sent'),
   without('access:one-time:attempts:<hash>', 'how often somebody tried to sign in; the login is hashed'),
+  without('access:usage:keys:<minute>', 'how often keys of projects are used'),
+  without('access:usage:environments:<minute>', 'how many messages came'),
+  without('access:usage:last-uses', 'times'),
+  without('access:usage:last-refusals', 'times, codes of answers and trace ids'),
   without('chain:watermark', 'times'),
   without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];

@@ -51,6 +51,7 @@ export const keyOf = createIdentityKeyer(Buffer.alloc(32, 2));
 /** People in memory; what is asked for goes nowhere unless a test says where. */
 export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): PortalPeople {
   const people = openMemoryPeople();
+  void people.rebuild.mintEpoch();
   return createPortalPeople({
     ...{ people, keyOf, topicPrefix: '', clockSkewMs: 2_000, onFault: () => {} },
     producer: { sendPlaced: async () => ({ partition: 0, offset: 0, loggedAtMs: null }) },

@@ -1,6 +1,6 @@
 import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { invalidField } from '@playline/errors';
+import { invalidField, PublicError } from '@playline/errors';
 import { projectPath } from '../../frame/layout.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
@@ -70,11 +70,20 @@ const inviting = (parts: MembersParts): Deed => ({
   },
 });
 
+/** The account of a form. One that is no member is not there for an owner, in the words for an account that nobody has. */
+async function memberOf(parts: MembersParts, visit: Visit, values: FormValues): Promise<string> {
+  const id = values.text('account');
+  const account = (await parts.accounts.all()).find((each) => each.id === id);
+  const isMember = account !== undefined && roleIn(account, projectOf(visit).id) !== null;
+  if (isMember || visit.mayDo('accounts.change')) return id;
+  throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.' });
+}
+
 const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | null, notice: string): Deed => ({
   access: 'members.change',
   isFresh: true,
   run: async (visit, values) => {
-    const [accountId, projectId] = [values.text('account'), projectOf(visit).id];
+    const [accountId, projectId] = [await memberOf(parts, visit, values), projectOf(visit).id];
     const role = roleOf(values);
     await setRole(contextOf(parts, visit), { accountId, projectId, role });
     if (role === null) await parts.note(visit, { action: 'member.remove', object: accountId });
@@ -90,7 +99,7 @@ const removing = (parts: MembersParts) => changingTo(parts, () => null, 'removed
 const revoking = (parts: MembersParts): Deed => ({
   access: 'members.invite',
   run: async (visit, values) => {
-    await revokeInvitation(contextOf(parts, visit), values.text('account'));
+    await revokeInvitation(contextOf(parts, visit), await memberOf(parts, visit, values));
     return { kind: 'see', to: pathOf(visit), notice: 'revoked' };
   },
 });

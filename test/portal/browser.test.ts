@@ -1,0 +1,155 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
+import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
+import { pagesOf, pathFor, useOf } from './pages.ts';
+import { type Planted, plant, plantAccount } from './planted.ts';
+import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
+import { FOCUS, LOOKS, lookAt, openTab, seriousIn, type Tab, takePicture, UNREACHED } from './visit-portal.ts';
+
+const FIRST_PORTAL = await openPlantedPortal();
+const PAGES = pagesOf(FIRST_PORTAL)
+  .map(({ path }) => path)
+  .filter((path) => useOf(path).isData !== true);
+await FIRST_PORTAL.close();
+
+/** A page where nothing is, and one whose project has nothing in it yet. */
+const NO_PAGE = '/no/such/page';
+const UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
+
+let browser: Browser;
+let portal: PlantedPortal;
+let planted: Planted;
+let administrator: string;
+let tabs: Tab[] = [];
+
+beforeAll(async () => {
+  browser = await openBrowser();
+  portal = await openPlantedPortal();
+  planted = await plant(portal, { id: 'demo', textOf: (field) => `A ${field}` });
+  administrator = await plantAccount(portal, { isAdministrator: true, name: 'Ada Administrator' });
+});
+afterAll(async () => {
+  await browser?.close();
+  await portal?.close();
+});
+afterEach(async () => {
+  for (const { context } of tabs) await context.close();
+  tabs = [];
+});
+
+async function tabOf(accountId: string | null, javaScript = true): Promise<Tab> {
+  const tab = await openTab(browser, { portal, accountId, javaScript });
+  tabs.push(tab);
+  return tab;
+}
+
+const at = (page: string) => portal.origin + (page === NO_PAGE ? page : pathFor(page, planted));
+
+describe('every page', () => {
+  it.each([...PAGES, NO_PAGE])(
+    '%s is whole, readable and quiet on four screens, and axe finds nothing serious',
+    async (path) => {
+      const { page, faults } = await tabOf(administrator);
+      await page.goto(at(path));
+      for (const look of LOOKS) {
+        await lookAt(page, look);
+        await takePicture(page, path, look);
+        await page.evaluate(UNFOLD);
+        const words = `${path} ${look.width} ${look.scheme}`;
+        expect.soft(await page.evaluate(TOO_WIDE), `${words}: wider than the screen`).toEqual([]);
+        expect.soft(await page.evaluate(FAINT_TEXT), `${words}: contrast below 4.5`).toEqual([]);
+        expect.soft(await seriousIn(page), `${words}: axe`).toEqual([]);
+        await takePicture(page, path, look);
+      }
+      // The browser itself reports the status of a page that is not there.
+      expect(faults).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
+    },
+  );
+
+  it('is whole too for somebody who has nothing yet', async () => {
+    const nobodyYet = await plantAccount(portal, { name: 'Newcomer' });
+    const { page, faults } = await tabOf(nobodyYet);
+    await page.goto(`${portal.origin}/`);
+    for (const look of LOOKS) {
+      await lookAt(page, look);
+      expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
+      expect.soft(await seriousIn(page)).toEqual([]);
+      await takePicture(page, 'home with nothing yet', look);
+    }
+    expect(faults).toEqual([]);
+  });
+
+  it('stays inside a narrow screen with texts of 200 characters and no space in any field', async () => {
+    const long = await openPlantedPortal();
+    try {
+      const wide = await plant(long, { id: 'demo', textOf: () => 'w'.repeat(200) });
+      const accountId = await plantAccount(long, { isAdministrator: true, name: 'w'.repeat(100) });
+      const tab = await openTab(browser, { portal: long, accountId });
+      tabs.push(tab);
+      await lookAt(tab.page, { width: 390, scheme: 'light' });
+      for (const path of PAGES) {
+        await tab.page.goto(long.origin + pathFor(path, wide));
+        await tab.page.evaluate(UNFOLD);
+        expect.soft(await tab.page.evaluate(TOO_WIDE), path).toEqual([]);
+        await takePicture(tab.page, `${path} long texts`, { width: 390, scheme: 'light' });
+      }
+    } finally {
+      await long.close();
+    }
+  });
+});
+
+describe('a reader without a mouse', () => {
+  it.each(PAGES)('reaches everything of %s by Tab, and sees where the focus is', async (path) => {
+    const { page } = await tabOf(administrator);
+    await page.goto(at(path));
+    await page.evaluate(UNFOLD);
+    const unseen: string[] = [];
+    let presses = 0;
+    for (let isNew = true; isNew && presses < 300; presses++) {
+      await page.keyboard.press('Tab');
+      const focus = (await page.evaluate(FOCUS)) as { name: string; isSeen: boolean } | null;
+      isNew = focus !== null && focus.name !== 'again';
+      if (focus !== null && !focus.isSeen) unseen.push(focus.name);
+    }
+    expect(unseen).toEqual([]);
+    expect(await page.evaluate(UNREACHED)).toEqual([]);
+    expect(presses).toBeGreaterThan(3);
+  });
+
+  it('comes to the content by the first link', async () => {
+    const { page } = await tabOf(administrator);
+    await page.goto(at('/projects/:project'));
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).toBe('content');
+  });
+});
+
+describe('without JavaScript', () => {
+  it('every page is read, and nothing is there that does nothing', async () => {
+    const { page } = await tabOf(administrator, false);
+    for (const path of PAGES) {
+      await page.goto(at(path));
+      expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
+      for (const button of await page.getByRole('button').all())
+        expect(await button.evaluate((element) => (element as unknown as { type: string }).type), path).toBe('submit');
+    }
+  });
+
+  it('a form is sent, and says what is wrong with what was typed, which is still there', async () => {
+    const { page } = await tabOf(administrator, false);
+    await page.goto(`${portal.origin}/`);
+    await page.getByText('Create a project').first().click();
+    await page.getByLabel('Name').fill('Made without a script');
+    await page.getByRole('button', { name: 'Create the project' }).click();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('development');
+    await page.getByRole('link', { name: 'Limits' }).click();
+    await page.getByText('Change the cap (').click();
+    await page.getByLabel('Messages a second').last().fill('999999999');
+    await page.getByRole('button', { name: 'Change the cap' }).click();
+    expect(await page.getByRole('alert').textContent()).toContain('messages a second');
+    expect(await page.getByLabel('Messages a second').last().inputValue()).toBe('999999999');
+  });
+});

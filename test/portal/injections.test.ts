@@ -1,0 +1,144 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { HOSTILE } from './hostile.ts';
+import { deedUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
+import { AUTHOR, plant, plantAccount, type TextOf } from './planted.ts';
+import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
+import { asRead, type Shape, shapeOf } from './shape.ts';
+
+let portals: PlantedPortal[] = [];
+afterEach(async () => {
+  for (const portal of portals) await portal.close();
+  portals = [];
+});
+
+interface Answer extends Seen {
+  readonly page: string;
+  readonly shape: Shape;
+}
+
+/** Every page as an administrator sees it, of a project in whose every field that text stands. */
+async function pagesWith(textOf: TextOf): Promise<Answer[]> {
+  const portal = await openPlantedPortal();
+  portals.push(portal);
+  const planted = await plant(portal, { id: 'demo', textOf });
+  await portal.parts.accounts.changedBy(AUTHOR).change((accounts) => {
+    const owner = accounts.find(({ id }) => id === planted.members.owner);
+    return owner === undefined ? null : { ...owner, isAdministrator: true };
+  });
+  const person = await personOf(portal, planted.members.owner);
+  const answers: Answer[] = [];
+  for (const { path } of pagesOf(portal)) {
+    const seen = await person.get(pathFor(path, planted));
+    answers.push({ page: path, ...seen, shape: shapeOf(seen.text) });
+  }
+  return answers;
+}
+
+interface FormAnswer extends Answer {
+  readonly words: string;
+}
+
+/** What every form of every page answers, sent with a text in every field but those that choose. */
+async function formsWith(text: string): Promise<{ answers: FormAnswer[]; elements: string[] }> {
+  const portal = await openPlantedPortal();
+  portals.push(portal);
+  const planted = await plant(portal, { id: 'demo', textOf: (field) => field });
+  const administrator = await plantAccount(portal, { isAdministrator: true });
+  const answers: FormAnswer[] = [];
+  for (const { path: page, deeds = {} } of pagesOf(portal)) {
+    for (const deed of Object.keys(deeds)) {
+      const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
+      // Too short to be hashed, which takes its time: what is wrong is said, and the other fields are still there.
+      const values = Object.entries({ ...plain(planted), ...refers(planted) }).map(([name, value]) =>
+        CHOOSING.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
+      );
+      const person = await personOf(portal, administrator);
+      const seen = await person.send(pathFor(page, planted), deed, Object.fromEntries(values));
+      answers.push({ page, ...seen, shape: shapeOf(seen.text), words: `${page} ${deed}: ${seen.status}` });
+    }
+  }
+  return { answers, elements: answers.flatMap(({ shape }) => shape.elements) };
+}
+
+/** Fields that say which thing is meant, or which of a few: without them a form does not come far. */
+const CHOOSING = new Set(['kind', 'role', 'code']);
+
+const USUAL = 'a usual text';
+const fields: string[] = [];
+const usual = await pagesWith((field) => {
+  fields.push(field);
+  return USUAL;
+});
+/** What is sure to be seen of a text: the ends of some are trimmed, and what a browser says it is is cut. */
+const shownOf = (text: string) => asRead(text).trim().slice(0, 100);
+const typedInForms = await formsWith(USUAL);
+/** Details of the audit are JSON, in which a text stands as JSON has it. */
+const timesSeen = (shown: string, text: string) => {
+  const escaped = JSON.stringify(text).slice(1, -1);
+  return (
+    timesShown(shown, shownOf(text)) + (escaped.startsWith(shownOf(text)) ? 0 : timesShown(shown, shownOf(escaped)))
+  );
+};
+const timesShown = (text: string, part: string) => (part === '' ? text.length : text.split(part).length - 1);
+
+describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size} fields of ${usual.length} pages`, () => {
+  it('are looked for on pages that show such fields', () => {
+    const showing = usual.filter(({ shape }) => shape.text.includes(USUAL)).map(({ page }) => page);
+    expect(showing).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
+  });
+
+  it.each(Object.entries(HOSTILE))('%s is shown as text, and nothing else changes', async (_, text) => {
+    for (const [index, answer] of (await pagesWith(() => text)).entries()) {
+      const plain = usual[index]!;
+      const { page, shape, status, headers } = answer;
+      expect(status, page).toBe(plain.status);
+      expect([...headers.keys()].toSorted(), page).toEqual([...plain.headers.keys()].toSorted());
+      for (const [name, value] of headers) expect(value, name).not.toContain('taken');
+      if (isData(answer)) {
+        expect(jsonOf(answer), page).toHaveLength(jsonOf(plain).length);
+        continue;
+      }
+      expect(shape.elements, page).toEqual(plain.shape.elements);
+      const times = timesShown(plain.shape.text, USUAL);
+      expect(timesSeen(shape.text, text), `${page} shows it`).toBeGreaterThanOrEqual(times);
+      expect(shape.addresses.map(toKind), page).toEqual(plain.shape.addresses.map(toKind));
+    }
+  });
+});
+
+/** What scripts ask for, and files: no browser takes them for a page. */
+const isData = ({ headers }: Seen) =>
+  /^(application\/json|text\/event-stream)/.test(headers.get('content-type') ?? '') &&
+  headers.get('x-content-type-options') === 'nosniff';
+
+/** The values of a body: one, or those of a stream by the rules of event streams. @throws Error for what is no JSON */
+function jsonOf({ headers, text }: Seen): unknown[] {
+  if (headers.get('content-type')?.startsWith('application/json') === true) return [JSON.parse(text)];
+  const fields = text.split(/\r\n|\r|\n/).filter((line) => line !== '');
+  for (const field of fields) expect(field).toMatch(/^data: \{/);
+  return fields.map((field) => JSON.parse(field.slice('data: '.length)));
+}
+
+describe('a hostile text that somebody types into every field of a form', () => {
+  it.each(Object.entries(HOSTILE))('%s comes back as text, and leads nowhere else', async (_, text) => {
+    const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
+    for (const { shape, headers, words } of (await formsWith(text)).answers) {
+      expect(
+        shape.elements.filter((each) => !known.has(each)),
+        words,
+      ).toEqual([]);
+      expect(
+        shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
+        words,
+      ).toEqual([]);
+      expect(headers.get('location') ?? '/', words).toMatch(/^\/(?![/\\])/);
+      expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
+    }
+  });
+});
+
+/** Where an address leads: to a page of ours by its path, or out. */
+function toKind(address: string): string {
+  if (address.startsWith('#')) return 'this page';
+  return /^\/(?![/\\])/.test(address) ? 'ours' : `another: ${address}`;
+}

@@ -1,0 +1,152 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CHECKOUT, freePorts } from '@playline/infra/local';
+import { bareEnvironment, openServiceProcesses, type ServiceProcesses, until } from '@playline/testkit';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
+import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
+
+const run = promisify(execFile);
+const PASSWORD = 'correct horse battery';
+/** What pages and documents promise. */
+const LIVE_MAX_MS = 2_000;
+const STOP_MAX_MS = 1_000;
+const PATIENCE_MS = 30_000;
+
+let stack: JourneyStack;
+let browser: Browser;
+let page: Page;
+let gateways: ServiceProcesses;
+/** Addresses of two gateways. */
+let urls: string[];
+const faults: string[] = [];
+const steps: string[] = [];
+
+/** What both are told of the stack. */
+function settingsOf({ folder, file }: JourneyStack): Record<string, string> {
+  const { kafka, registry, redis } = file();
+  const { identityPepper } = JSON.parse(readFileSync(join(folder, 'secrets.json'), 'utf8'));
+  const stores = { KAFKA_BROKERS: kafka.join(','), SCHEMA_REGISTRY_URL: registry, REDIS_URL: redis };
+  return { ...stores, IDENTITY_PEPPER: identityPepper, LOG_LEVEL: 'error' };
+}
+
+beforeAll(async () => {
+  stack = await startJourneyStack({ services: ['gateway', 'event-writer', 'portal'] });
+  const main = join(CHECKOUT, 'services', 'gateway', 'src', 'main.ts');
+  gateways = openServiceProcesses(main, settingsOf(stack));
+  const [port = 0] = await freePorts(1);
+  await gateways.start({ HTTP_PORT: String(port) });
+  urls = [stack.file().gateway ?? '', `http://127.0.0.1:${port}`];
+  browser = await openBrowser();
+  page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateways?.close();
+  await stack?.close();
+});
+
+/** Does a step of the newcomer's, and notes how long it took. */
+async function step<T>(words: string, work: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const value = await work();
+  steps.push(`${Math.round(performance.now() - startedAt)} ms  ${words}`);
+  return value;
+}
+
+const press = (name: string | RegExp) => page.getByRole('button', { name }).click();
+const heading = () => page.getByRole('heading', { level: 1 }).textContent();
+const textOfBlock = async (index: number) => (await page.locator('.sample code').nth(index).textContent()) ?? '';
+
+/** As `npm run accounts -- link` prints it. */
+async function firstLink(): Promise<string> {
+  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
+  const origin = stack.file().portal ?? '';
+  const env = { ...bareEnvironment(), ...settingsOf(stack) };
+  const { stdout } = await run(process.execPath, [main, 'accounts', 'link', '--json', '--origin', origin], { env });
+  return JSON.parse(stdout).link;
+}
+
+async function becomeAdministrator(): Promise<void> {
+  await page.goto(await step('npm run accounts -- link', firstLink));
+  await page.getByLabel('Login').fill('ada@example.com');
+  await page.getByLabel('Your name').fill('Ada');
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByLabel('The same once more').fill(PASSWORD);
+  await press('Go on with the password');
+  expect(await heading()).toBe('Projects');
+}
+
+async function createProject(): Promise<void> {
+  await page.locator('summary', { hasText: 'Create a project' }).click();
+  await page.getByLabel('Name').fill('Sky Islands');
+  await press('Create the project');
+  expect(await heading()).toBe('Keys of development');
+}
+
+/** The text of a key that was just made. */
+async function makeKey(kind: 'publishable' | 'secret'): Promise<string> {
+  await press(`Create the ${kind} key`);
+  expect(await heading()).toBe(`The ${kind} key`);
+  return (await page.locator('.secret code').textContent()) ?? '';
+}
+
+const isRefusing = async (url: string, secret: string) => {
+  const path = '/v1/audience/data?anonymousId=nobody';
+  const headers = { 'x-service-api-key': secret };
+  return (await fetch(url + path, { method: 'DELETE', headers })).status === 401;
+};
+
+describe('somebody who has just started the stack', () => {
+  it('administers it, makes a project and keys, sees a first event arrive, and ends a key on every gateway', async () => {
+    await step('the link is opened, and makes the administrator', becomeAdministrator);
+    await step('a project', createProject);
+    await step('a publishable key', () => makeKey('publishable'));
+    const command = await textOfBlock(1);
+    expect(command).toContain('/v1/audience/messages');
+    await page.getByRole('link', { name: 'Back to the keys' }).click();
+    const secret = await step('a secret key', () => makeKey('secret'));
+    await page.getByRole('link', { name: 'Back to the keys' }).click();
+    const keys = page.url();
+
+    await page.getByRole('link', { name: 'Live', exact: true }).click();
+    await page.locator('.counts', { hasText: /seen/i }).waitFor();
+    const { stdout } = await step('the command that the page shows, in a shell', () => run('bash', ['-c', command]));
+    const answeredAt = performance.now();
+    expect(JSON.parse(stdout)).toMatchObject({ accepted: 1 });
+    const row = page.locator('.live tbody tr', { hasText: 'level_started' });
+    await row.waitFor();
+    const seenMs = performance.now() - answeredAt;
+    expect(await row.textContent()).toMatch(/accepted|stored/);
+    await row.locator('.fate.stored').waitFor();
+    steps.push(`${Math.round(seenMs)} ms  from the answer until Live shows the event`);
+    steps.push(`${Math.round(performance.now() - answeredAt)} ms  from the answer until Live says that it is stored`);
+    expect(seenMs).toBeLessThan(LIVE_MAX_MS);
+
+    await page.goto(keys);
+    for (const url of urls) expect(await isRefusing(url, secret)).toBe(false);
+    await page.locator('summary', { hasText: 'Refresh the secret key' }).click();
+    const form = page.locator('form', { has: page.getByRole('button', { name: 'Refresh the secret key' }) });
+    await form.getByLabel('Type development').fill('development');
+    await press('Refresh the secret key');
+    await page.locator('.secret code').waitFor();
+    const refreshedAt = performance.now();
+    const stops = urls.map(async (url, index) => {
+      await until('the old key is refused', () => isRefusing(url, secret));
+      const ms = performance.now() - refreshedAt;
+      steps.push(`${Math.round(ms)} ms  until gateway ${index + 1} refuses the key that was refreshed`);
+      return ms;
+    });
+    for (const ms of await Promise.all(stops)) expect(ms).toBeLessThan(STOP_MAX_MS);
+    const successor = (await page.locator('.secret code').textContent()) ?? '';
+    for (const url of urls) expect(await isRefusing(url, successor)).toBe(false);
+    expect(faults).toEqual([]);
+    console.info(steps.map((line) => `newcomer: ${line}`).join('\n'));
+  });
+});

@@ -1,0 +1,125 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import { addPerson, PASSWORD } from '../../services/portal/src/test/people.ts';
+
+/** Places that a browser takes for another address, or that somebody might. */
+const ELSEWHERE = [
+  ...['//evil.test', '///evil.test', '/\\evil.test', '\\\\evil.test', '\\/evil.test', '/\\/evil.test', '//\\evil.test'],
+  ...[
+    'https:evil.test',
+    'https:/evil.test',
+    'https://evil.test',
+    'HTTPS://evil.test',
+    'http:evil.test',
+    '//evil.test@x',
+  ],
+  ...['%2f%2fevil.test', '/%2fevil.test', '/%5cevil.test', '%5c%5cevil.test', '/%09/evil.test', '/%0d%0aevil.test'],
+  ...[
+    '/a\nb',
+    '/\n/evil.test',
+    '/\t/evil.test',
+    '/\r\n/evil.test',
+    '\t//evil.test',
+    ' //evil.test',
+    '\u00a0//evil.test',
+  ],
+  ...['/x\r\nset-cookie: taken=1', '/x\r\n\r\n<script>taken()</script>', '/\u0000/evil.test', '\u0000//evil.test'],
+  ...['javascript:taken()', 'JaVaScRiPt:taken()', 'java\nscript:taken()', 'data:text/html,x', 'vbscript:x', 'blob:x'],
+  ...['.evil.test', '@evil.test', ':80', '?next=//evil.test', '#//evil.test', '/..//evil.test', '/./\\evil.test'],
+  ...[
+    '/.//evil.test',
+    '/x/..//evil.test',
+    '/%2e%2e//evil.test',
+    '\uff0f\uff0fevil.test',
+    '/\u2215evil.test',
+    '/\u3002evil',
+  ],
+  ...['', ' ', 'evil.test', 'null', 'undefined', '/'.repeat(5000), `/${'x'.repeat(5000)}`],
+];
+
+let portal: TestPortal;
+beforeAll(async () => {
+  portal = await openPortal();
+  await addPerson(portal, 'ada', { isAdministrator: true });
+});
+afterAll(() => portal?.close());
+
+/** Where a browser goes from the sign-in. */
+function originOf(location: string): string {
+  return new URL(location, `${portal.origin}/sign-in`).origin;
+}
+
+async function landOf(next: string): Promise<string[]> {
+  const browser = await portal.signIn();
+  const shown = await browser.get(`/sign-in?next=${encodeURIComponent(next)}`);
+  const raw = /[^\x21-\x7e]/.test(next) ? shown : await browser.get(`/sign-in?next=${next}`);
+  return [shown, raw].map(({ headers }) => headers.get('location') ?? '');
+}
+
+describe(`${ELSEWHERE.length} places that lead elsewhere`, () => {
+  it.each(ELSEWHERE)('the sign-in of one who has signed in stays here: %j', async (next) => {
+    for (const location of await landOf(next)) {
+      expect(originOf(location)).toBe(portal.origin);
+      expect(location).toMatch(/^\/(?![/\\])[\x21-\x7e]*$/);
+    }
+  });
+
+  it('a sign-in by password stays here, whatever stood in the link or in the form', async () => {
+    for (const next of [
+      '//evil.test',
+      '/\\evil.test',
+      '/\n/evil.test',
+      'javascript:taken()',
+      '/x\r\nset-cookie: a=b',
+    ]) {
+      const values = { login: 'ada', password: PASSWORD, next };
+      const answer = await portal.browser().submit(`/sign-in?next=${encodeURIComponent(next)}`, 'password', values);
+      expect(answer.status).toBe(303);
+      expect(originOf(answer.headers.get('location') ?? '')).toBe(portal.origin);
+    }
+  });
+
+  it('no text at all leads out', async () => {
+    const piece = fc.constantFrom(
+      '/',
+      '\\',
+      '.',
+      ':',
+      '@',
+      '%2f',
+      '%5c',
+      '\t',
+      '\n',
+      'evil.test',
+      'https',
+      '?',
+      '#',
+      'x',
+    );
+    const next = fc.oneof(
+      fc.array(piece, { maxLength: 8 }).map((parts) => parts.join('')),
+      fc.string({ maxLength: 40 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(next, async (text) => {
+        for (const location of await landOf(text)) expect(originOf(location)).toBe(portal.origin);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('the way to the sign-in and back keeps to paths: an address of two slashes is no page', async () => {
+    for (const path of [
+      '//evil.test/',
+      '//evil.test/%2f..',
+      '/%5cevil.test',
+      '/projects/%0d%0ax',
+      '/settings?x=//evil.test',
+    ]) {
+      const { status, headers } = await portal.browser().get(path);
+      const location = headers.get('location');
+      expect(status === 404 || originOf(location ?? '') === portal.origin, `${path} ${status} ${location}`).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,232 @@
+import { randomInt } from 'node:crypto';
+import { createSessionCookie } from '../../services/portal/src/frame/cookies.ts';
+import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
+import type { PortalPage } from '../../services/portal/src/frame/page.ts';
+import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
+import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import type { Planted } from './planted.ts';
+import { STORED_ID, TRACE_ID } from './planted-portal.ts';
+
+/** How a page of the portal is asked for, and how each of its forms is filled. */
+export interface PageUse {
+  /** What stands in the path besides `:project` and `:environment`. */
+  readonly params?: (planted: Planted) => Readonly<Record<string, string>>;
+  /** What stands behind the path. */
+  readonly query?: (planted: Planted) => Readonly<Record<string, string>>;
+  readonly deeds?: Readonly<Record<string, DeedUse>>;
+  /** No page that people look at: a script asks for it. */
+  readonly isData?: boolean;
+}
+
+export interface DeedUse {
+  /** Fields that name nothing which belongs to somebody. */
+  readonly plain?: (planted: Planted) => Readonly<Record<string, string>>;
+  /** Fields that name a thing of a project by its id. */
+  readonly refers?: (planted: Planted) => Readonly<Record<string, string>>;
+}
+
+const confirmEnvironment = ({ environment }: Planted) => ({ confirm: environment });
+const rateLimitKey = ({ rateLimitKeyId }: Planted) => ({ key: rateLimitKeyId });
+const collection = ({ contractAddress }: Planted) => ({ chain: 'demo-chain', contract: contractAddress });
+const signableKey = ({ address }: Planted) => ({ address });
+const analyst = ({ members }: Planted) => ({ account: members.analyst });
+const invited = ({ invitedId }: Planted) => ({ account: invitedId });
+
+/** Good passwords; hashing one takes a while, by design. */
+export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
+const person = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
+
+/** A page of a link that lets somebody in, and what browsers ask of it. */
+const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 'deeds'> => ({
+  query: (planted) => ({ code: codeOf(planted) }),
+  deeds: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
+});
+const passkeyUse = (codeOf: (planted: Planted) => string): PageUse => ({
+  isData: true,
+  query: (planted) => ({ code: codeOf(planted), login: 'newcomer', name: 'Newcomer' }),
+});
+
+/** Every page, by its path. A page that is missing here fails the tests: say how it is filled. */
+export const PAGE_USES: Readonly<Record<string, PageUse>> = {
+  '/': { deeds: { create: { plain: () => ({ name: 'Another game' }) } } },
+  '/projects/:project': {
+    deeds: {
+      rename: { plain: () => ({ name: 'Renamed' }) },
+      'add-environment': { plain: () => ({ environment: 'added', kind: 'development' }) },
+      archive: { plain: ({ project }) => ({ confirm: project.name }) },
+    },
+  },
+  '/projects/:project/environments/:environment/keys': {
+    deeds: {
+      create: { plain: () => ({ kind: 'secret', name: 'Made' }) },
+      refresh: { plain: (planted) => ({ kind: 'publishable', ...confirmEnvironment(planted) }) },
+      revoke: { plain: (planted) => ({ kind: 'secret', ...confirmEnvironment(planted) }) },
+    },
+  },
+  '/projects/:project/environments/:environment/collections': {
+    deeds: {
+      link: { plain: () => ({ chain: 'demo-chain', contract: `0x${'7'.repeat(40)}`, name: 'Linked' }) },
+      rename: { plain: () => ({ name: 'Renamed' }), refers: collection },
+      relink: { refers: collection },
+      unlink: { plain: () => ({ confirm: 'unlink' }), refers: collection },
+    },
+  },
+  '/projects/:project/environments/:environment/signable-keys': {
+    deeds: {
+      create: { plain: () => ({ name: 'Made' }) },
+      disable: { refers: signableKey },
+      enable: { refers: ({ disabledAddress }) => ({ address: disabledAddress }) },
+    },
+  },
+  '/projects/:project/environments/:environment/live': { query: () => ({ find: STORED_ID }) },
+  '/projects/:project/environments/:environment/live/events': { isData: true },
+  '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
+  '/projects/:project/environments/:environment/people': {
+    deeds: {
+      search: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+      erase: { plain: () => ({ kind: 'anonymous', id: 'nobody', confirm: 'nobody' }) },
+      unlink: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+    },
+  },
+  '/projects/:project/environments/:environment/erasures': {},
+  '/projects/:project/environments/:environment/erasures/:erasure/receipt': {
+    isData: true,
+    params: ({ erasureId }) => ({ erasure: erasureId }),
+  },
+  '/projects/:project/audit': {},
+  '/instance/audit': {},
+  '/projects/:project/environments/:environment/limits': {
+    deeds: {
+      limit: { plain: () => ({ 'per-second': '5', burst: '6' }) },
+      cap: { plain: () => ({ 'per-second': '80000', burst: '800000' }) },
+    },
+  },
+  '/instance/rate-limit-keys': {
+    deeds: {
+      create: { plain: () => ({ partner: 'A partner', calls: '7', window: '60' }) },
+      refresh: { refers: rateLimitKey },
+      revoke: { refers: rateLimitKey },
+    },
+  },
+  '/sign-in': {
+    query: () => ({ again: '1' }),
+    deeds: {
+      password: { plain: () => ({ login: 'nobody', password: 'not the password' }) },
+      passkey: { plain: () => ({ response: '{}' }) },
+    },
+  },
+  '/sign-in/passkey': { isData: true },
+  '/sign-out': { deeds: { 'sign-out': {} } },
+  '/first-sign-in': linkUse(({ firstCode }) => firstCode),
+  '/first-sign-in/passkey': passkeyUse(({ firstCode }) => firstCode),
+  '/invitation': linkUse(({ invitationCode }) => invitationCode),
+  '/invitation/passkey': passkeyUse(({ invitationCode }) => invitationCode),
+  '/reset': linkUse(({ invitationCode }) => invitationCode),
+  '/reset/passkey': passkeyUse(({ invitationCode }) => invitationCode),
+  '/settings': {
+    deeds: {
+      rename: { plain: () => ({ name: 'Renamed' }) },
+      password: { plain: () => PASSWORDS },
+      'add-passkey': { plain: () => ({ name: 'Made', response: '{}' }) },
+      'remove-passkey': { refers: ({ passkeyId }) => ({ passkey: passkeyId }) },
+      end: { refers: ({ sessionId }) => ({ session: sessionId }) },
+      'end-others': {},
+    },
+  },
+  '/settings/passkey': { isData: true },
+  '/projects/:project/members': {
+    deeds: {
+      invite: { plain: () => ({ name: 'Invited', role: 'analyst' }) },
+      role: { plain: () => ({ role: 'developer' }), refers: analyst },
+      remove: { refers: analyst },
+      revoke: { refers: invited },
+    },
+  },
+  '/instance/accounts': {
+    deeds: {
+      invite: { plain: () => ({ name: 'Invited' }) },
+      revoke: { refers: invited },
+      appoint: { refers: analyst },
+      dismiss: { refers: analyst },
+      disable: { refers: analyst },
+      enable: { refers: ({ disabledId }) => ({ account: disabledId }) },
+      remove: { refers: ({ disabledId, disabledLogin }) => ({ account: disabledId, confirm: disabledLogin }) },
+    },
+  },
+};
+
+/** Routes that are no pages: the same bytes for everybody. */
+export const OTHER_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
+
+/** As `openPortal` gives it to the portal. */
+const SECRET = Buffer.alloc(32, 1);
+
+/** The portal's own pages, with the deeds that each has. */
+export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
+  const frame = {
+    ...{ origin: new URL(origin), sessions: parts.sessions, oneTime: parts.oneTime, onFault: () => {} },
+    ...{ cookie: createSessionCookie(origin, SECRET), tokens: createFormTokens(SECRET), wallClockMs: Date.now },
+    ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
+    admitStranger: () => {},
+  };
+  // What pages do with it is done by a request, and none is sent here.
+  const signIn = {} as PagesParts['signIn'];
+  return createPages({ ...parts, frame, signIn, note: async () => {} });
+}
+
+/** How a page is used. @throws Error for a page that the table does not know */
+export function useOf(path: string): PageUse {
+  const use = PAGE_USES[path];
+  if (use !== undefined) return use;
+  throw new Error(`The page ${path} is new: say in PAGE_USES how its path and its forms are filled.`);
+}
+
+/** How a form is filled. @throws Error for one that the table does not know */
+export function deedUseOf(path: string, deed: string): DeedUse {
+  const use = useOf(path).deeds?.[deed];
+  if (use !== undefined) return use;
+  throw new Error(`The form ${deed} of ${path} is new: say in PAGE_USES how it is filled.`);
+}
+
+/** A page's address for a place. */
+export function pathFor(path: string, planted: Planted, environment = planted.environment): string {
+  const { params, query } = useOf(path);
+  const names: Record<string, string> = { project: planted.id, environment, ...params?.(planted) };
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(names[name] ?? ''));
+  return query === undefined ? filled : `${filled}?${new URLSearchParams(query(planted))}`;
+}
+
+/** Somebody who has signed in, with good tokens for any form of any page: whatever refuses them is no token. */
+export interface Person {
+  get(path: string): Promise<Seen>;
+  send(path: string, deed: string, values: Readonly<Record<string, string>>): Promise<Seen>;
+}
+
+export interface Seen {
+  readonly status: number;
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+/** Signs an account in; null: somebody who has not signed in. */
+export async function personOf(portal: TestPortal, accountId: string | null): Promise<Person> {
+  const browser = portal.browser();
+  let sessionId = '';
+  if (accountId !== null) {
+    const made = await portal.parts.sessions.create({ accountId, userAgent: 'a test', address: '127.0.0.1' });
+    browser.keep(made.text);
+    sessionId = made.session.id;
+  }
+  return {
+    get: browser.get,
+    send: (path, deed, values) => {
+      const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), deed });
+      // From an address of its own each time: how many forms somebody may send is not asked here.
+      const headers = { 'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` };
+      return browser.post(path, new URLSearchParams({ deed, token, ...values }), headers);
+    },
+  };
+}
+
+/** As the portal reads a path of a request. */
+const decodedPath = (path: string) => new URL(path, 'http://localhost').pathname;

@@ -1,0 +1,116 @@
+import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
+import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
+import type { AuditLine, ErasureLine, Rejection, RejectionCount } from '../../services/portal/src/reads/index.ts';
+import { createMemoryReads } from '../../services/portal/src/test/memory-reads.ts';
+import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import type { TextOf } from './planted.ts';
+
+/** What stands in stores that the portal only reads, by environments and projects. */
+export interface PlantedRows {
+  readonly rejections: Record<string, RejectionCount[]>;
+  readonly traces: Record<string, Record<string, Rejection[]>>;
+  readonly erasures: Record<string, ErasureLine[]>;
+  readonly audit: Record<string, AuditLine[]>;
+  readonly live: Record<string, LiveEvent[]>;
+  readonly found: Record<string, FoundMessage[]>;
+}
+
+/** The portal, with rows that tests put into what it reads. */
+export interface PlantedPortal extends TestPortal {
+  readonly rows: PlantedRows;
+}
+
+export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = {}): Promise<PlantedPortal> {
+  const rows: PlantedRows = { rejections: {}, traces: {}, erasures: {}, audit: {}, live: {}, found: {} };
+  const portal = await openPortal({
+    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
+    reads: createMemoryReads(rows),
+    live: createToldLive(rows.live),
+    searchMessages: async ({ environmentId }) => rows.found[environmentId] ?? [],
+    ...own,
+  });
+  return { ...portal, rows };
+}
+
+/** Tells each looker what is planted in its environment, and ends: so a stream is a text that can be read whole. */
+function createToldLive(planted: PlantedRows['live']): LiveHub {
+  return {
+    look: ({ environmentId }) => {
+      const waiting = [...(planted[environmentId] ?? [])];
+      return { next: async () => waiting.shift() ?? null, close: () => {} };
+    },
+    lookers: 0,
+    held: { entries: 0, bytes: 0 },
+    close: async () => {},
+  };
+}
+
+export const STORED_ID = '0192f3a4-5b6c-7d8e-9f00-000000000001';
+export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
+
+/** Fills what an environment has in stores that are only read. */
+export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: TextOf): void {
+  const { environmentId, projectId } = place;
+  const client = {
+    ...{ code: textOf('code of a rejection'), field: textOf('field of a rejection') },
+    ...{ surface: textOf('surface of a rejection'), library: textOf('library of a rejection') },
+    libraryVersion: textOf('version of a library'),
+  };
+  rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
+  rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
+  rows.erasures[environmentId] = [toErasure(place)];
+  rows.audit[projectId] = [toAuditLine(environmentId, textOf)];
+  rows.live[environmentId] = toEvents(textOf);
+  rows.found[environmentId] = [
+    {
+      ...{ messageId: STORED_ID, traceId: TRACE_ID, receivedAt: Date.now() },
+      ...{ type: 'track', name: textOf('name of a stored event'), surface: textOf('surface of a stored event') },
+    },
+  ];
+}
+
+export interface RowsPlace {
+  readonly projectId: string;
+  readonly environmentId: string;
+  /** A UUID. */
+  readonly erasureId: string;
+}
+
+function toErasure({ erasureId }: RowsPlace): ErasureLine {
+  const requestedMs = Date.now() - 3_600_000;
+  const times = { fencedMs: requestedMs + 5_000, visiblyErasedMs: requestedMs + 9_000, physicallyErasedMs: null };
+  return {
+    ...{ erasureId, requestedMs, cutoffMs: requestedMs, traceId: TRACE_ID, state: 'visible', identities: 73_173 },
+    ...{ ...times, logExpiresMs: requestedMs + 86_400_000, logExpiredMs: null },
+  } as unknown as ErasureLine;
+}
+
+function toAuditLine(environmentId: string, textOf: TextOf): AuditLine {
+  return {
+    ...{ happenedMs: Date.now() - 1_000, environmentId, kind: 'project', revision: 3 },
+    ...{ object: textOf('object of a change'), action: textOf('action'), actor: textOf('actor') },
+    ...{ requestId: textOf('request of a change'), address: textOf('address of an actor') },
+    detail: JSON.stringify({ name: textOf('name in a change') }),
+  };
+}
+
+/** A message and a rejection, with a text in each field that clients fill. */
+function toEvents(textOf: TextOf): LiveEvent[] {
+  const head = { fate: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
+  return [
+    {
+      ...{ kind: 'message', ...head, place: 'm-0-1', type: 'track', name: textOf('name of an event') },
+      ...{ messageId: '0192f3a4-5b6c-7d8e-9f00-000000000002', eventTime: Date.now(), test: true },
+      ...{ surface: textOf('surface of an event'), library: textOf('library'), libraryVersion: textOf('version') },
+      ids: { anonymousId: textOf('anonymous id'), userId: textOf('user id') },
+      ...{ pageUrl: textOf('page of an event'), isCut: true },
+      properties: JSON.stringify({ screen: textOf('a property') }),
+      traits: JSON.stringify({ email: textOf('a trait') }),
+    },
+    {
+      ...{ kind: 'rejection', ...head, fate: 'rejected', place: 'r-0-1', code: textOf('code of an event') },
+      ...{ field: textOf('field of an event'), surface: textOf('surface of what was rejected') },
+      ...{ library: textOf('library of what was rejected'), libraryVersion: textOf('version of what was rejected') },
+    },
+  ];
+}

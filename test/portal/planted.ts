@@ -1,0 +1,230 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  type AccountRecord,
+  addEnvironment,
+  type Content,
+  createKey,
+  createProject,
+  type KeyEnvironment,
+  type ProjectRecord,
+  ROLES,
+  type Role,
+  refreshKey,
+  setRates,
+  USUAL_ENVIRONMENTS,
+} from '@playline/access-keys';
+import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import { type PlantedPortal, plantRows } from './planted-portal.ts';
+
+/** One project with a text of its own in every field that people or clients can fill. */
+export interface Planted {
+  readonly id: string;
+  readonly project: ProjectRecord;
+  /** The environment that everything is planted in, by the name that paths say. */
+  readonly environment: string;
+  readonly environmentId: string;
+  readonly members: Readonly<Record<Role, string>>;
+  /** Account of somebody who was invited and has not come. */
+  readonly invitedId: string;
+  readonly invitationCode: string;
+  /** Account of a member who may not sign in. */
+  readonly disabledId: string;
+  readonly disabledLogin: string;
+  /** Of the owner. */
+  readonly passkeyId: string;
+  readonly sessionId: string;
+  readonly rateLimitKeyId: string;
+  readonly contractAddress: string;
+  /** Of signable keys. */
+  readonly address: string;
+  readonly disabledAddress: string;
+  readonly erasureId: string;
+  /** Of the link of the first administrator, which belongs to no project. */
+  readonly firstCode: string;
+}
+
+/** What stands in a field, by the field's name. */
+export type TextOf = (field: string) => string;
+
+export interface Wanted {
+  readonly id: string;
+  readonly textOf: TextOf;
+  /** Of the third environment, which no other project has. */
+  readonly environment?: string;
+}
+
+export const AUTHOR = { changedBy: 'a test', requestId: 'r' };
+
+/** Rates that stand nowhere else, so that they are recognised. */
+const CAP = { perSecond: 73_331, burst: 733_317 };
+const LIMIT = { perSecond: 71_113, burst: 711_131 };
+
+/** Makes a project, and fills every field of everything that can belong to one. */
+export async function plant(portal: PlantedPortal, { id, textOf, environment = 'lab' }: Wanted): Promise<Planted> {
+  const { projects } = portal.parts;
+  const store = projects.changedBy(AUTHOR);
+  await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
+  await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
+  const at = { project: id, environment: `${id}-${environment}` };
+  const made = await setRates({ store }, at, { cap: CAP, limit: LIMIT });
+  // As it is, and not as a form would take it.
+  const project = (await store.change(() => ({ ...made, name: textOf('project name') }))) ?? made;
+  await plantKeys(portal, { projectId: id, environmentId: at.environment, environment: 'development' }, textOf);
+  const place = { projectId: id, environmentId: at.environment };
+  const erasureId = randomUUID();
+  plantRows(portal, { ...place, erasureId }, textOf);
+  return {
+    ...{ id, project, environment, environmentId: at.environment },
+    ...(await plantPeople(portal, id, textOf)),
+    rateLimitKeyId: await plantRateLimitKey(portal, textOf),
+    contractAddress: await plantCollection(portal, place, textOf),
+    address: await plantSignableKey(portal, { ...place, state: 'live' }, textOf('name of a signable key')),
+    disabledAddress: await plantSignableKey(portal, { ...place, state: 'disabled' }, textOf('name of a disabled key')),
+    erasureId,
+    firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
+  };
+}
+
+/** What nothing is planted in: the same kinds of ids, and nobody has them. */
+export function plantedNowhere(id: string, environment = 'hut'): Planted {
+  const environments = [{ id: `${id}-${environment}`, name: environment, kind: 'development' as const, cap: null }];
+  const project = { id, name: 'nowhere', environments: environments.map((each) => ({ ...each, limit: null })) };
+  return {
+    ...{ id, environment, environmentId: `${id}-${environment}`, project: project as unknown as ProjectRecord },
+    members: {
+      owner: '0f0e0d0c-0000-4000-8000-000000000001',
+      developer: '0f0e0d0c-0000-4000-8000-000000000002',
+      analyst: '0f0e0d0c-0000-4000-8000-000000000003',
+    },
+    invitedId: '0f0e0d0c-0000-4000-8000-000000000004',
+    invitationCode: 'no-such-code',
+    ...{ disabledId: '0f0e0d0c-0000-4000-8000-000000000006', disabledLogin: 'nobody at all' },
+    ...{ passkeyId: 'no-such-passkey', sessionId: 'no-such-session', firstCode: 'no-such-code' },
+    rateLimitKeyId: '0f0e0d0c-0000-4000-8000-000000000005',
+    ...{
+      erasureId: '0f0e0d0c-0000-4000-8000-000000000007',
+      contractAddress: `0x${'e'.repeat(40)}`,
+      address: `0x${'f'.repeat(40)}`,
+      disabledAddress: `0x${'d'.repeat(40)}`,
+    },
+  };
+}
+
+interface KeyPlace {
+  readonly projectId: string;
+  readonly environmentId: string;
+  readonly environment: KeyEnvironment;
+}
+
+async function plantKeys(portal: TestPortal, place: KeyPlace, textOf: TextOf): Promise<void> {
+  const { keys, settings } = portal.parts;
+  const context = { store: keys.store, prefix: settings.keyPrefix, author: AUTHOR };
+  await createKey(context, { ...place, kind: 'publishable', name: textOf('name of an ended key') });
+  await refreshKey(context, { ...place, kind: 'publishable', name: textOf('name of a publishable key') });
+  await createKey(context, { ...place, kind: 'secret', name: textOf('name of a secret key') });
+}
+
+type People = Pick<
+  Planted,
+  'members' | 'invitedId' | 'invitationCode' | 'disabledId' | 'disabledLogin' | 'passkeyId' | 'sessionId'
+>;
+
+async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf): Promise<People> {
+  const members = await plantMembers(portal, projectId, textOf);
+  const { sessions } = portal.parts;
+  const { session } = await sessions.create({
+    ...{ accountId: members.owner, userAgent: textOf('browser of the owner'), address: textOf('address') },
+  });
+  const invitationCode = `code-of-an-invitation-to-${projectId}`;
+  const hash = createHash('sha256').update(invitationCode).digest('hex');
+  const roles = [{ projectId, role: 'developer' as const }];
+  const disabledLogin = textOf('login of somebody disabled');
+  return {
+    ...{ members, invitationCode, disabledLogin, passkeyId: passkeyIdOf(projectId), sessionId: session.id },
+    invitedId: await plantAccount(portal, {
+      ...{ name: textOf('name of somebody invited'), login: '', state: 'invited', roles },
+      invitation: { hash, expiresAt: Date.now() + 3_600_000 },
+    }),
+    disabledId: await plantAccount(portal, {
+      ...{ name: textOf('name of somebody disabled'), login: disabledLogin, state: 'disabled', roles },
+    }),
+  };
+}
+
+const passkeyIdOf = (projectId: string) => `passkey-of-the-owner-of-${projectId}`;
+
+async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Planted['members']> {
+  const ids: Partial<Record<Role, string>> = {};
+  const passkey = {
+    ...{ id: passkeyIdOf(projectId), publicKey: 'AAAA', counter: 0, transports: ['internal'], createdAt: Date.now() },
+    name: textOf('name of a passkey'),
+  };
+  for (const role of ROLES) {
+    ids[role] = await plantAccount(portal, {
+      ...{ name: textOf(`name of the ${role}`), login: textOf(`login of the ${role}`) },
+      ...{ roles: [{ projectId, role }], passkeys: role === 'owner' ? [passkey] : [] },
+    });
+  }
+  return ids as Planted['members'];
+}
+
+let accounts = 0;
+
+/** Writes a record as it is: what a release before, or a command, may have let through. */
+export async function plantAccount(portal: TestPortal, own: Partial<Content<AccountRecord>>): Promise<string> {
+  accounts++;
+  const account: Content<AccountRecord> = {
+    ...{ id: `0a0b0c0d-0000-4000-8000-${String(accounts).padStart(12, '0')}`, name: 'Somebody', state: 'live' },
+    ...{ login: `somebody-${accounts}`, isAdministrator: false, roles: [], passwordHash: null, passkeys: [] },
+    ...{ openId: null, invitation: null, createdAt: Date.now() },
+    ...own,
+  };
+  await portal.parts.accounts.changedBy(AUTHOR).change(() => account);
+  return account.id;
+}
+
+let partners = 0;
+
+async function plantRateLimitKey(portal: TestPortal, textOf: TextOf): Promise<string> {
+  partners++;
+  const keyId = `0b0b0c0d-0000-4000-8000-${String(partners).padStart(12, '0')}`;
+  await portal.parts.rateLimitKeys.changedBy(AUTHOR).change(() => ({
+    ...{ keyId, partner: textOf('partner'), calls: 73_311, windowS: 317, expiresAt: null, hash: `hash ${keyId}` },
+    ...{ first4: 'qzqz', last4: 'zqzq', createdAt: Date.now(), revokedAt: null },
+  }));
+  return keyId;
+}
+
+interface EnvironmentPlace {
+  readonly projectId: string;
+  readonly environmentId: string;
+}
+
+let addresses = 0;
+
+function createAddress(): string {
+  addresses++;
+  return `0x${addresses.toString(16).padStart(8, '0')}${'ab'.repeat(16)}`;
+}
+
+async function plantCollection(portal: TestPortal, place: EnvironmentPlace, textOf: TextOf): Promise<string> {
+  const contractAddress = createAddress();
+  await portal.parts.collections.changedBy(AUTHOR).change(() => ({
+    ...{ id: `demo-chain:${contractAddress}`, chain: 'demo-chain', contractAddress, ...place },
+    ...{ name: textOf('name of a collection'), state: 'linked', createdAt: Date.now() },
+  }));
+  return contractAddress;
+}
+
+async function plantSignableKey(
+  portal: TestPortal,
+  place: EnvironmentPlace & { readonly state: 'live' | 'disabled' },
+  name: string,
+): Promise<string> {
+  const address = createAddress();
+  const sealed = 'sealed.for.nobody';
+  await portal.parts.signableKeys
+    .changedBy(AUTHOR)
+    .change(() => ({ address, ...place, name, sealed, createdAt: Date.now() }));
+  return address;
+}

@@ -1,0 +1,31 @@
+import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import type { Planted } from './planted.ts';
+
+/** Everything that belongs to a project, in every noun that the portal has, as one text to compare. */
+export async function recordsOf({ parts }: TestPortal, { id, members }: Planted): Promise<string> {
+  const nouns = Object.entries(parts).filter(([, part]) => isNoun(part));
+  const records: unknown[] = [['keys', await parts.keys.list(id)]];
+  for (const member of Object.values(members)) records.push(['sessions', await parts.sessions.list(member)]);
+  for (const [name, noun] of nouns) {
+    const all = await (noun as { all(): Promise<readonly object[]> }).all();
+    records.push([name, all.filter((record) => JSON.stringify(record).includes(`"${id}"`))]);
+  }
+  return JSON.stringify(records, null, 1);
+}
+
+/** A noun that comes later is looked at by itself. */
+function isNoun(part: unknown): boolean {
+  return typeof part === 'object' && part !== null && 'all' in part && typeof part.all === 'function';
+}
+
+/** Shorter ones stand anywhere. */
+const TELLING_CHARACTERS_MIN = 8;
+
+/** Texts of a project's records, ids and hashes as well, that the records of another one do not have. */
+export async function textsOf(portal: TestPortal, of: Planted, without: Planted): Promise<string[]> {
+  const others = await recordsOf(portal, without);
+  const texts = (await recordsOf(portal, of)).matchAll(/"((?:[^"\\]|\\.)*)"/g);
+  return [...new Set([...texts].map(([, text = '']) => text))].filter(
+    (text) => text.length >= TELLING_CHARACTERS_MIN && !others.includes(text),
+  );
+}

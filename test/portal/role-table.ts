@@ -1,0 +1,147 @@
+/** Who asks, from the one who may least. A stranger has signed in and has no role in the project. */
+export const ASKERS = ['nobody', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
+export type Asker = (typeof ASKERS)[number];
+
+const READERS = 'sign-in 404 200 200 200 200';
+const WHO_SIGNED_IN = 'sign-in 200 200 200 200 200';
+const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
+const EVERYBODY = '200 200 200 200 200 200';
+
+/**
+ * What each of them is answered, by page and by form: `sign-in` is 303 to the sign-in. Whoever changes who may do something
+ * changes it here as well, on purpose.
+ */
+export const ANSWERS: Readonly<Record<string, string>> = {
+  'GET /': WHO_SIGNED_IN,
+  'POST / create': 'sign-in 404 404 404 404 303',
+
+  'GET /projects/:project': READERS,
+  'POST /projects/:project rename': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project add-environment': 'sign-in 404 404 303 303 303',
+  // 409: it has live keys, which are to be revoked first.
+  'POST /projects/:project archive': 'sign-in 404 404 404 409 409',
+
+  'GET /projects/:project/environments/:environment/keys': READERS,
+  // 409: there is one.
+  'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409',
+  'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200',
+  'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303',
+
+  'GET /projects/:project/environments/:environment/collections': READERS,
+  'POST /projects/:project/environments/:environment/collections link': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/environments/:environment/collections rename': 'sign-in 404 404 303 303 303',
+  // 409: it is linked here.
+  'POST /projects/:project/environments/:environment/collections relink': 'sign-in 404 404 409 409 409',
+  'POST /projects/:project/environments/:environment/collections unlink': 'sign-in 404 404 404 303 303',
+
+  'GET /projects/:project/environments/:environment/signable-keys': READERS,
+  // 409: this portal has not been told the public key of the signer.
+  'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409',
+  'POST /projects/:project/environments/:environment/signable-keys disable': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303',
+
+  'GET /projects/:project/environments/:environment/limits': READERS,
+  'POST /projects/:project/environments/:environment/limits limit': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
+
+  'GET /projects/:project/environments/:environment/live': READERS,
+  'GET /projects/:project/environments/:environment/live/events': READERS,
+
+  'GET /projects/:project/environments/:environment/rejections': READERS,
+
+  'GET /projects/:project/environments/:environment/people': READERS,
+  'POST /projects/:project/environments/:environment/people search': READERS,
+  'POST /projects/:project/environments/:environment/people erase': 'sign-in 404 404 404 200 200',
+  'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400',
+
+  'GET /projects/:project/environments/:environment/erasures': READERS,
+  'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
+
+  'GET /projects/:project/audit': 'sign-in 404 404 404 200 200',
+
+  'GET /instance/audit': ADMINISTRATORS,
+
+  'GET /instance/rate-limit-keys': ADMINISTRATORS,
+  'POST /instance/rate-limit-keys create': ADMINISTRATORS,
+  'POST /instance/rate-limit-keys refresh': ADMINISTRATORS,
+  'POST /instance/rate-limit-keys revoke': 'sign-in 404 404 404 404 303',
+
+  'GET /sign-in': EVERYBODY,
+  // 401: the wrong password.
+  'POST /sign-in password': '401 401 401 401 401 401',
+  'POST /sign-in passkey': '401 401 401 401 401 401',
+
+  'GET /sign-in/passkey': EVERYBODY,
+
+  'GET /sign-out': WHO_SIGNED_IN,
+  'POST /sign-out sign-out': 'sign-in 303 303 303 303 303',
+
+  'GET /first-sign-in': EVERYBODY,
+  // 404: there is an administrator, and the link is good for nobody any more.
+  'POST /first-sign-in accept': '303 303 303 303 303 404',
+
+  'GET /first-sign-in/passkey': EVERYBODY,
+
+  'GET /invitation': EVERYBODY,
+  'POST /invitation accept': '303 303 303 303 303 303',
+
+  'GET /invitation/passkey': EVERYBODY,
+
+  'GET /reset': EVERYBODY,
+  'POST /reset accept': '303 303 303 303 303 303',
+
+  'GET /reset/passkey': EVERYBODY,
+
+  'GET /settings': WHO_SIGNED_IN,
+  'POST /settings rename': 'sign-in 303 303 303 303 303',
+  'POST /settings password': 'sign-in 303 303 303 303 303',
+  // 400: what was sent is no passkey.
+  'POST /settings add-passkey': 'sign-in 400 400 400 400 400',
+  // 409: without a password it is the last way in, or there is none to remove.
+  'POST /settings remove-passkey': 'sign-in 409 409 409 409 409',
+  'POST /settings end': 'sign-in 303 303 303 303 303',
+  'POST /settings end-others': 'sign-in 303 303 303 303 303',
+
+  'GET /settings/passkey': WHO_SIGNED_IN,
+
+  'GET /projects/:project/members': READERS,
+  'POST /projects/:project/members invite': 'sign-in 404 404 404 200 200',
+  'POST /projects/:project/members role': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project/members remove': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project/members revoke': 'sign-in 404 404 404 303 303',
+
+  'GET /instance/accounts': ADMINISTRATORS,
+  'POST /instance/accounts invite': ADMINISTRATORS,
+  'POST /instance/accounts revoke': 'sign-in 404 404 404 404 303',
+  'POST /instance/accounts appoint': 'sign-in 404 404 404 404 303',
+  'POST /instance/accounts dismiss': 'sign-in 404 404 404 404 303',
+  'POST /instance/accounts disable': 'sign-in 404 404 404 404 303',
+  'POST /instance/accounts enable': 'sign-in 404 404 404 404 303',
+  'POST /instance/accounts remove': 'sign-in 404 404 404 404 303',
+};
+
+/** Forms that make or end a secret, or say who may do something: they ask for a sign-in of the last ten minutes. */
+export const FRESH: readonly string[] = [
+  'POST /instance/accounts appoint',
+  'POST /instance/accounts disable',
+  'POST /instance/accounts dismiss',
+  'POST /instance/accounts enable',
+  'POST /instance/accounts invite',
+  'POST /instance/accounts remove',
+  'POST /instance/accounts revoke',
+  'POST /instance/rate-limit-keys create',
+  'POST /instance/rate-limit-keys refresh',
+  'POST /instance/rate-limit-keys revoke',
+  'POST /projects/:project archive',
+  'POST /projects/:project/environments/:environment/keys create',
+  'POST /projects/:project/environments/:environment/keys refresh',
+  'POST /projects/:project/environments/:environment/keys revoke',
+  'POST /projects/:project/environments/:environment/signable-keys create',
+  'POST /projects/:project/environments/:environment/signable-keys enable',
+  'POST /projects/:project/members invite',
+  'POST /projects/:project/members remove',
+  'POST /projects/:project/members role',
+  'POST /settings add-passkey',
+  'POST /settings password',
+  'POST /settings remove-passkey',
+];

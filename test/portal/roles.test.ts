@@ -1,0 +1,74 @@
+import { createMemorySessions } from '@playline/access-keys/memory';
+import { describe, expect, it } from 'vitest';
+import { deedUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
+import { type Planted, plant, plantAccount } from './planted.ts';
+import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
+import { ANSWERS, ASKERS, type Asker, FRESH } from './role-table.ts';
+
+/** A page, or one of its forms. */
+interface Deed {
+  readonly row: string;
+  readonly page: string;
+  readonly deed: string | null;
+}
+
+const FIRST_PORTAL = await openPlantedPortal();
+const DEEDS: readonly Deed[] = pagesOf(FIRST_PORTAL).flatMap(({ path: page, deeds = {} }) => [
+  { row: `GET ${page}`, page, deed: null },
+  ...Object.keys(deeds).map((deed) => ({ row: `POST ${page} ${deed}`, page, deed })),
+]);
+await FIRST_PORTAL.close();
+
+async function accountOf(portal: PlantedPortal, { members }: Planted, asker: Asker): Promise<string | null> {
+  if (asker === 'nobody') return null;
+  if (asker === 'stranger') return plantAccount(portal, {});
+  if (asker === 'administrator') return plantAccount(portal, { isAdministrator: true });
+  return members[asker];
+}
+
+/** What somebody is answered in a project where nothing was done before. */
+async function answerTo({ page, deed }: Deed, asker: Asker, portal: PlantedPortal): Promise<Seen> {
+  const planted = await plant(portal, { id: 'demo', textOf: (field) => `the ${field}` });
+  const person = await personOf(portal, await accountOf(portal, planted, asker));
+  const path = pathFor(page, planted);
+  if (deed === null) return person.get(path);
+  const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
+  return person.send(path, deed, { ...plain(planted), ...refers(planted) });
+}
+
+const toWord = ({ status, headers }: Seen) =>
+  status === 303 && headers.get('location')?.startsWith('/sign-in?next=') ? 'sign-in' : String(status);
+
+describe(`who is answered what, by ${DEEDS.length} pages and forms and ${ASKERS.length} kinds of people`, () => {
+  it('has a row in the table for each, and none beside', () => {
+    expect(DEEDS.map(({ row }) => row).toSorted()).toEqual(Object.keys(ANSWERS).toSorted());
+  });
+
+  it.each(DEEDS)('$row is as the table says', async (deed) => {
+    const answers: string[] = [];
+    for (const asker of ASKERS) {
+      const portal = await openPlantedPortal();
+      answers.push(toWord(await answerTo(deed, asker, portal)));
+      await portal.close();
+    }
+    expect(answers.join(' '), `of ${ASKERS.join(', ')}`).toBe(ANSWERS[deed.row]);
+  });
+});
+
+describe('a sign-in of more than ten minutes ago', () => {
+  it('is asked for again by the forms that make or end a secret or a right, and by no others', async () => {
+    const asked: string[] = [];
+    for (const deed of DEEDS.filter((each) => each.deed !== null)) {
+      const { sessions, oneTimeTexts: oneTime } = createMemorySessions();
+      const find: typeof sessions.find = async (text) => {
+        const session = await sessions.find(text);
+        return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };
+      };
+      const portal = await openPlantedPortal({ sessions: { ...sessions, find }, oneTime });
+      const { status, headers } = await answerTo(deed, 'administrator', portal);
+      if (status === 303 && headers.get('location')?.startsWith('/sign-in?again=1')) asked.push(deed.row);
+      await portal.close();
+    }
+    expect(asked.toSorted()).toEqual(FRESH.toSorted());
+  });
+});

@@ -1,0 +1,50 @@
+import { type DefaultTreeAdapterTypes, parse } from 'parse5';
+
+type Node = DefaultTreeAdapterTypes.Node;
+type Element = DefaultTreeAdapterTypes.Element;
+
+/** A page as a browser understands it, without its texts. */
+export interface Shape {
+  /** Elements, each with the names of its attributes; sorted, since sessions of one moment have no order. */
+  readonly elements: readonly string[];
+  /** Everything that a person reads. */
+  readonly text: string;
+  /** Attributes that lead somewhere or load something. */
+  readonly addresses: readonly string[];
+  /** Attributes of other kinds: what a person hears, types or copies. */
+  readonly values: readonly string[];
+}
+
+const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'poster', 'data', 'ping', 'background']);
+
+/** Reads a page by the rules of HTML. */
+export function shapeOf(page: string): Shape {
+  const elements: string[] = [];
+  const texts: string[] = [];
+  const addresses: string[] = [];
+  const values: string[] = [];
+  for (const node of nodesOf(parse(page))) {
+    if (node.nodeName === '#text') texts.push((node as DefaultTreeAdapterTypes.TextNode).value);
+    if (node.nodeName === '#comment') elements.push('a comment');
+    if (!('tagName' in node)) continue;
+    elements.push(
+      `${node.tagName} ${node.attrs
+        .map(({ name }) => name)
+        .toSorted()
+        .join(' ')}`.trim(),
+    );
+    for (const { name, value } of node.attrs) (ADDRESSES.has(name) ? addresses : values).push(value);
+  }
+  return { elements: elements.toSorted(), text: asRead(texts.join('')), addresses, values };
+}
+
+function* nodesOf(node: Node): Generator<Node> {
+  yield node;
+  const children = 'childNodes' in node ? node.childNodes : [];
+  for (const child of children) yield* nodesOf(child);
+  if ('content' in node) yield* nodesOf((node as Element & { content: Node }).content);
+}
+
+/** A text as HTML gives it back: line ends are one character; what is no character is left out, or a sign says so. */
+export const asRead = (text: string): string =>
+  text.replace(/\r\n?/g, '\n').toWellFormed().replaceAll('\u0000', '').replaceAll('\ufffd', '');
