@@ -179,6 +179,14 @@ describe('a form', () => {
     expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(30);
   });
 
+  it('of whoever has signed in is let in a hundred and twenty times a minute: each leaves a note in Redis', async () => {
+    const [browser, other] = [await portal.signIn(), await portal.signIn()];
+    const body = () => new URLSearchParams({ deed: 'create', token: 'x' });
+    const answers = await Promise.all(Array.from({ length: 130 }, () => browser.post('/', body())));
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10);
+    expect((await other.post('/', body())).status).toBe(400);
+  });
+
   it('whose end comes late is judged by what may be done then', async () => {
     const project = await portal.addProject('Late');
     const browser = await portal.signIn({ project, role: 'developer' });

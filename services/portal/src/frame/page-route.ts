@@ -76,6 +76,7 @@ async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
   const values = await readForm(exchange.request);
   const visit = await visitOf(parts, exchange, params);
   if (visit.session === null) parts.admitStranger(visit.address);
+  else parts.admitMember(visit.session.accountId);
   const name = values.text('deed');
   const deed = Object.hasOwn(page.deeds ?? {}, name) ? page.deeds?.[name] : undefined;
   if (deed === undefined) throw new PublicError('VALIDATION_ERROR', { message: 'This page has no such form.' });
