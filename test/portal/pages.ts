@@ -169,6 +169,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ cookie: createSessionCookie(origin, SECRET), tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
     admitStranger: () => {},
+    admitMember: () => {},
   };
   // What pages do with it is done by a request, and none is sent here.
   const signIn = {} as PagesParts['signIn'];

@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS audit_log
     detail String COMMENT 'JSON of an object: what it was changed to, without hashes and secrets'
 )
 ENGINE = ReplacingMergeTree
-PARTITION BY toYYYYMM(happened_at)
+PARTITION BY toYear(happened_at)
 ORDER BY (project_id, happened_at, entry_id)
 TTL toDateTime(happened_at) + INTERVAL 2 YEAR DELETE
 SETTINGS index_granularity = 512, ttl_only_drop_parts = 1, non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1

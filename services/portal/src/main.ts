@@ -1,10 +1,12 @@
 import {
   ACCOUNTS,
+  type Change,
   COLLECTIONS,
   createPasswords,
   PROJECTS,
   RATE_LIMIT_KEYS,
   RECORD_KINDS,
+  type RecordKind,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
@@ -24,6 +26,7 @@ import {
   toKafka,
   toRedis,
   toRegistry,
+  type Use,
 } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
@@ -34,7 +37,7 @@ import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createAudit } from './stores/audit.ts';
 import { createKeys } from './stores/keys.ts';
-import { openNoun } from './stores/noun.ts';
+import { type LogParts, openNoun } from './stores/noun.ts';
 import { createPortalPeople } from './stores/people.ts';
 
 const SERVICE = 'portal';
@@ -60,27 +63,27 @@ const settings = {
   chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
 };
 
+/** Every kind of records that pages work with. */
+async function openNouns(use: Use, log: LogParts) {
+  const open = <R extends Change>(kind: RecordKind<R>) =>
+    use(kind.name, async () => openNoun({ ...log, kind, view: await openRedisRecords(kind, redis) }));
+  return {
+    accounts: await open(ACCOUNTS),
+    projects: await open(PROJECTS),
+    rateLimitKeys: await open(RATE_LIMIT_KEYS),
+    collections: await open(COLLECTIONS),
+    signableKeys: await open(SIGNABLE_KEYS),
+  };
+}
+
 await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const log = { producer, reader, registry, topicPrefix, logger };
   const signIns = await use('sessions', () => openRedisSessions(redis));
-  const accounts = await use('accounts', async () =>
-    openNoun({ ...log, kind: ACCOUNTS, view: await openRedisRecords(ACCOUNTS, redis) }),
-  );
-  const projects = await use('projects', async () =>
-    openNoun({ ...log, kind: PROJECTS, view: await openRedisRecords(PROJECTS, redis) }),
-  );
-  const rateLimitKeys = await use('rate limit keys', async () =>
-    openNoun({ ...log, kind: RATE_LIMIT_KEYS, view: await openRedisRecords(RATE_LIMIT_KEYS, redis) }),
-  );
-  const collections = await use('collections', async () =>
-    openNoun({ ...log, kind: COLLECTIONS, view: await openRedisRecords(COLLECTIONS, redis) }),
-  );
-  const signableKeys = await use('signable keys', async () =>
-    openNoun({ ...log, kind: SIGNABLE_KEYS, view: await openRedisRecords(SIGNABLE_KEYS, redis) }),
-  );
+  const nouns = await openNouns(use, log);
   const keyView = await use('keys', () => openRedisKeyStore(redis));
+  const keys = createKeys({ ...log, view: keyView });
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
   const people = createPortalPeople({
     ...{ ...log, people: graph, keyOf: createIdentityKeyer(config.IDENTITY_PEPPER) },
@@ -88,24 +91,24 @@ await runService(logger, async (use) => {
     onFault: (error, words) => logger.warn({ error }, words),
   });
   const usage = await use('key use', () => openRedisKeyUsage(redis));
-  const liveParts = { ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup };
-  const live = await use('live messages', () => openLive(liveParts));
+  const live = await use('live messages', () =>
+    openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
+  );
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  const degraded = createDegraded(producer);
-  await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
+  await use('admin listener', () =>
+    openAdminServer({ host, port, ready, degraded: createDegraded(producer, nouns), reasons: faults.reasons, metrics }),
+  );
 
   const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
-    ...{ config, logger, accounts, projects, rateLimitKeys, collections, signableKeys },
-    origin,
+    ...{ config, logger, origin, ...nouns },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
-    ...{ keys: createKeys({ ...log, view: keyView }), usage },
-    ...{ people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
+    ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     settings,
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.

@@ -12,7 +12,14 @@ export function createReadiness({ sessions, accepting }: ReadinessParts): Readin
   return { accepting, sessions: sessions.ready };
 }
 
-/** What it may lack and still show pages: without brokers nothing can be changed. */
-export function createDegraded(producer: { ready(): Promise<boolean> }): ReadinessChecks {
-  return { changes: () => producer.ready() };
+/**
+ * What it may lack and still show pages: without brokers nothing can be changed; and of records whose log cannot be read
+ * nothing can be changed either, nor would they come back into an emptied Redis.
+ */
+export function createDegraded(
+  producer: { ready(): Promise<boolean> },
+  nouns: Readonly<Record<string, { readonly isLevel: boolean }>>,
+): ReadinessChecks {
+  const level = Object.entries(nouns).map(([name, noun]) => [name, () => noun.isLevel] as const);
+  return { changes: () => producer.ready(), ...Object.fromEntries(level) };
 }

@@ -5,6 +5,8 @@ import {
   type KeyRecord,
   type KeyStore,
   type KeyView,
+  rebuildKeys,
+  ViewFault,
 } from '@playline/access-keys';
 import { accessKeyCodec, TOPICS } from '@playline/contracts';
 import type { Producer, StreamRecord } from '@playline/stream';
@@ -25,8 +27,19 @@ export interface KeysParts extends Omit<LogParts, 'producer'> {
 
 /** Keys over their view in Redis and their log. */
 export function createKeys({ view, ...parts }: KeysParts): Keys {
-  const store = createLoggedKeyStore(view, createLog(parts));
-  return { list: store.list, store };
+  const log = createLog(parts);
+  const store = createLoggedKeyStore(view, log);
+  const replace: KeyStore['replace'] = async (ended, added) => {
+    try {
+      return await store.replace(ended, added);
+    } catch (fault) {
+      if (!(fault instanceof ViewFault)) throw fault;
+      // The log has the change: a key that was ended must not live on because Redis missed one write.
+      await rebuildKeys(view, log);
+      return true;
+    }
+  };
+  return { list: store.list, store: { ...store, replace } };
 }
 
 function createLog({ producer, reader, registry, topicPrefix }: Omit<KeysParts, 'view'>): KeyLog {

@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { createKey, createProject, PROJECTS, type ProjectRecord, USUAL_ENVIRONMENTS } from '@playline/access-keys';
+import {
+  createKey,
+  createProject,
+  PROJECTS,
+  type ProjectRecord,
+  revokeKey,
+  USUAL_ENVIRONMENTS,
+} from '@playline/access-keys';
 import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { createLogger } from '@playline/runtime';
@@ -85,4 +92,24 @@ it('changes keys in the log before they are in force, and lists those of a proje
   expect(await keys.list('p')).toEqual([record]);
   await redis.client.flushdb();
   expect(await keys.list('p')).toEqual([record]);
+});
+
+it('brings a change of keys into force by itself when Redis missed it behind the log', async () => {
+  const view = await openRedisKeyStore({ url: redis.url });
+  onTestFinished(() => view.close());
+  let misses = 0;
+  const failing: typeof view = {
+    ...view,
+    replace: async (ended, added) => {
+      if (misses-- > 0) throw new Error('Redis was away for a moment');
+      return view.replace(ended, added);
+    },
+  };
+  const keys = createKeys({ ...log, view: failing });
+  const owner = { projectId: 'q', environmentId: 'q-development', environment: 'development' } as const;
+  const context = { store: keys.store, prefix: 'svcapik', author };
+  const { record } = await createKey(context, { ...owner, kind: 'secret' });
+  misses = 1;
+  await revokeKey(context, { environmentId: owner.environmentId, kind: 'secret' });
+  expect(await view.find(record.hash)).toMatchObject({ keyId: record.keyId, revokedAt: expect.any(Number) });
 });

@@ -22,6 +22,8 @@ export interface Noun<R extends Change> {
    * @throws Error while nobody can say what there is
    */
   all(): Promise<readonly R[]>;
+  /** False when the log could not be compared with the view the last time, as when a record of it cannot be read. */
+  readonly isLevel: boolean;
   /** For changes, which are on the log before they are seen. */
   changedBy(author: Author): RecordStore<R>;
 }
@@ -51,6 +53,7 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
   const log = createLog(parts);
   const copy = openRecordCopy({ view });
   const closed = new AbortController();
+  let isLevel = true;
   const keepLevel = async () => {
     let wasTold = false;
     while (!closed.signal.aborted) {
@@ -62,11 +65,15 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
       if (fault !== null && !wasTold)
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
+      isLevel = fault === null;
       await delay(COMPARE_EVERY_MS, undefined, { signal: closed.signal }).catch(() => {});
     }
   };
   const level = keepLevel();
   return {
+    get isLevel() {
+      return isLevel;
+    },
     all: async () => {
       if (copy.ageMs > AGE_MAX_MS) await copy.refresh();
       return copy.records;

@@ -15,6 +15,21 @@ const { kafka: brokers, registry } = testStores();
 const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
 afterAll(() => dropTopics({ brokers, registry, prefix: topicPrefix }));
 
+const toStep = (aKey: Buffer, bKey: Buffer) =>
+  ({ link: 'identify', blocked: false, otherKeys: [], aKey, aKind: 'anonymous', bKey, bKind: 'steam' }) as const;
+
+async function readRequests(log: ReturnType<typeof openLogReader>, schemas: ReturnType<typeof createSchemaRegistry>) {
+  const topic = topicPrefix + TOPICS.erasures.name;
+  const read = createRecordReader({ schemaOf: schemas.schemaOf, createReader: erasureRequestCodec.decoderOf });
+  const requests: ReturnType<typeof erasureRequestCodec.decode>[] = [];
+  for (const { partition, start, end } of await log.bounds(topic))
+    for await (const { value } of log.read({ topic, partition, start, end })) {
+      const one = await read(value);
+      if (one.kind === 'record') requests.push(one.record);
+    }
+  return requests;
+}
+
 it('finds whom the graph in Redis has linked, and puts an erasure on the log whose hold stands until it is done', async () => {
   const redis = await openRedisDatabase();
   await applyTopics({ brokers, registry, prefix: topicPrefix, partitions: 2 });
@@ -37,17 +52,7 @@ it('finds whom the graph in Redis has linked, and puts an erasure on the log who
   const project = await portal.addProject('Game');
   const { id: environmentId } = project.environments.find(({ name }) => name === 'development')!;
   const [anonymous, user] = [keyOf(environmentId, 'anonymous', 'visitor'), keyOf(environmentId, 'steam', 'gamer')];
-  const steps = [
-    {
-      link: 'identify',
-      blocked: false,
-      otherKeys: [],
-      aKey: anonymous,
-      aKind: 'anonymous',
-      bKey: user,
-      bKind: 'steam',
-    },
-  ] as const;
+  const steps = [toStep(anonymous, user)] as const;
   const fact = { environmentId, offset: 0, receivedAt: 1_000, eventTime: 1_000, steps };
   await graph.graph.apply({ generation: 0, partition: 0, after: -1, through: 0, facts: [fact] });
 
@@ -59,14 +64,7 @@ it('finds whom the graph in Redis has linked, and puts an erasure on the log who
   fields.set('confirm', 'visitor');
   const { text } = await browser.post(path, fields);
 
-  const topic = topicPrefix + TOPICS.erasures.name;
-  const read = createRecordReader({ schemaOf: schemas.schemaOf, createReader: erasureRequestCodec.decoderOf });
-  const requests: ReturnType<typeof erasureRequestCodec.decode>[] = [];
-  for (const { partition, start, end } of await log.bounds(topic))
-    for await (const { value } of log.read({ topic, partition, start, end })) {
-      const one = await read(value);
-      if (one.kind === 'record') requests.push(one.record);
-    }
+  const requests = await readRequests(log, schemas);
   expect(requests).toMatchObject([{ environmentId, subjectKeys: [anonymous], memberKeys: [user] }]);
   const { erasureId, cutoffAt } = requests[0]!;
   expect(text.replaceAll('-', '')).toContain(erasureId.toString('hex'));

@@ -42,7 +42,7 @@ import { createBrowser, type TestBrowser } from './test-browser.ts';
 export function createMemoryNoun<R extends Change>(kind: RecordKind<R>): Noun<R> {
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
   const storeOf: Noun<R>['changedBy'] = (author) => createRecordStore(kind, pair, author);
-  return { all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+  return { isLevel: true, all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
 }
 
 /** Keys of ids as test portals make them. */

@@ -1,5 +1,6 @@
 import type { AccountRecord, ProjectEnvironment, Sessions } from '@playline/access-keys';
 import { mayDo } from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { EVENT_STREAM_TYPE, parseFilter, tellEvents } from '../../live/index.ts';
@@ -14,21 +15,43 @@ const HEADERS = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff
 
 /** The stream behind the page of live messages, with the same filter. A `last-event-id` is of no use: nothing is kept. */
 export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
+  /** Looks that are open, by account id. */
+  const open = new Map<string, number>();
   return {
     path: '/projects/:project/environments/:environment/live/events',
     access: 'live.read',
     show: async (visit) => {
-      const { environment } = placeOf(visit);
+      const { environment, account } = placeOf(visit);
+      // Whoever asks for the head alone would hold a look that nobody reads.
+      if (visit.exchange.request.method === 'HEAD') throw notThere();
+      const looks = open.get(account.id) ?? 0;
+      if (looks >= LOOKS_OF_ACCOUNT_MAX) throw tooManyLooks();
       const filter = parseFilter(visit.query);
       const isStillAllowed = createPermission(parts, visit);
       const looker = parts.live.look({ environmentId: environment.id, filter, masks: isMasked(visit), isStillAllowed });
-      const stream = visit.exchange.openStream(EVENT_STREAM_TYPE, HEADERS);
-      if (stream === null) looker.close();
-      else await tellEvents(looker, stream);
+      open.set(account.id, looks + 1);
+      try {
+        const stream = visit.exchange.openStream(EVENT_STREAM_TYPE, HEADERS);
+        if (stream === null) looker.close();
+        else await tellEvents(looker, stream);
+      } finally {
+        const left = (open.get(account.id) ?? 1) - 1;
+        if (left === 0) open.delete(account.id);
+        else open.set(account.id, left);
+      }
       return { kind: 'answered' };
     },
   };
 }
+
+/** Tabs of one person; one account alone must not take the looks of all others. */
+const LOOKS_OF_ACCOUNT_MAX = 8;
+
+const tooManyLooks = () =>
+  new PublicError('TOO_MANY_REQUESTS_ERROR', {
+    message: `You look at ${LOOKS_OF_ACCOUNT_MAX} live pages already: close one.`,
+    retryAfterS: 5,
+  });
 
 export const isMasked = (visit: Visit): boolean => !visit.mayDo('people.raw-ids');
 

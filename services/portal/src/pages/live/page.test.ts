@@ -124,6 +124,22 @@ describe('the stream of live messages', () => {
     expect(raw.seen.text + masked.seen.text).not.toContain('of another');
   });
 
+  it('is given eight times to one account, so that nobody takes the looks of all others, and never to a HEAD', async () => {
+    const { world, portal, project, path } = await open();
+    const [one, other] = [
+      await portal.signIn({ project, role: 'analyst' }),
+      await portal.signIn({ project, role: 'analyst' }),
+    ];
+    const look = (cookie: string) => openStream(portal, `${path}/events`, { cookie });
+    const looks = [];
+    for (let tab = 0; tab < 9; tab++) looks.push(await look(one.cookie));
+    expect(looks.map(({ answer }) => answer.status)).toEqual([...Array.from({ length: 8 }, () => 200), 429]);
+    expect((await look(other.cookie)).answer.status).toBe(200);
+    const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
+    expect(head.status).toBe(404);
+    expect(world.hub.lookers).toBe(9);
+  });
+
   it.each([
     [
       'a sign-out',

@@ -78,7 +78,7 @@ describe('members of a project', () => {
     const owner = await portal.signIn({ project, role: 'owner' });
     const stranger = await addPerson(portal, 'stranger', {});
     const { status } = await owner.submit(pathOf(project), 'role', { account: stranger.id, role: 'analyst' });
-    expect(status).toBe(403);
+    expect(status).toBe(404);
     expect(await inProject(project)).toHaveLength(1);
   });
 

@@ -21,23 +21,8 @@ interface Way {
 
 /** Where people sign in, also once more before they make a secret. */
 export function createSignInPage(parts: SignInPagesParts): PortalPage {
-  const { signIn, frame, note } = parts;
-  const letIn = async (visit: Visit, values: FormValues, way: Way) => {
-    try {
-      const { account, text } = await way.prove();
-      await note(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: way.name } });
-      return goOn(text, values);
-    } catch (fault) {
-      // Of whom it was not known: the login may be a password in the wrong field.
-      const isRefused = fault instanceof PublicError && fault.status < 500;
-      if (isRefused) await note(visit, { action: 'session.refuse', detail: { way: way.name, code: fault.code } });
-      throw fault;
-    }
-  };
-  const goOn = (text: string, values: FormValues): Answer => ({
-    ...{ kind: 'see', to: toReturnPath(values.text('next')) },
-    cookie: frame.cookie.give(text),
-  });
+  const { signIn } = parts;
+  const letIn = createLetIn(parts);
   return {
     path: '/sign-in',
     access: 'everybody',
@@ -70,6 +55,26 @@ export function createSignInPage(parts: SignInPagesParts): PortalPage {
         },
       },
     },
+  };
+}
+
+/** Builds what lets somebody in who has proved who they are, and notes it, and what was refused, in the audit. */
+function createLetIn({ frame, note }: SignInPagesParts) {
+  const goOn = (text: string, values: FormValues): Answer => ({
+    ...{ kind: 'see', to: toReturnPath(values.text('next')) },
+    cookie: frame.cookie.give(text),
+  });
+  return async (visit: Visit, values: FormValues, way: Way): Promise<Answer> => {
+    try {
+      const { account, text } = await way.prove();
+      await note(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: way.name } });
+      return goOn(text, values);
+    } catch (fault) {
+      // Of whom it was not known: the login may be a password in the wrong field.
+      const isRefused = fault instanceof PublicError && fault.status < 500;
+      if (isRefused) await note(visit, { action: 'session.refuse', detail: { way: way.name, code: fault.code } });
+      throw fault;
+    }
   };
 }
 
