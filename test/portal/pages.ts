@@ -82,6 +82,13 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/projects/:project/environments/:environment/live': { query: () => ({ find: STORED_ID }) },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
+  '/projects/:project/environments/:environment/people': {
+    deeds: {
+      search: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+      erase: { plain: () => ({ kind: 'anonymous', id: 'nobody', confirm: 'nobody' }) },
+      unlink: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+    },
+  },
   '/projects/:project/environments/:environment/erasures': {},
   '/projects/:project/environments/:environment/erasures/:erasure/receipt': {
     isData: true,
@@ -165,7 +172,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   };
   // What pages do with it is done by a request, and none is sent here.
   const signIn = {} as PagesParts['signIn'];
-  return createPages({ ...parts, frame, signIn });
+  return createPages({ ...parts, frame, signIn, note: async () => {} });
 }
 
 /** How a page is used. @throws Error for a page that the table does not know */

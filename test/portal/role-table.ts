@@ -50,6 +50,11 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
   'GET /projects/:project/environments/:environment/rejections': READERS,
 
+  'GET /projects/:project/environments/:environment/people': READERS,
+  'POST /projects/:project/environments/:environment/people search': READERS,
+  'POST /projects/:project/environments/:environment/people erase': 'sign-in 404 404 404 200 200',
+  'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400',
+
   'GET /projects/:project/environments/:environment/erasures': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
 

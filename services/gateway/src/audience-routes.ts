@@ -1,6 +1,7 @@
+import { TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { Route } from '@playline/http';
-import type { IdentityKeyer } from '@playline/people';
+import { createRequestErasure, type ErasureRequestToPublish, type IdentityKeyer } from '@playline/people';
 import type { Producer } from '@playline/stream';
 import type { AudiencePorts } from './audience-ports.ts';
 import { type Authorise, createAuthorise } from './authorise.ts';
@@ -10,7 +11,6 @@ import type { OperationCount } from './count-use.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { RateLimits } from './rate-limits/index.ts';
 import { createEraseRoute } from './routes/audience-data/handler.ts';
-import { createRequestErasure } from './routes/audience-data/request-erasure.ts';
 import { createConsentAuthorise } from './routes/tracking-consent/authorise.ts';
 import { createReadConsentRoute } from './routes/tracking-consent/read.ts';
 import { createStoreChange } from './routes/tracking-consent/store-change.ts';
@@ -57,10 +57,18 @@ function createErasureRoute({ config, audience, limits, ...parts }: AudienceRout
   const verify = limits.failedKeys.guard(audience.verifySecret);
   const authorise = count.authorise(createAuthorise(`${config.HTTP_HEADER_PREFIX}-api-key`, verify));
   const schemaId = schemaIdOf(audience, 'erasures');
-  const settings = { topicPrefix: config.TOPIC_PREFIX, clockSkewMs: config.ERASURE_CLOCK_SKEW_MS };
-  const requestErasure = createRequestErasure({ producer, people: audience.people, schemaId, ...settings, onFault });
+  const topic = config.TOPIC_PREFIX + TOPICS.erasures.name;
+  const publish = (request: ErasureRequestToPublish) => publishTo(producer, topic, request);
+  const clockSkewMs = config.ERASURE_CLOCK_SKEW_MS;
+  const requestErasure = createRequestErasure({ publish, people: audience.people, schemaId, clockSkewMs, onFault });
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
   return limits.failedKeys.show(count.route(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs })));
+}
+
+function publishTo(producer: Pick<Producer, 'send'>, topic: string, request: ErasureRequestToPublish): Promise<void> {
+  return new Promise((resolve, reject) => {
+    producer.send([{ topic, ...request }], (fault) => (fault === null ? resolve() : reject(fault)));
+  });
 }
 
 function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): () => number {

@@ -16,6 +16,7 @@ import {
   type Route,
 } from '@playline/http';
 import type { Logger } from '@playline/runtime';
+import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
 import { createAssetRoutes } from './frame/assets.ts';
 import { createSessionCookie } from './frame/cookies.ts';
@@ -61,7 +62,14 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
       return notePasskeyUse({ store: accounts.changedBy(author) }, use);
     },
   });
-  const pages: readonly PortalPage[] = createPages({ ...parts, frame, sessions, oneTime, signIn });
+  const pages: readonly PortalPage[] = createPages({
+    ...parts,
+    note: createNote({ audit: parts.audit, onFault }),
+    frame,
+    sessions,
+    oneTime,
+    signIn,
+  });
   return createHttpApp({
     routes: [
       ...createAssetRoutes(),

@@ -27,6 +27,10 @@ export const configSchema = z.object({
   ...clickhouseSettings,
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
+  /** Keys the ids that people look for; the same as the gateways'. Hexadecimal, 32 bytes at least. */
+  IDENTITY_PEPPER: settings.secretHex(32),
+  /** How far the clocks of two processes that take erasures and messages may lie apart; as the gateways have it. */
+  ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
   /** CONSUMER_GROUP of the event writer: live messages are stored once it has committed them. */
   WRITER_GROUP: settings.text().default('event-writer'),
   /** As the gateways have them: what keys and headers are called. */

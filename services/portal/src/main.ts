@@ -12,6 +12,8 @@ import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessio
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
+import { createIdentityKeyer } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
   createMetrics,
@@ -33,6 +35,7 @@ import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createAudit } from './stores/audit.ts';
 import { createKeys } from './stores/keys.ts';
 import { openNoun } from './stores/noun.ts';
+import { createPortalPeople } from './stores/people.ts';
 
 const SERVICE = 'portal';
 const PRODUCT = 'Playline';
@@ -47,7 +50,8 @@ const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: tr
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-const topics = [...RECORD_KINDS.map(({ topic }) => topic), TOPICS.audit.name].map((topic) => topicPrefix + topic);
+const written = [TOPICS.audit, TOPICS.erasures, TOPICS.identityLinks].map(({ name }) => name);
+const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...written].map((topic) => topicPrefix + topic);
 const settings = {
   keyPrefix: config.ACCESS_KEY_PREFIX,
   signerKey: config.SIGNER_PUBLIC_KEY ?? null,
@@ -77,6 +81,12 @@ await runService(logger, async (use) => {
     openNoun({ ...log, kind: SIGNABLE_KEYS, view: await openRedisRecords(SIGNABLE_KEYS, redis) }),
   );
   const keyView = await use('keys', () => openRedisKeyStore(redis));
+  const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
+  const people = createPortalPeople({
+    ...{ ...log, people: graph, keyOf: createIdentityKeyer(config.IDENTITY_PEPPER) },
+    clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
+    onFault: (error, words) => logger.warn({ error }, words),
+  });
   const usage = await use('key use', () => openRedisKeyUsage(redis));
   const liveParts = { ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup };
   const live = await use('live messages', () => openLive(liveParts));
@@ -95,7 +105,7 @@ await runService(logger, async (use) => {
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys: createKeys({ ...log, view: keyView }), usage },
-    ...{ reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
+    ...{ people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     settings,
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.

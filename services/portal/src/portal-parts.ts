@@ -13,6 +13,7 @@ import type { SearchMessages } from './pages/live/search.ts';
 import type { PortalReads } from './reads/index.ts';
 import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
+import type { PortalPeople } from './stores/people.ts';
 
 /** What pages work with: nouns, and settings that they show. */
 export interface PortalParts {
@@ -28,6 +29,8 @@ export interface PortalParts {
   readonly live: LiveHub;
   /** Null where stored messages cannot be searched. */
   readonly searchMessages: SearchMessages | null;
+  /** Who is one person, and what may be asked for about them. */
+  readonly people: PortalPeople;
   /** What stands in ClickHouse. */
   readonly reads: PortalReads;
   /** For what leaves no record of its own behind. */

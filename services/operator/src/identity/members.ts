@@ -1,6 +1,7 @@
+import { type Household, keysOf } from '@playline/people';
 import type { Terminal } from '../command.ts';
 import { toPrintable } from '../dead-letters/contents.ts';
-import { type Household, keysOf, readHousehold } from './person.ts';
+import { readHousehold } from './person.ts';
 import {
   awaitTables,
   createOpenKeyer,

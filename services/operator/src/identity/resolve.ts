@@ -1,5 +1,6 @@
+import type { Person } from '@playline/people';
 import type { Terminal } from '../command.ts';
-import { type Person, readPerson } from './person.ts';
+import { readPerson } from './person.ts';
 import {
   awaitTables,
   createOpenKeyer,

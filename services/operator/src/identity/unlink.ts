@@ -1,9 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { decisionWords, type IdentityDecisionRecord } from '@playline/contracts';
-import { type IdentityKeyer, type Member, toUnlinkFact } from '@playline/people';
+import {
+  type Household,
+  type IdentityKeyer,
+  type Member,
+  NO_PARTING,
+  type Parting,
+  refusalText,
+  toParting,
+  toUnlinkFact,
+} from '@playline/people';
 import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, UnreachableError, UsageError } from '../command.ts';
-import { refusalText } from './link-lines.ts';
-import { type Household, readHousehold } from './person.ts';
+import { readHousehold } from './person.ts';
 import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText, withPeople } from './question.ts';
 import { SUBJECT_OPTIONS, type Subject, subjectOf, type Values } from './subject.ts';
 import type { UnlinkLog } from './unlink-log.ts';
@@ -21,12 +29,9 @@ const OPTIONS = {
 } as const;
 const WAIT = { min: 1, max: 600, fallback: 30 } as const;
 
-/** Who leaves and who stays. */
-interface Parting {
+/** Who leaves and who stays, and where. */
+interface PlacedParting extends Parting {
   readonly environmentId: string;
-  readonly personKey: Buffer;
-  readonly gone: readonly Member[];
-  readonly stayed: readonly Member[];
 }
 
 /** `identity unlink`: splits identities off from the rest of their person, of which they are no part. */
@@ -35,7 +40,7 @@ export async function unlink(context: UnlinkContext, args: readonly string[], te
   const waitMs = numberOf(values, 'wait-seconds', WAIT) * 1000;
   const subjects = subjectsOf(values, createOpenKeyer(context));
   const parting = await withPeople(context, async (people) =>
-    toParting(subjects, await readHousehold(people, subjects[0])),
+    partingOf(subjects, await readHousehold(people, subjects[0])),
   );
   if (typeof parting === 'string') {
     terminal.progress(`${parting} Nothing was done.`);
@@ -68,17 +73,11 @@ function subjectsOf(values: Values, openKeyer: () => IdentityKeyer): [Subject, .
   return [subjectOf(first!, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
 }
 
-/** Who would leave and who would stay; a sentence where there is nothing to split. */
-function toParting(subjects: readonly [Subject, ...Subject[]], { personKey, members }: Household): Parting | string {
-  const [{ environmentId }] = subjects;
-  const isNamed = ({ key }: Member) => subjects.some((one) => one.key.equals(key));
-  const gone = members.filter(isNamed);
-  const stayed = members.filter((member) => !isNamed(member));
-  const isStrange = ({ key }: Subject) => !key.equals(subjects[0].key) && !members.some((one) => one.key.equals(key));
-  if (subjects.some(isStrange)) return 'They are not of one person: only what is wrongly together can be split.';
-  if (members.length === 0) return 'Nobody has linked it: it is a person of its own already.';
-  if (stayed.length === 0) return 'That is everybody of the person: there is nothing to split.';
-  return { environmentId, personKey, gone, stayed };
+/** A sentence where there is nothing to split. */
+function partingOf(subjects: readonly [Subject, ...Subject[]], household: Household): PlacedParting | string {
+  const keys = subjects.map(({ key }) => key);
+  const parting = toParting(keys, household);
+  return typeof parting === 'string' ? NO_PARTING[parting] : { ...parting, environmentId: subjects[0].environmentId };
 }
 
 function toPlanLines({ personKey, gone, stayed }: Parting): string[] {
@@ -99,7 +98,7 @@ function toWarning({ gone, stayed }: Parting): string {
 }
 
 /** @throws UnreachableError when there is no decision in time */
-async function ask(context: UnlinkContext, parting: Parting, waitMs: number): Promise<IdentityDecisionRecord> {
+async function ask(context: UnlinkContext, parting: PlacedParting, waitMs: number): Promise<IdentityDecisionRecord> {
   const log = await context.openUnlinkLog();
   try {
     const messageId = randomBytes(16);

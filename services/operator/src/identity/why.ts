@@ -1,7 +1,8 @@
+import { type Household, keysOf } from '@playline/people';
 import { numberOf, type Terminal } from '../command.ts';
 import { findChain, withoutUndone } from './chain.ts';
 import { toLinkJson, toLinkLines } from './link-lines.ts';
-import { type Household, keysOf, readHousehold } from './person.ts';
+import { readHousehold } from './person.ts';
 import {
   awaitTables,
   createOpenKeyer,

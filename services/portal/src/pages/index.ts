@@ -1,4 +1,5 @@
 import type { OneTimeTexts, Passwords, Sessions, SignIn } from '@playline/access-keys';
+import type { Note } from '../audit-entries.ts';
 import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
@@ -13,6 +14,7 @@ import { createLinkPages } from './links/page.ts';
 import { createLiveEventsPage } from './live/events.ts';
 import { createLivePage } from './live/page.ts';
 import { createMembersPage } from './members/page.ts';
+import { createPeoplePage } from './people/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
 import { createRejectionsPage } from './rejections/page.ts';
@@ -26,6 +28,8 @@ export interface PagesParts extends PortalParts {
   readonly oneTime: OneTimeTexts;
   readonly signIn: SignIn;
   readonly passwords: Passwords;
+  /** For what leaves no record of its own behind. */
+  readonly note: Note;
 }
 
 /** Every page of the portal; one line each. */
@@ -37,6 +41,7 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createCollectionsPage(parts),
     createSignableKeysPage(parts),
     createRejectionsPage(parts),
+    createPeoplePage(parts),
     createErasuresPage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),

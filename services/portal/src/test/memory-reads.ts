@@ -1,4 +1,14 @@
-import type { AuditLine, ErasureLine, PortalReads, Rejection, RejectionCount, RejectionStep } from '../reads/index.ts';
+import type {
+  AuditLine,
+  ConsentChange,
+  ErasureLine,
+  LinkDecision,
+  PortalReads,
+  Rejection,
+  RejectionCount,
+  RejectionStep,
+} from '../reads/index.ts';
+import { maskId } from '../reads/masked.ts';
 
 /** What stands in ClickHouse of each environment, and of each project what was done. */
 export interface MemoryRows {
@@ -6,6 +16,10 @@ export interface MemoryRows {
   readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
+  /** By identity of the environment: ids as clients sent them. */
+  readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
+  readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
@@ -21,9 +35,18 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
     rejectionSteps: async ({ environmentId }) => [...(rows.steps?.[environmentId] ?? [])],
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
     minuteCounts: async () => [],
-    consents: async () => [],
-    links: async () => [],
-    ids: async () => new Map(),
+    consents: async ({ environmentId, identityIds }) =>
+      (rows.consents?.[environmentId] ?? []).filter(({ identityId }) => identityIds.includes(identityId)),
+    links: async ({ environmentId, identityIds }) =>
+      (rows.links?.[environmentId] ?? []).filter(({ a, b }) =>
+        [a, b].some(({ identityId }) => identityIds.includes(identityId)),
+      ),
+    ids: async ({ environmentId, identityIds, sight }) =>
+      new Map(
+        Object.entries(rows.ids?.[environmentId] ?? {})
+          .filter(([identityId]) => identityIds.includes(identityId))
+          .map(([identityId, id]) => [identityId, sight === 'raw ids' ? id : maskId(id)]),
+      ),
     erasures: async (environmentId) => [...(rows.erasures?.[environmentId] ?? [])],
     receipt: async ({ environmentId, erasureId }) => {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);

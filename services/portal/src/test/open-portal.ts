@@ -26,12 +26,15 @@ import {
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/local';
+import { createIdentityKeyer } from '@playline/people';
+import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
 import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
+import { createPortalPeople, type PortalPeople, type PortalPeopleParts } from '../stores/people.ts';
 import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
@@ -40,6 +43,21 @@ export function createMemoryNoun<R extends Change>(kind: RecordKind<R>): Noun<R>
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
   const storeOf: Noun<R>['changedBy'] = (author) => createRecordStore(kind, pair, author);
   return { all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+}
+
+/** Keys of ids as test portals make them. */
+export const keyOf = createIdentityKeyer(Buffer.alloc(32, 2));
+
+/** People in memory; what is asked for goes nowhere unless a test says where. */
+export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): PortalPeople {
+  const people = openMemoryPeople();
+  void people.rebuild.mintEpoch();
+  return createPortalPeople({
+    ...{ people, keyOf, topicPrefix: '', clockSkewMs: 2_000, onFault: () => {} },
+    producer: { sendPlaced: async () => ({ partition: 0, offset: 0, loggedAtMs: null }) },
+    registry: { idOf: async () => 7, schemaOf: () => Promise.reject(new Error('nothing is read in this test')) },
+    ...own,
+  });
 }
 
 /** For tests in which nobody looks at live messages. */
@@ -134,6 +152,7 @@ function createParts(origin: URL): PortalAppParts {
     signableKeys: createMemoryNoun(SIGNABLE_KEYS),
     keys: { list: store.list, store },
     usage: createMemoryKeyUsage(),
+    people: createMemoryPeople(),
     reads: createMemoryReads(),
     ...{ live: openUnseenLive(), searchMessages: null },
     audit: { append: async () => {} },

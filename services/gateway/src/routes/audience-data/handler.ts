@@ -1,8 +1,7 @@
 import { type Route, settleWithin } from '@playline/http';
-import type { IdentityKeyer } from '@playline/people';
+import type { IdentityKeyer, RequestErasure } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
 import { parseSubject } from './read-subject.ts';
-import type { RequestErasure } from './request-erasure.ts';
 
 export interface EraseRouteParts {
   /** Takes secret keys alone. */

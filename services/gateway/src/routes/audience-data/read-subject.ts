@@ -1,6 +1,7 @@
-import { ID_CODE_POINTS_MAX, IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
+import { ID_CODE_POINTS_MAX, type IdentityKind } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { parseQuery, singleValueOf } from '@playline/http';
+import { USER_KINDS } from '@playline/people';
 import { requireText } from '../../text-field.ts';
 
 /** Whom an erasure is about: one id, and every kind it may have been sent under. */
@@ -8,9 +9,6 @@ export interface Subject {
   readonly id: string;
   readonly kinds: readonly IdentityKind[];
 }
-
-/** `userId` carries no type, so it is meant in every type and untyped: specification, part C. */
-const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /**
  * Reads the subject of an erasure off the request target.

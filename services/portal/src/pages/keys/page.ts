@@ -15,10 +15,10 @@ import { environmentPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { copyable, disclosure, field, number, table, time } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import type { PagesParts } from '../index.ts';
 import { toRevealed } from './revealed.ts';
 
-type Parts = Pick<PortalParts, 'keys' | 'usage' | 'settings'>;
+type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'note'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
   {
@@ -63,7 +63,7 @@ function placeOf({ project, environment }: Visit) {
   return { project, environment };
 }
 
-async function makeKey({ keys, settings }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { project, environment } = placeOf(visit);
   const isRefresh = values.text('deed') === 'refresh';
   const kind = kindOf(values);
@@ -75,6 +75,7 @@ async function makeKey({ keys, settings }: Parts, visit: Visit, values: FormValu
   };
   const context = { store: keys.store, prefix: settings.keyPrefix, author: visit.author };
   const made = isRefresh ? await refreshKey(context, wanted) : await createKey(context, wanted);
+  if (kind === 'secret') await note(visit, { action: 'key.show', object: made.record.keyId });
   return toRevealed({ visit, kind, key: made.key, settings });
 }
 

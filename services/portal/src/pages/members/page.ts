@@ -84,7 +84,9 @@ const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | 
   isFresh: true,
   run: async (visit, values) => {
     const [accountId, projectId] = [await memberOf(parts, visit, values), projectOf(visit).id];
-    await setRole(contextOf(parts, visit), { accountId, projectId, role: roleOf(values) });
+    const role = roleOf(values);
+    await setRole(contextOf(parts, visit), { accountId, projectId, role });
+    if (role === null) await parts.note(visit, { action: 'member.remove', object: accountId });
     const isOwn = accountId === visit.account?.id;
     const cookie = isOwn ? { cookie: await beginSession(parts, visit, accountId) } : {};
     return { kind: 'see', to: isOwn ? '/' : pathOf(visit), notice, ...cookie };

@@ -11,9 +11,9 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { copyable, copyableBlock, disclosure, emptyState, field, number, table, time } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PortalParts, 'rateLimitKeys' | 'settings'>;
+type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'note'>;
 
 const PATH = '/instance/rate-limit-keys';
 const CALLS_MAX = 1_000_000;
@@ -35,7 +35,7 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
       create: {
         access: 'rate-limit-keys.create',
         isFresh: true,
-        run: async (visit, values) => toRevealed(parts, await create(parts, visit, values)),
+        run: async (visit, values) => reveal(parts, visit, await create(parts, visit, values)),
       },
       refresh: {
         access: 'rate-limit-keys.refresh',
@@ -43,12 +43,17 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
         run: async (visit, values) => {
           const store = parts.rateLimitKeys.changedBy(visit.author);
           const context = { store, prefix: parts.settings.keyPrefix };
-          return toRevealed(parts, await refreshRateLimitKey(context, { keyId: values.text('key') }));
+          return reveal(parts, visit, await refreshRateLimitKey(context, { keyId: values.text('key') }));
         },
       },
       revoke: revoking(parts),
     },
   };
+}
+
+async function reveal(parts: Parts, visit: Visit, made: CreatedRateLimitKey): Promise<Answer> {
+  await parts.note(visit, { action: 'key.show', object: made.record.keyId });
+  return toRevealed(parts, made);
 }
 
 function create({ rateLimitKeys, settings }: Parts, visit: Visit, values: FormValues): Promise<CreatedRateLimitKey> {

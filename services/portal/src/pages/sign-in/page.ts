@@ -1,5 +1,6 @@
-import { toReturnPath } from '@playline/access-keys';
+import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
+import { PublicError } from '@playline/errors';
 import type { Answer, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { field } from '../../frame/parts.ts';
 import {
@@ -12,9 +13,27 @@ import {
   type SignInPagesParts,
 } from './parts.ts';
 
+/** How somebody proves who they are. */
+interface Way {
+  readonly name: 'password' | 'passkey';
+  prove(): Promise<SignedIn>;
+}
+
 /** Where people sign in, also once more before they make a secret. */
 export function createSignInPage(parts: SignInPagesParts): PortalPage {
-  const { signIn, frame } = parts;
+  const { signIn, frame, note } = parts;
+  const letIn = async (visit: Visit, values: FormValues, way: Way) => {
+    try {
+      const { account, text } = await way.prove();
+      await note(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: way.name } });
+      return goOn(text, values);
+    } catch (fault) {
+      // Of whom it was not known: the login may be a password in the wrong field.
+      const isRefused = fault instanceof PublicError && fault.status < 500;
+      if (isRefused) await note(visit, { action: 'session.refuse', detail: { way: way.name, code: fault.code } });
+      throw fault;
+    }
+  };
   const goOn = (text: string, values: FormValues): Answer => ({
     ...{ kind: 'see', to: toReturnPath(values.text('next')) },
     cookie: frame.cookie.give(text),
@@ -39,15 +58,15 @@ export function createSignInPage(parts: SignInPagesParts): PortalPage {
         access: 'everybody',
         run: async (visit, values) => {
           const wanted = { login: values.text('login'), password: passwordOf(values) };
-          const { text } = await signIn.byPassword({ ...fromOf(parts, visit), ...wanted });
-          return goOn(text, values);
+          const prove = () => signIn.byPassword({ ...fromOf(parts, visit), ...wanted });
+          return letIn(visit, values, { name: 'password', prove });
         },
       },
       passkey: {
         access: 'everybody',
         run: async (visit, values) => {
-          const { text } = await signIn.byPasskey({ ...fromOf(parts, visit), response: responseOf(values) });
-          return goOn(text, values);
+          const prove = () => signIn.byPasskey({ ...fromOf(parts, visit), response: responseOf(values) });
+          return letIn(visit, values, { name: 'passkey', prove });
         },
       },
     },
@@ -82,7 +101,7 @@ export function createPasskeyRequestPage({ signIn }: Pick<SignInPagesParts, 'sig
 }
 
 /** Where the button of every page leads. */
-export function createSignOutPage({ sessions, frame }: SignInPagesParts): PortalPage {
+export function createSignOutPage({ sessions, frame, note }: SignInPagesParts): PortalPage {
   return {
     path: '/sign-out',
     access: 'signed in',
@@ -94,8 +113,9 @@ export function createSignOutPage({ sessions, frame }: SignInPagesParts): Portal
     deeds: {
       'sign-out': {
         access: 'signed in',
-        run: async ({ session }) => {
-          if (session !== null) await sessions.end(session.id);
+        run: async (visit) => {
+          if (visit.session !== null) await sessions.end(visit.session.id);
+          await note(visit, { action: 'session.end', object: visit.account?.id ?? '' });
           return { kind: 'see', to: '/sign-in', notice: 'signed-out', cookie: frame.cookie.take() };
         },
       },

@@ -1,5 +1,6 @@
 import type { AccountContext, Passwords, Sessions, SignIn } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
+import type { Note } from '../../audit-entries.ts';
 import type { SessionCookie } from '../../frame/cookies.ts';
 import type { Answer, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
@@ -11,6 +12,7 @@ export interface SignInPagesParts extends Pick<PortalParts, 'accounts'> {
   readonly signIn: SignIn;
   readonly passwords: Passwords;
   readonly frame: { readonly cookie: SessionCookie };
+  readonly note: Note;
 }
 
 /** For changes of accounts, in the name of whoever asks. */

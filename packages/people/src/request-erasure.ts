@@ -1,16 +1,37 @@
 import { randomUUID } from 'node:crypto';
-import { type ErasureRequestRecord, erasureRequestCodec, frameRecord, TOPICS } from '@playline/contracts';
-import { MissingEpochFault } from '@playline/people';
-import type { OutgoingRecord, Producer } from '@playline/stream';
-import type { AudiencePeople } from '../../audience-ports.ts';
+import {
+  type ErasureRequestRecord,
+  erasureRequestCodec,
+  frameRecord,
+  IDENTITY_TYPES,
+  type IdentityKind,
+} from '@playline/contracts';
+import { MissingEpochFault } from './faults.ts';
+import type { IdentityGraph } from './graph.ts';
+import type { ErasureGuards } from './guards.ts';
+import type { People } from './people.ts';
+
+/** `userId` carries no type, so it is meant in every type and untyped: specification, part C. */
+export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
+
+/** A request as it goes to `audience.erasures.v1`. */
+export interface ErasureRequestToPublish {
+  readonly key: Buffer;
+  /** In the frame of its schema. */
+  readonly value: Buffer;
+  readonly headers: { readonly traceparent: string };
+}
 
 export interface RequestErasureParts {
-  producer: Pick<Producer, 'send'>;
-  people: Pick<AudiencePeople, 'graph' | 'guards' | 'readEpoch'>;
-  /** @throws PublicError INTERNAL_SERVER_ERROR while it is not known */
-  schemaId: () => number;
-  topicPrefix: string;
-  /** How far the clocks of two gateways may lie apart. */
+  people: Pick<People, 'readEpoch'> & {
+    graph: Pick<IdentityGraph, 'membersOf'>;
+    guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
+  };
+  /** Resolves when every in-sync replica has it. @throws when it does not stand, or nobody knows */
+  publish: (request: ErasureRequestToPublish) => Promise<unknown>;
+  /** Id under which the schema of requests is registered. @throws while it is not known */
+  schemaId: () => number | Promise<number>;
+  /** How far the clocks of two processes that take erasures and messages may lie apart. */
   clockSkewMs: number;
   /** Told of faults that change no answer. */
   onFault: (fault: unknown, words: string) => void;
@@ -42,7 +63,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
   const { guards } = people;
   return async (wanted) => {
     const { environmentId, subjectKeys, traceId } = wanted;
-    const schemaId = parts.schemaId();
+    const schemaId = await parts.schemaId();
     // Without it the graph is lost or half rebuilt: its members would be too few, and the rebuild would lose the hold.
     if ((await people.readEpoch()) === null) throw new MissingEpochFault();
     const id = randomUUID();
@@ -70,7 +91,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     };
     // After a fault nobody knows whether the request stands: letting go at once could drag a stranger into an erasure
     // that happens all the same. The hold lapses instead.
-    await publish(parts.producer, toOutgoing(parts.topicPrefix + TOPICS.erasures.name, { request, schemaId, wanted }));
+    await parts.publish(toRecord(request, schemaId, wanted.traceparent));
     // The request stands, whatever becomes of this: the eraser places the hold again when it reads the request.
     await guards.confirm(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
     return id;
@@ -85,20 +106,10 @@ async function readMembers({ people }: RequestErasureParts, { environmentId, sub
   return [...members.values()];
 }
 
-function toOutgoing(
-  topic: string,
-  { request, schemaId, wanted }: { request: ErasureRequestRecord; schemaId: number; wanted: WantedErasure },
-): OutgoingRecord {
+function toRecord(request: ErasureRequestRecord, schemaId: number, traceparent: string): ErasureRequestToPublish {
   return {
-    topic,
-    key: Buffer.from(wanted.environmentId),
+    key: Buffer.from(request.environmentId),
     value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
-    headers: { traceparent: wanted.traceparent },
+    headers: { traceparent },
   };
-}
-
-function publish(producer: Pick<Producer, 'send'>, record: OutgoingRecord): Promise<void> {
-  return new Promise((resolve, reject) => {
-    producer.send([record], (fault) => (fault === null ? resolve() : reject(fault)));
-  });
 }

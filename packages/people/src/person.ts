@@ -1,0 +1,61 @@
+import { MissingEpochFault } from './faults.ts';
+import type { IdentityGraph, Member } from './graph.ts';
+import type { People } from './people.ts';
+
+/** An identity of one environment. */
+export interface IdentityInEnvironment {
+  readonly environmentId: string;
+  readonly key: Buffer;
+}
+
+/** Whom an identity belongs to now. */
+export interface Person {
+  /** Of an identity that nobody has linked: its own. */
+  readonly personKey: Buffer;
+  readonly isLinked: boolean;
+}
+
+/** The person and everybody of it, by ascending key; nobody for an identity that is not linked. */
+export interface Household extends Person {
+  readonly members: readonly Member[];
+}
+
+/** What tells who belongs to whom. */
+export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
+
+/**
+ * Asks the graph. An emptied one would call everybody a stranger, so the epoch must stand before and after.
+ * @throws MissingEpochFault when it does not
+ */
+async function askWhole<T>(people: PersonSource, question: () => Promise<T>): Promise<T> {
+  const epoch = await people.readEpoch();
+  if (epoch === null) throw new MissingEpochFault();
+  const answer = await question();
+  if ((await people.readEpoch()) !== epoch) throw new MissingEpochFault();
+  return answer;
+}
+
+/** @throws MissingEpochFault when the graph is not whole */
+export async function readPerson(people: PersonSource, { environmentId, key }: IdentityInEnvironment): Promise<Person> {
+  const root = await askWhole(people, () => people.graph.rootOf(environmentId, key));
+  return { personKey: root ?? key, isLinked: root !== null };
+}
+
+/** @throws MissingEpochFault when the graph is not whole */
+export async function readHousehold(
+  people: PersonSource,
+  { environmentId, key }: IdentityInEnvironment,
+): Promise<Household> {
+  return askWhole(people, async () => {
+    const before = await people.graph.membersOf(environmentId, key);
+    const root = await people.graph.rootOf(environmentId, key);
+    // Linked between the two questions.
+    const members = root !== null && before.length === 0 ? await people.graph.membersOf(environmentId, key) : before;
+    return { personKey: root ?? key, isLinked: root !== null, members };
+  });
+}
+
+/** Keys of everybody of a person: of one that nobody has linked its own. */
+export function keysOf({ personKey, members }: Household): Buffer[] {
+  return members.length === 0 ? [personKey] : members.map(({ key }) => key);
+}

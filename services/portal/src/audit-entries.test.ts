@@ -1,0 +1,66 @@
+import type { AuditEntry } from '@playline/access-keys';
+import { createLogger } from '@playline/runtime';
+import { expect, it, onTestFinished } from 'vitest';
+import { openPortal } from './test/open-portal.ts';
+import { addPerson, PASSWORD } from './test/people.ts';
+
+async function open(append?: () => Promise<never>) {
+  const entries: AuditEntry[] = [];
+  const lines: string[] = [];
+  const logger = createLogger({ service: 'portal', level: 'info' }, { write: (line: string) => lines.push(line) });
+  const audit = { append: append ?? (async (entry: AuditEntry) => void entries.push(entry)) };
+  const portal = await openPortal({ audit, logger });
+  onTestFinished(() => portal.close());
+  return { portal, entries, lines };
+}
+
+it('notes who came in, who was refused without the login that was typed, and who left', async () => {
+  const { portal, entries } = await open();
+  const ada = await addPerson(portal, 'ada', {});
+  const browser = portal.browser();
+  await browser.submit('/sign-in', 'password', { login: 'ada', password: 'a wrong password' });
+  await browser.submit('/sign-in', 'password', { login: 'ada', password: PASSWORD });
+  await browser.submit('/', 'sign-out');
+  const [refused, created, ended] = entries;
+  expect(refused).toMatchObject({ action: 'session.refuse', actor: '', object: '', detail: { way: 'password' } });
+  expect(created).toMatchObject({ action: 'session.create', actor: ada.id, object: ada.id });
+  expect(ended).toMatchObject({ action: 'session.end', actor: ada.id });
+  expect(JSON.stringify(refused)).not.toContain('ada');
+  for (const secret of ['a wrong password', PASSWORD]) expect(JSON.stringify(entries)).not.toContain(secret);
+});
+
+it('notes that a secret key was shown, without the key, and nothing of a publishable one', async () => {
+  const { portal, entries } = await open();
+  const project = await portal.addProject('Game');
+  const browser = await portal.signIn({ project, role: 'owner' });
+  const path = `/projects/${project.id}/environments/development/keys`;
+  const page = (await browser.get(path)).text;
+  const { fields } = browser.formOf(page, 'create')!;
+  fields.set('kind', 'secret');
+  const { text } = await browser.post(path, fields);
+  const key = /sk_[\w-]+/.exec(text)![0];
+  await browser.submit(path, 'create', { kind: 'publishable' });
+  expect(entries.map(({ action }) => action)).toEqual(['key.show']);
+  expect(entries[0]).toMatchObject({ projectId: project.id, environmentId: `${project.id}-development` });
+  expect(JSON.stringify(entries)).not.toContain(key.slice(0, 20));
+});
+
+it('notes whose role was taken away', async () => {
+  const { portal, entries } = await open();
+  const project = await portal.addProject('Game');
+  const member = await portal.addAccount({ roles: [{ projectId: project.id, role: 'analyst' }] });
+  const browser = await portal.signIn();
+  await browser.submit(`/projects/${project.id}/members`, 'remove', { account: member.id });
+  expect(entries).toMatchObject([{ action: 'member.remove', object: member.id, projectId: project.id }]);
+});
+
+it('lets people in although nothing can be noted, or not soon, and tells the log', async () => {
+  const [failing, slow] = [() => Promise.reject(new Error('no broker')), () => new Promise<never>(() => {})];
+  for (const append of [failing, slow]) {
+    const { portal, lines } = await open(append);
+    await addPerson(portal, 'ada', {});
+    const answer = await portal.browser().submit('/sign-in', 'password', { login: 'ada', password: PASSWORD });
+    expect(answer.status).toBe(303);
+    expect(lines.join().includes('no broker')).toBe(append === failing);
+  }
+});

@@ -1,0 +1,55 @@
+import type { AuditEntry, AuditLog } from '@playline/access-keys';
+import type { Exchange } from '@playline/http';
+import type { Visit } from './frame/page.ts';
+
+/** What leaves no record of its own behind. */
+export type NotedAction =
+  | 'session.create'
+  | 'session.end'
+  | 'session.refuse'
+  | 'key.show'
+  | 'erasure.request'
+  | 'identity.unlink'
+  | 'member.remove';
+
+/** What is said of it. Never a secret, a login, or an id of a player. */
+export interface Noted {
+  readonly action: NotedAction;
+  /** Id of what it was done to. */
+  readonly object?: string;
+  /** Whoever did it, where the visit does not tell yet. */
+  readonly actor?: string;
+  readonly detail?: AuditEntry['detail'];
+}
+
+/** Notes what somebody did with this visit; never fails. */
+export type Note = (visit: Visit, noted: Noted) => Promise<void>;
+
+export interface NoteParts {
+  readonly audit: AuditLog;
+  readonly onFault: (exchange: Exchange, fault: unknown) => void;
+  /** A person waits no longer than this for the note. */
+  readonly waitMs?: number;
+}
+
+const WAIT_MS = 1_000;
+
+/** A note that fails is told to the log, and a slow one is waited for briefly: what the person asked for has happened. */
+export function createNote({ audit, onFault, waitMs = WAIT_MS }: NoteParts): Note {
+  return async (visit, { action, object = '', actor, detail = {} }) => {
+    const entry: AuditEntry = {
+      ...{ actor: actor ?? visit.account?.id ?? '', action, object, detail },
+      ...{ projectId: visit.project?.id ?? '', environmentId: visit.environment?.id ?? '' },
+      ...{ address: visit.address, requestId: visit.author.requestId },
+    };
+    const appended = Promise.resolve()
+      .then(() => audit.append(entry))
+      .catch((fault) => onFault(visit.exchange, fault));
+    let timer: NodeJS.Timeout | undefined;
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, waitMs);
+    });
+    await Promise.race([appended, waited]);
+    clearTimeout(timer);
+  };
+}

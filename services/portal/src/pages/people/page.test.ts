@@ -1,0 +1,216 @@
+import type { AuditEntry } from '@playline/access-keys';
+import { erasureRequestCodec, FRAME_BYTES, type IdentityKind, TOPICS } from '@playline/contracts';
+import { USER_KINDS } from '@playline/people';
+import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
+import { createLogger } from '@playline/runtime';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { LinkDecision } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
+import { createMemoryPeople, keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+const PLAYER = `<script>alert("player")</script>`;
+const ACCOUNT = 'steam-account-7';
+
+const ids: Record<string, Record<string, string>> = {};
+const links: Record<string, LinkDecision[]> = {};
+const entries: AuditEntry[] = [];
+const lines: string[] = [];
+const sent: { topic: string; value: Buffer | null }[] = [];
+let people: MemoryPeople;
+let portal: TestPortal;
+
+beforeAll(async () => {
+  people = openMemoryPeople();
+  await people.rebuild.mintEpoch();
+  const sendPlaced = async (record: { topic: string; value: Buffer | null }) => {
+    sent.push(record);
+    return { partition: 0, offset: 0, loggedAtMs: null };
+  };
+  portal = await openPortal({
+    people: createMemoryPeople({ people, producer: { sendPlaced } }),
+    reads: createMemoryReads({ ids, links }),
+    logger: createLogger({ service: 'portal', level: 'debug' }, { write: (line: string) => lines.push(line) }),
+    audit: { append: async (entry) => void entries.push(entry) },
+  });
+});
+beforeEach(() => {
+  entries.length = 0;
+  sent.length = 0;
+});
+afterAll(() => portal.close());
+
+/** Links two ids of an environment as the linker does, with the rows that tell of it. */
+async function link(environmentId: string): Promise<void> {
+  const [a, b] = [keyOf(environmentId, 'anonymous', PLAYER), keyOf(environmentId, 'steam', ACCOUNT)];
+  const source = { generation: 0, partition: 0 };
+  const after = await people.graph.lastApplied(source);
+  const step = {
+    link: 'identify',
+    blocked: false,
+    otherKeys: [],
+    aKey: a,
+    aKind: 'anonymous',
+    bKey: b,
+    bKind: 'steam',
+  } as const;
+  const fact = { environmentId, offset: after + 1, receivedAt: 1_000, eventTime: 1_000, steps: [step] };
+  await people.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
+  const [one, other] = [a.toString('hex'), b.toString('hex')];
+  ids[environmentId] = { [one]: PLAYER, [other]: ACCOUNT };
+  const row: LinkDecision = {
+    ...{ receivedMs: 1_000, link: 'identify', outcome: 'linked', reason: '', movedCount: 2 },
+    a: { identityId: one, kind: 'anonymous' },
+    b: { identityId: other, kind: 'steam' },
+    ...{ messageId: '11111111-1111-4111-8111-111111111111', traceId: 'a'.repeat(32) },
+  };
+  const stranger = { identityId: 'f'.repeat(32), kind: 'anonymous' };
+  const refused = { ...row, a: stranger, outcome: 'refused', reason: 'shared_device', traceId: 'b'.repeat(32) };
+  links[environmentId] = [refused, row];
+}
+
+async function openProject(role: 'owner' | 'developer' | 'analyst') {
+  const project = await portal.addProject('Game');
+  const environment = project.environments.find(({ name }) => name === 'development')!;
+  await link(environment.id);
+  const path = `/projects/${project.id}/environments/development/people`;
+  return { environment, path, browser: await portal.signIn({ project, role }) };
+}
+const named = (kind: IdentityKind | 'key', id: string) => ({ kind, id });
+type Opened = Awaited<ReturnType<typeof openProject>>;
+
+/** Sends a form that stands on the page of a person who was found. */
+async function submitFound({ browser, path }: Opened, deed: string, values: Record<string, string>) {
+  const { text } = await browser.submit(path, 'search', named('anonymous', PLAYER));
+  const form = browser.formOf(text, deed);
+  if (form === null) throw new Error(`no form ${deed}`);
+  for (const [name, value] of Object.entries(values)) form.fields.set(name, value);
+  return browser.post(form.action, form.fields);
+}
+
+describe('the search for a person', () => {
+  it('shows everybody of the person, the message that linked each, and which links were refused and why', async () => {
+    const { browser, path, environment } = await openProject('developer');
+    const { status, text } = await browser.submit(path, 'search', named('steam', ACCOUNT));
+    expect(status).toBe(200);
+    for (const kind of ['anonymous', 'steam'] as const)
+      expect(text).toContain(keyOf(environment.id, kind, kind === 'steam' ? ACCOUNT : PLAYER).toString('hex'));
+    for (const said of ['11111111-1111-4111-8111-111111111111', 'a'.repeat(32), 'b'.repeat(32), ACCOUNT])
+      expect(text).toContain(said);
+    expect(text).toContain('a device that several people share');
+  });
+
+  it('finds a person by an identity key as well, and says so of somebody whom nobody has linked', async () => {
+    const { browser, path, environment } = await openProject('developer');
+    const key = keyOf(environment.id, 'steam', ACCOUNT).toString('hex');
+    expect((await browser.submit(path, 'search', named('key', key))).text).toContain(ACCOUNT);
+    const { text } = await browser.submit(path, 'search', named('untyped', 'nobody'));
+    expect(text).toContain('Nobody has linked it');
+    for (const wrong of ['', '0'.repeat(32), 'xyz'])
+      expect([wrong, (await browser.submit(path, 'search', named('key', wrong))).status]).toEqual([wrong, 400]);
+  });
+
+  it('shows analysts masked ids, and no deed', async () => {
+    const opened = await openProject('analyst');
+    const { text } = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+    expect(text).toContain('<code>st…</code>');
+    for (const hidden of [ACCOUNT, 'player', 'Erase this person', 'Split a wrong merge'])
+      expect(text).not.toContain(hidden);
+    await expect(submitFound(opened, 'erase', {})).rejects.toThrow('no form');
+  });
+
+  it('shows an id that is a script as text', async () => {
+    const { browser, path } = await openProject('owner');
+    const { text } = await browser.submit(path, 'search', named('steam', ACCOUNT));
+    expect(text).toContain('&lt;script&gt;alert(');
+    expect(text).not.toContain('<script>alert');
+  });
+
+  it('knows nobody of another project, and is not there for whoever has no role in it', async () => {
+    const [ours, theirs] = [await openProject('owner'), await openProject('owner')];
+    const key = keyOf(theirs.environment.id, 'steam', ACCOUNT).toString('hex');
+    const { text } = await ours.browser.submit(ours.path, 'search', named('key', key));
+    expect(text).toContain('Nobody has linked it');
+    expect(text).not.toContain(ACCOUNT);
+    expect((await ours.browser.get(theirs.path)).status).toBe(404);
+  });
+});
+
+describe('an erasure', () => {
+  it('is asked for as the gateway does, when the id was typed again, and is noted without the id', async () => {
+    const opened = await openProject('owner');
+    const answer = await submitFound(opened, 'erase', { confirm: PLAYER });
+    const id = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(answer.text)![0];
+    expect(answer.text).toContain(`${opened.path.replace(/people$/, 'erasures')}"`);
+    const [record] = sent;
+    expect([sent.length, record!.topic]).toEqual([1, 'audience.erasures.v1']);
+    const request = erasureRequestCodec.decode(record!.value!.subarray(FRAME_BYTES));
+    expect(request.erasureId.toString('hex')).toBe(id.replaceAll('-', ''));
+    expect(request).toMatchObject({
+      environmentId: opened.environment.id,
+      subjectKeys: [keyOf(opened.environment.id, 'anonymous', PLAYER)],
+      memberKeys: [keyOf(opened.environment.id, 'steam', ACCOUNT)],
+    });
+    expect(people.holdOf(opened.environment.id, request.subjectKeys[0]!)).toBe(request.cutoffAt);
+    expect(entries).toMatchObject([{ action: 'erasure.request', object: id, environmentId: opened.environment.id }]);
+    expect(JSON.stringify(entries)).not.toContain('player');
+  });
+
+  it('means a user id in every type and without one', async () => {
+    const opened = await openProject('owner');
+    const { text } = await opened.browser.submit(opened.path, 'search', named('steam', ACCOUNT));
+    const form = opened.browser.formOf(text, 'erase')!;
+    form.fields.set('confirm', ACCOUNT);
+    await opened.browser.post(form.action, form.fields);
+    const { subjectKeys } = erasureRequestCodec.decode(sent[0]!.value!.subarray(FRAME_BYTES));
+    expect(subjectKeys).toEqual(USER_KINDS.map((kind) => keyOf(opened.environment.id, kind, ACCOUNT)));
+  });
+
+  it('is not asked for when another id was typed: the person is shown again with what is wrong', async () => {
+    const opened = await openProject('owner');
+    const answer = await submitFound(opened, 'erase', { confirm: 'another' });
+    expect([answer.status, sent.length, entries.length]).toEqual([400, 0, 0]);
+    expect(answer.text).toContain('Nothing was erased');
+    expect(answer.text).toContain('Erase this person');
+  });
+
+  it('is not for developers, whatever they send', async () => {
+    const opened = await openProject('developer');
+    const { text } = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+    const { fields } = opened.browser.formOf(text, 'search')!;
+    for (const [name, value] of Object.entries({ deed: 'erase', id: PLAYER, confirm: PLAYER })) fields.set(name, value);
+    expect([(await opened.browser.post(opened.path, fields)).status, sent.length]).toEqual([404, 0]);
+  });
+});
+
+describe('a split', () => {
+  it('is put on the log for those who were chosen, and is said to be open while nobody has decided it', async () => {
+    const opened = await openProject('owner');
+    const member = keyOf(opened.environment.id, 'steam', ACCOUNT).toString('hex');
+    const answer = await submitFound(opened, 'unlink', { member });
+    expect(answer.text).toContain('Nobody has decided it yet');
+    expect(sent.map(({ topic }) => topic)).toEqual([TOPICS.identityLinks.name]);
+    expect(entries).toMatchObject([{ action: 'identity.unlink', detail: { split: 1, stayed: 1 } }]);
+  }, 15_000);
+
+  it('is refused for nobody, and for somebody of another person', async () => {
+    const opened = await openProject('owner');
+    for (const member of ['', 'e'.repeat(32)])
+      expect((await submitFound(opened, 'unlink', { member })).status).toBe(400);
+    expect(sent).toEqual([]);
+  });
+});
+
+it('writes no id of a player into an address, a Location header or a line of the log', async () => {
+  const opened = await openProject('owner');
+  const search = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+  const erase = await submitFound(opened, 'erase', { confirm: PLAYER });
+  people.loseEpoch();
+  const failed = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+  await people.rebuild.mintEpoch();
+  expect(failed.status).toBe(500);
+  expect(lines.length).toBeGreaterThan(0);
+  const written = [...lines, ...[search, erase, failed].map(({ headers }) => JSON.stringify([...headers]))].join('\n');
+  for (const id of ['alert(', ACCOUNT]) expect(written).not.toContain(id);
+  const addresses = [search, erase].flatMap(({ text }) => [...text.matchAll(/(?:href|action|src)="([^"]*)"/g)]);
+  expect(addresses.map(([, to]) => to).join('\n')).not.toMatch(/alert|steam-account/);
+});

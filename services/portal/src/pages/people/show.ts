@@ -1,0 +1,119 @@
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { wordsOfLink } from '@playline/people';
+import { environmentPath } from '../../frame/layout.ts';
+import type { FormValues, Visit } from '../../frame/page.ts';
+import { choice, copyable, disclosure, field, number, table, time } from '../../frame/parts.ts';
+import type { LinkDecision } from '../../reads/index.ts';
+import type { FoundMember, FoundPerson } from './found.ts';
+import { SUBJECT_CHOICES } from './subject.ts';
+
+/** The form that finds a person. It is sent, never part of an address: an id would else stand in logs and histories. */
+export function toSearch(visit: Visit, values?: FormValues): Markup {
+  return visit.form(
+    'search',
+    html`${choice({ name: 'kind', label: 'Kind of id', value: values?.text('kind') || 'anonymous', choices: SUBJECT_CHOICES })}
+${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'As clients send it. It comes into no address and no log.' })}
+<button>Find</button>`,
+  );
+}
+
+/** A person, and what may be done about them. */
+export function toPerson(visit: Visit, found: FoundPerson): Markup {
+  const { links, consents, members } = found;
+  const refused = links.filter(({ outcome }) => outcome === 'refused');
+  const known = new Map(members.map((member) => [member.keyHex, member]));
+  const linkRows = (rows: readonly LinkDecision[]) => rows.map((link) => toLinkRow(link, known));
+  return html`<h2>Person</h2>
+<dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">Nobody has linked it: it is a person of its own.</span>`}</dd></dl>
+${table('Identities', MEMBER_HEADS, members.map(toMemberRow))}
+<h2>Refused links</h2>
+${refused.length === 0 ? html`<p class="quiet">None among the newest ${number(links.length)} decisions.</p>` : table('Refused links', LINK_HEADS, linkRows(refused))}
+${links.length === 0 ? '' : disclosure(`All decisions about links (${links.length})`, table('Decisions about links', LINK_HEADS, linkRows(links)))}
+<h2>Consents</h2>
+${consents.length === 0 ? html`<p class="quiet">Nobody of this person has chosen anything.</p>` : toConsents(found, known)}
+<h2>Erasure</h2>
+<p><a href="${erasuresPath(visit)}">Erasures of this environment</a> shows what was asked for and how far each has come.</p>
+${toErase(visit, found)}${toUnlink(visit, found)}`;
+}
+
+/** Where erasures of the environment stand. */
+export function erasuresPath({ project, environment }: Visit): string {
+  return `${environmentPath(project?.id ?? '', environment?.name ?? '')}/erasures`;
+}
+
+const MEMBER_HEADS = ['Kind', 'Id', 'Identity key', 'Linked', 'By message', 'Trace'];
+
+function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): HtmlValue[] {
+  return [
+    kind ?? '–',
+    id === null ? '–' : html`<code>${id}</code>`,
+    html`<code>${keyHex}</code>`,
+    linkedMs === null ? '–' : time(linkedMs),
+    linkedBy === null ? '–' : html`<code>${linkedBy.messageId}</code>`,
+    linkedBy === null ? '–' : html`<code>${linkedBy.traceId}</code>`,
+  ];
+}
+
+type Known = ReadonlyMap<string, FoundMember>;
+
+/** The id where it is known, as the reader may see it; else the beginning of the key. */
+function nameOf(keyHex: string, kind: string, known: Known): HtmlValue {
+  return html`${kind} <code>${known.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
+}
+
+const LINK_HEADS = ['When', 'What', 'One', 'Other', 'What became of it', 'Message', 'Trace'];
+
+function toLinkRow(link: LinkDecision, known: Known): HtmlValue[] {
+  return [
+    time(link.receivedMs),
+    link.link,
+    nameOf(link.a.identityId, link.a.kind, known),
+    nameOf(link.b.identityId, link.b.kind, known),
+    html`${link.outcome}: ${wordsOfLink(link)}`,
+    html`<code>${link.messageId}</code>`,
+    html`<code>${link.traceId}</code>`,
+  ];
+}
+
+function toConsents({ consents }: FoundPerson, known: Known): HtmlValue {
+  const seen = new Set<string>();
+  const rows = consents.map(({ identityId, status, source, receivedMs, traceId }) => {
+    const isCurrent = !seen.has(identityId);
+    seen.add(identityId);
+    const who = nameOf(identityId, known.get(identityId)?.kind ?? '', known);
+    return [who, status, isCurrent ? 'now' : 'before', source, time(receivedMs), html`<code>${traceId}</code>`];
+  });
+  return table('Consents, the newest first', ['Identity', 'Status', 'Counts', 'Source', 'When', 'Trace'], rows);
+}
+
+const hidden = (name: string, value: string) => html`<input type="hidden" name="${name}" value="${value}">`;
+
+function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+  const { named } = subject;
+  if (!visit.mayDo('erasure.request')) return '';
+  if (named === null) return html`<p class="quiet">To ask for an erasure, find the person by an id.</p>`;
+  const also = named.kind === 'anonymous' ? '' : ' A user id is erased in every type and without one.';
+  const form = visit.form(
+    'erase',
+    html`<p>This erases everything of this person: ${number(members.length)} ${members.length === 1 ? 'identity' : 'identities'}.${also} Nobody can take it back.</p>
+${hidden('kind', named.kind)}${hidden('id', named.id)}
+${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
+<button class="danger">Erase this person</button>`,
+  );
+  return disclosure('Erase this person', form);
+}
+
+function toUnlink(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+  if (!visit.mayDo('people.unlink') || members.length < 2) return '';
+  const boxes = members.map(
+    ({ keyHex, kind, id }) =>
+      html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind ?? ''} <code>${id ?? keyHex}</code></label><br>`,
+  );
+  const form = visit.form(
+    'unlink',
+    html`<p>Those that you choose become one person of their own; the rest stays. Messages up to now do not join the two again, later ones may. Events keep their place.</p>
+${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
+<button class="danger">Split them off</button>`,
+  );
+  return disclosure('Split a wrong merge', form);
+}
