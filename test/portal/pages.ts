@@ -84,7 +84,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
     deeds: {
-      search: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+      search: { refers: ({ personKey }) => ({ kind: 'key', id: personKey }) },
       erase: { plain: () => ({ kind: 'anonymous', id: 'nobody', confirm: 'nobody' }) },
       unlink: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
     },

@@ -16,6 +16,7 @@ export interface PlantedRows {
   readonly rejections: Record<string, RejectionCount[]>;
   readonly steps: Record<string, RejectionStep[]>;
   readonly traces: Record<string, Record<string, Rejection[]>>;
+  readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
   readonly audit: Record<string, AuditLine[]>;
   readonly live: Record<string, LiveEvent[]>;
@@ -28,7 +29,16 @@ export interface PlantedPortal extends TestPortal {
 }
 
 export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = {}): Promise<PlantedPortal> {
-  const rows: PlantedRows = { rejections: {}, steps: {}, traces: {}, erasures: {}, audit: {}, live: {}, found: {} };
+  const rows: PlantedRows = {
+    rejections: {},
+    steps: {},
+    traces: {},
+    ids: {},
+    erasures: {},
+    audit: {},
+    live: {},
+    found: {},
+  };
   const portal = await openPortal({
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),

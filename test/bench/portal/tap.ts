@@ -60,8 +60,15 @@ interface Cost {
   readonly reader: number;
 }
 
+interface Reading {
+  /** Of whoever reads beside; null where nobody is watched. */
+  readonly readerPid: number | null;
+  /** Messages at full scale. */
+  readonly all?: number;
+}
+
 /** Posts messages at a steady rate until all are rows, while somebody reads beside or nobody does. */
-async function costOf(bench: Bench, scene: Scene, readerPid: number | null, all = MESSAGES): Promise<Cost> {
+async function costOf(bench: Bench, scene: Scene, { readerPid, all = MESSAGES }: Reading): Promise<Cost> {
   const engine = createEngine(bench);
   const messages = Math.max(MESSAGES_MIN, Math.round(all * bench.scale));
   const before = Number(await engine.ask('SELECT count() FROM events'));
@@ -89,7 +96,7 @@ async function costBesideFloor(bench: Bench, scene: Scene): Promise<Cost> {
   const floor = openProcess('test/bench/portal/floor-consumer.ts', { environment: { ...bench.environment, TOPIC } });
   try {
     await waitFor('the floor reads', async () => floor.output().includes('ready'), { measured: floor, maxMs: 30_000 });
-    return await costOf(bench, scene, floor.pid);
+    return await costOf(bench, scene, { readerPid: floor.pid });
   } finally {
     await floor.close();
   }
@@ -97,19 +104,19 @@ async function costBesideFloor(bench: Bench, scene: Scene): Promise<Cost> {
 
 /** How soon a message is told, what lookers cost whoever brings messages in, and the memory that they take. */
 export async function measureTap(bench: Bench, scene: Scene): Promise<Row[]> {
-  await costOf(bench, scene, null, WARM_UP_MESSAGES);
+  await costOf(bench, scene, { readerPid: null, all: WARM_UP_MESSAGES });
   const first = await firstEvents(bench, scene);
   const floor = await costBesideFloor(bench, scene);
-  const before = await costOf(bench, scene, scene.portal.pid);
+  const before = await costOf(bench, scene, { readerPid: scene.portal.pid });
   const memoryBefore = memoryPeakMibOf(scene.portal.pid);
   forgetMemoryPeak(scene.portal.pid);
   const lookers = await openLookers(scene, LOOKERS);
-  const watched = await costOf(bench, scene, scene.portal.pid);
+  const watched = await costOf(bench, scene, { readerPid: scene.portal.pid });
   const events = lookers.reduce((sum, each) => sum + each.events, 0);
   const memory = memoryPeakMibOf(scene.portal.pid);
   for (const looker of lookers) looker.close();
   // Before and behind: what a message costs still falls while it is measured.
-  const alone = meanOf(before, await costOf(bench, scene, scene.portal.pid));
+  const alone = meanOf(before, await costOf(bench, scene, { readerPid: scene.portal.pid }));
   const words = ({ gateway, broker, writer, reader }: Cost) =>
     `gateway ${gateway.toFixed(1)}, broker ${broker.toFixed(1)}, writer ${writer.toFixed(1)}, who reads beside ${reader.toFixed(1)}`;
   const figure = 'portal';
