@@ -25,7 +25,7 @@ import { notThere } from './frame/not-there.ts';
 import type { PortalPage } from './frame/page.ts';
 import { answerFault, createPageRoutes } from './frame/page-route.ts';
 import type { FrameParts } from './frame/parts-of-frame.ts';
-import { createAdmitStranger } from './frame/strangers.ts';
+import { createAdmitMember, createAdmitStranger } from './frame/strangers.ts';
 import { createPages } from './pages/index.ts';
 import type { PortalParts } from './portal-parts.ts';
 
@@ -52,6 +52,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     accounts: parts.accounts.all,
     projects: parts.projects.all,
     admitStranger: createAdmitStranger(),
+    admitMember: createAdmitMember(),
     addressOf: createClientAddress(config.TRUSTED_PROXIES),
     wallClockMs: Date.now,
   };

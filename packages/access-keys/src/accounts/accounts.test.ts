@@ -163,6 +163,15 @@ describe('rights and credentials', () => {
     expect(await setRole(as(owner.id), { ...role(stranger.id), role: null })).toMatchObject({ roles: stranger.roles });
   });
 
+  it('end the sessions of the account also when the log has the change and the view may not have it', async () => {
+    const { operator, addMember, sessions, view, find } = createWorld();
+    const ada = await addMember('ada', 'owner');
+    const { text } = await sessions.create({ accountId: ada.id, ...place });
+    view.update = () => Promise.reject(new Error('Redis is away'));
+    await expect(resetAccess(operator, ada.id)).rejects.toThrow('may not have it');
+    expect([find(ada.id).passwordHash, await sessions.find(text)]).toEqual([null, null]);
+  });
+
   it('end the sessions of the account when they change, and of nobody else', async () => {
     const { operator, addAdministrator, addMember, sessions } = createWorld();
     await addAdministrator();

@@ -1,5 +1,6 @@
 import { PublicError } from '@playline/errors';
 import type { Content, RecordStore } from '../records/record-store.ts';
+import { ViewFault } from '../records/view-faults.ts';
 import { type AccountRecord, isRemoved } from './account.ts';
 import { type Action, mayDo } from './roles.ts';
 import type { Sessions } from './sessions.ts';
@@ -34,11 +35,16 @@ export async function changeAccount(
   id: string,
   decide: (account: AccountRecord, situation: Situation) => Content<AccountRecord>,
 ): Promise<AccountRecord> {
-  const changed = await context.store.change((accounts) => {
+  const changing = context.store.change((accounts) => {
     const account = findAccount(accounts, id);
     const next = decide(account, { accounts, nowAt: nowOf(context) });
     assertSomebodyStays(accounts, account, next);
     return next;
+  });
+  const changed = await changing.catch(async (fault: unknown) => {
+    // The log has the change all the same, and the view gets it by itself later: nobody comes back here then.
+    if (fault instanceof ViewFault) await context.sessions.endAll(id).catch(() => {});
+    throw fault;
   });
   await context.sessions.endAll(id);
   return toDone(changed);

@@ -68,6 +68,20 @@ const failure = (work: Promise<unknown>) =>
   );
 
 describe('signing in with a password', () => {
+  it('leaves an account fifty sessions, the oldest of which end: all of them are read at once', async () => {
+    const { ada, byPassword, sessions, clock } = await setUp();
+    const texts: string[] = [];
+    for (let at = 0; at < 53; at++) {
+      clock.at += MINUTE;
+      texts.push((await byPassword('ada')).text);
+    }
+    expect(await sessions.list(ada.id)).toHaveLength(50);
+    expect(await Promise.all([2, 3].map((at) => sessions.find(texts[at]!)))).toMatchObject([
+      null,
+      { accountId: ada.id },
+    ]);
+  });
+
   it('makes a session of its own each time, and ends the one that the browser had: nobody can put one there before', async () => {
     const { byPassword, sessions, ada } = await setUp();
     const planted = await sessions.create({ accountId: 'mallory', userAgent: '', address: '' });

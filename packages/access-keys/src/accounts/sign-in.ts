@@ -13,6 +13,8 @@ const ADDRESS_TRIES_MAX = 50;
 const REQUESTS_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
+/** More than anybody has browsers. All of an account are read at once, by its settings and while it looks at what is live. */
+const SESSIONS_MAX = 50;
 
 const FOR_SIGN_IN = 'passkey-sign-in';
 const FOR_CREATION = 'passkey-creation';
@@ -144,11 +146,12 @@ async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: 
   });
 }
 
-/** A session that somebody has put into the browser before is never the one that is signed in. */
+/** A session that somebody has put into the browser before is never the one that is signed in. The oldest go. */
 async function begin({ sessions }: SignInParts, account: AccountRecord, from: SignInFrom): Promise<SignedIn> {
   const { previousText, userAgent, address } = from;
   const previous = previousText === null ? null : await sessions.find(previousText);
   if (previous !== null) await sessions.end(previous.id);
+  for (const { id } of (await sessions.list(account.id)).slice(SESSIONS_MAX - 1)) await sessions.end(id);
   return { account, ...(await sessions.create({ accountId: account.id, userAgent, address })) };
 }
 

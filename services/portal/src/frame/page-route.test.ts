@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createMemorySessions } from '@playline/access-keys/memory';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
@@ -21,6 +22,21 @@ function getAs(host: string, path: string): Promise<{ status: number; location: 
     })
       .on('error', reject)
       .end();
+  });
+}
+
+/** A form whose last byte is sent once something else was done. */
+function postSlowly(cookie: string, { path, body }: { path: string; body: string }, meanwhile: () => Promise<void>) {
+  const { port, host, origin } = new URL(portal.origin);
+  const headers = { host, origin, cookie, 'content-type': 'application/x-www-form-urlencoded' };
+  const own = { 'sec-fetch-site': 'same-origin', 'content-length': body.length };
+  return new Promise<number>((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path, method: 'POST', headers: { ...headers, ...own } };
+    const sent = request(options, (answer) => resolve(answer.resume().statusCode ?? 0));
+    sent.on('error', reject).write(body.slice(0, -1));
+    delay(200)
+      .then(meanwhile)
+      .then(() => sent.end(body.slice(-1)), reject);
   });
 }
 
@@ -161,6 +177,25 @@ describe('a form', () => {
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused).toHaveLength(10);
     expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(30);
+  });
+
+  it('of whoever has signed in is let in a hundred and twenty times a minute: each leaves a note in Redis', async () => {
+    const [browser, other] = [await portal.signIn(), await portal.signIn()];
+    const body = () => new URLSearchParams({ deed: 'create', token: 'x' });
+    const answers = await Promise.all(Array.from({ length: 130 }, () => browser.post('/', body())));
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10);
+    expect((await other.post('/', body())).status).toBe(400);
+  });
+
+  it('whose end comes late is judged by what may be done then', async () => {
+    const project = await portal.addProject('Late');
+    const browser = await portal.signIn({ project, role: 'developer' });
+    const { action, fields } = browser.formOf((await browser.get(keysOf(project.id))).text, 'create')!;
+    const answer = postSlowly(browser.cookie, { path: action, body: `${fields}` }, async () => {
+      const session = (await portal.parts.sessions.find(browser.cookie.split('=')[1]!))!;
+      await portal.parts.sessions.end(session.id);
+    });
+    expect([await answer, await portal.parts.keys.list(project.id)]).toEqual([303, []]);
   });
 
   it('keeps what was typed when it fails, and says what is wrong', async () => {

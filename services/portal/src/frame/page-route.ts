@@ -72,9 +72,11 @@ async function showPage({ parts, page, exchange, params }: Asked): Promise<void>
 async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
   if (!assertOurHost(parts.origin, exchange)) return;
   assertOurOrigin(parts.origin, exchange);
+  // Before anybody is judged: whoever sends the end of a form late is judged by what they may do then.
+  const values = await readForm(exchange.request);
   const visit = await visitOf(parts, exchange, params);
   if (visit.session === null) parts.admitStranger(visit.address);
-  const values = await readForm(exchange.request);
+  else parts.admitMember(visit.session.accountId);
   const name = values.text('deed');
   const deed = Object.hasOwn(page.deeds ?? {}, name) ? page.deeds?.[name] : undefined;
   if (deed === undefined) throw new PublicError('VALIDATION_ERROR', { message: 'This page has no such form.' });

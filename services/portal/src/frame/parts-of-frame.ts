@@ -19,6 +19,8 @@ export interface FrameParts {
    * @throws PublicError TOO_MANY_REQUESTS_ERROR when there were too many from the address
    */
   readonly admitStranger: (address: string) => void;
+  /** The same for somebody who has, by the id of their account. */
+  readonly admitMember: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;
   /** Instants of sessions are compared with it. */
   readonly wallClockMs: () => number;

@@ -61,6 +61,15 @@ describe('the page of keys', () => {
     expect((await browser.get(path)).text).toContain(`data-copy="${key}"`);
   });
 
+  it('makes none in an archived project, nor one whose name is a text: every page of keys shows it', async () => {
+    const { browser, path, project } = await openProject('owner');
+    const long = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
+    await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
+    const late = await browser.submit(path, 'create', { kind: 'publishable' });
+    expect([long.status, late.status, await portal.parts.keys.list(project.id)]).toEqual([400, 400, []]);
+    expect(late.text).toContain('The project is archived');
+  });
+
   it('ends a key only where the name of the environment was typed', async () => {
     const { browser, path, project } = await openProject();
     await browser.submit(path, 'create', { kind: 'secret' });

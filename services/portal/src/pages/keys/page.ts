@@ -33,6 +33,8 @@ const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
   },
 ];
 
+const NAME_CHARACTERS_MAX = 100;
+
 /** Publishable and secret key of an environment. */
 export function createKeysPage(parts: Parts): PortalPage {
   return {
@@ -68,7 +70,10 @@ async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: Fo
   const isRefresh = values.text('deed') === 'refresh';
   const kind = kindOf(values);
   if (isRefresh) assertMeant(visit, values);
+  if (project.state === 'archived') throw invalidField('project', 'The project is archived: it gets no key any more.');
   const name = values.text('name');
+  if (name.length > NAME_CHARACTERS_MAX)
+    throw invalidField('name', `A key's name has ${NAME_CHARACTERS_MAX} characters at most.`);
   const wanted: NewKey = {
     ...{ projectId: project.id, environmentId: environment.id, environment: environment.kind, kind },
     ...(name === '' ? {} : { name }),
@@ -182,7 +187,7 @@ function toCreate({ visit, of, values }: Section): HtmlValue {
   return visit.form(
     'create',
     html`<input type="hidden" name="kind" value="${of.kind}">
-${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'So that others know what it is for. May be left out.', charactersMax: 100 })}
+${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'So that others know what it is for. May be left out.', charactersMax: NAME_CHARACTERS_MAX })}
 <button>Create the ${of.kind} key</button>`,
   );
 }
