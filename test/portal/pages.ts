@@ -168,7 +168,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ origin: new URL(origin), sessions: parts.sessions, oneTime: parts.oneTime, onFault: () => {} },
     ...{ cookie: createSessionCookie(origin, SECRET), tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
-    admitStranger: () => {},
+    ...{ admitStranger: () => {}, admitMember: () => {} },
   };
   // What pages do with it is done by a request, and none is sent here.
   const signIn = {} as PagesParts['signIn'];
