@@ -96,7 +96,13 @@ export const SERVICES = [
     account: 'reader',
     nodeOptions: [SMALL_YOUNG_GENERATION, LATE_FULL_COLLECTIONS],
   },
-  { name: 'portal', address: 'portal', account: 'portal', nodeOptions: [SMALL_YOUNG_GENERATION] },
+  {
+    name: 'portal',
+    address: 'portal',
+    account: 'portal',
+    nodeOptions: [SMALL_YOUNG_GENERATION, EARLY_FULL_COLLECTIONS],
+    environment: FRUGAL_ALLOCATOR,
+  },
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];

@@ -31,8 +31,11 @@ async function pagesWith(textOf: TextOf): Promise<Answer[]> {
     const seen = await person.get(pathFor(path, planted));
     answers.push({ page: path, ...seen, shape: shapeOf(seen.text) });
   }
-  return answers;
+  const found = await person.send(pathFor(PEOPLE, planted), 'search', { kind: 'key', id: planted.personKey });
+  return [...answers, { page: 'a person who was found', ...found, shape: shapeOf(found.text) }];
 }
+
+const PEOPLE = '/projects/:project/environments/:environment/people';
 
 interface FormAnswer extends Answer {
   readonly words: string;

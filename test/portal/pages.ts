@@ -84,7 +84,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
     deeds: {
-      search: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+      search: { refers: ({ personKey }) => ({ kind: 'key', id: personKey }) },
       erase: { plain: () => ({ kind: 'anonymous', id: 'nobody', confirm: 'nobody' }) },
       unlink: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
     },
@@ -168,8 +168,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ origin: new URL(origin), sessions: parts.sessions, oneTime: parts.oneTime, onFault: () => {} },
     ...{ cookie: createSessionCookie(origin, SECRET), tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
-    admitStranger: () => {},
-    admitMember: () => {},
+    ...{ admitStranger: () => {}, admitMember: () => {} },
   };
   // What pages do with it is done by a request, and none is sent here.
   const signIn = {} as PagesParts['signIn'];

@@ -1,6 +1,12 @@
 import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
 import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
-import type { AuditLine, ErasureLine, Rejection, RejectionCount } from '../../services/portal/src/reads/index.ts';
+import type {
+  AuditLine,
+  ErasureLine,
+  Rejection,
+  RejectionCount,
+  RejectionStep,
+} from '../../services/portal/src/reads/index.ts';
 import { createMemoryReads } from '../../services/portal/src/test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { TextOf } from './planted.ts';
@@ -8,7 +14,9 @@ import type { TextOf } from './planted.ts';
 /** What stands in stores that the portal only reads, by environments and projects. */
 export interface PlantedRows {
   readonly rejections: Record<string, RejectionCount[]>;
+  readonly steps: Record<string, RejectionStep[]>;
   readonly traces: Record<string, Record<string, Rejection[]>>;
+  readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
   readonly audit: Record<string, AuditLine[]>;
   readonly live: Record<string, LiveEvent[]>;
@@ -21,7 +29,16 @@ export interface PlantedPortal extends TestPortal {
 }
 
 export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = {}): Promise<PlantedPortal> {
-  const rows: PlantedRows = { rejections: {}, traces: {}, erasures: {}, audit: {}, live: {}, found: {} };
+  const rows: PlantedRows = {
+    rejections: {},
+    steps: {},
+    traces: {},
+    ids: {},
+    erasures: {},
+    audit: {},
+    live: {},
+    found: {},
+  };
   const portal = await openPortal({
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),
@@ -57,6 +74,8 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
     libraryVersion: textOf('version of a library'),
   };
   rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
+  const hours = Array.from({ length: 12 }, (_, at) => Math.floor(Date.now() / 3_600_000 - at) * 3_600_000);
+  rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
   rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
   rows.erasures[environmentId] = [toErasure(place)];
   rows.audit[projectId] = [toAuditLine(environmentId, textOf)];

@@ -39,6 +39,8 @@ export interface Planted {
   readonly address: string;
   readonly disabledAddress: string;
   readonly erasureId: string;
+  /** Key of a person who has sent something, hexadecimal. */
+  readonly personKey: string;
   /** Of the link of the first administrator, which belongs to no project. */
   readonly firstCode: string;
 }
@@ -81,6 +83,7 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
     address: await plantSignableKey(portal, { ...place, state: 'live' }, textOf('name of a signable key')),
     disabledAddress: await plantSignableKey(portal, { ...place, state: 'disabled' }, textOf('name of a disabled key')),
     erasureId,
+    personKey: plantPerson(portal, at.environment, textOf),
     firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
   };
 }
@@ -103,6 +106,7 @@ export function plantedNowhere(id: string, environment = 'hut'): Planted {
     rateLimitKeyId: '0f0e0d0c-0000-4000-8000-000000000005',
     ...{
       erasureId: '0f0e0d0c-0000-4000-8000-000000000007',
+      personKey: 'ef'.repeat(16),
       contractAddress: `0x${'e'.repeat(40)}`,
       address: `0x${'f'.repeat(40)}`,
       disabledAddress: `0x${'d'.repeat(40)}`,
@@ -227,4 +231,11 @@ async function plantSignableKey(
     .changedBy(AUTHOR)
     .change(() => ({ address, ...place, name, sealed, createdAt: Date.now() }));
   return address;
+}
+
+/** Somebody whose id stands in a message: a page finds it by its key. */
+function plantPerson({ parts, rows }: PlantedPortal, environmentId: string, textOf: TextOf): string {
+  const key = parts.people.keyOf(environmentId, 'anonymous', `player of ${environmentId}`).toString('hex');
+  rows.ids[environmentId] = { [key]: textOf('id of a person') };
+  return key;
 }

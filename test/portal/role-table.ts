@@ -139,6 +139,8 @@ export const FRESH: readonly string[] = [
   'POST /projects/:project/environments/:environment/keys create',
   'POST /projects/:project/environments/:environment/keys refresh',
   'POST /projects/:project/environments/:environment/keys revoke',
+  'POST /projects/:project/environments/:environment/people erase',
+  'POST /projects/:project/environments/:environment/people unlink',
   'POST /projects/:project/environments/:environment/signable-keys create',
   'POST /projects/:project/environments/:environment/signable-keys enable',
   'POST /projects/:project/members invite',

@@ -4,6 +4,7 @@ import { deedUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
 import { type Planted, plant, plantAccount } from './planted.ts';
 import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 import { ANSWERS, ASKERS, type Asker, FRESH } from './role-table.ts';
+import { shapeOf } from './shape.ts';
 
 /** A page, or one of its forms. */
 interface Deed {
@@ -70,5 +71,23 @@ describe('a sign-in of more than ten minutes ago', () => {
       await portal.close();
     }
     expect(asked.toSorted()).toEqual(FRESH.toSorted());
+  });
+});
+
+describe('every link of every page', () => {
+  it.each(['analyst', 'developer', 'owner', 'administrator'] as const)('leads an %s to a page', async (asker) => {
+    const portal = await openPlantedPortal();
+    const planted = await plant(portal, { id: 'demo', textOf: (field) => `the ${field}` });
+    const person = await personOf(portal, await accountOf(portal, planted, asker));
+    const links = new Set<string>();
+    for (const { path } of pagesOf(portal))
+      for (const link of shapeOf((await person.get(pathFor(path, planted))).text).links) links.add(link);
+    const dead: string[] = [];
+    for (const link of links) {
+      if (link.startsWith('/') && (await person.get(link)).status === 404) dead.push(link);
+    }
+    await portal.close();
+    expect(links.size).toBeGreaterThan(5);
+    expect(dead).toEqual([]);
   });
 });

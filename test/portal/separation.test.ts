@@ -234,6 +234,9 @@ describe('this test', () => {
     const owner = await personOf(portal, planted.members.owner);
     let shown = '';
     for (const { path } of pagesOf(portal)) shown += (await owner.get(pathFor(path, planted))).text;
+    const people = '/projects/:project/environments/:environment/people';
+    const search = { kind: 'key', id: planted.personKey };
+    shown += (await owner.send(pathFor(people, planted), 'search', search)).text;
     await portal.close();
     const unseen = fields.filter((field) => !shown.includes(`${MARK} ${field}`));
     expect([...new Set(unseen)].filter((field) => !SHOWN_TO_NOBODY_ELSE.test(field))).toEqual([]);

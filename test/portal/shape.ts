@@ -11,6 +11,8 @@ export interface Shape {
   readonly text: string;
   /** Attributes that lead somewhere or load something. */
   readonly addresses: readonly string[];
+  /** Where a person can go. */
+  readonly links: readonly string[];
   /** Attributes of other kinds: what a person hears, types or copies. */
   readonly values: readonly string[];
 }
@@ -23,6 +25,7 @@ export function shapeOf(page: string): Shape {
   const texts: string[] = [];
   const addresses: string[] = [];
   const values: string[] = [];
+  const links: string[] = [];
   for (const node of nodesOf(parse(page))) {
     if (node.nodeName === '#text') texts.push((node as DefaultTreeAdapterTypes.TextNode).value);
     if (node.nodeName === '#comment') elements.push('a comment');
@@ -33,9 +36,10 @@ export function shapeOf(page: string): Shape {
         .toSorted()
         .join(' ')}`.trim(),
     );
+    if (node.tagName === 'a') links.push(...node.attrs.flatMap(({ name, value }) => (name === 'href' ? [value] : [])));
     for (const { name, value } of node.attrs) (ADDRESSES.has(name) ? addresses : values).push(value);
   }
-  return { elements: elements.toSorted(), text: asRead(texts.join('')), addresses, values };
+  return { elements: elements.toSorted(), text: asRead(texts.join('')), addresses, links, values };
 }
 
 function* nodesOf(node: Node): Generator<Node> {

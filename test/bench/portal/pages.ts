@@ -22,6 +22,7 @@ export function pathsOf({ projectId, environment }: Scene): readonly string[] {
     `${base}/live?find=0192f3a4-5b6c-7d8e-9f00-000000000001`,
     ...['1', '24', '168', '2160'].map((hours) => `${base}/rejections?hours=${hours}`),
     `${base}/rejections?trace=0123456789abcdef0123456789abcdef`,
+    `${base}/people`,
     ...[`${base}/erasures`, `${project}/members`, `${project}/audit`, `${project}/audit?as=csv`],
     ...['/settings', '/instance/accounts', '/instance/rate-limit-keys', '/instance/audit'],
   ];

@@ -50,13 +50,6 @@ async function firstEvent(bench: Bench, { gateway }: Scene, looker: Looker): Pro
   return (toldMs ?? 0) - answeredMs;
 }
 
-interface CostOptions {
-  /** Of whoever reads beside; null for nobody. */
-  readonly readerPid: number | null;
-  /** Messages at a scale of 1. */
-  readonly all?: number;
-}
-
 /** CPU-seconds of each for a million messages. */
 interface Cost {
   readonly gateway: number;
@@ -67,8 +60,15 @@ interface Cost {
   readonly reader: number;
 }
 
+interface Reading {
+  /** Of whoever reads beside; null where nobody is watched. */
+  readonly readerPid: number | null;
+  /** Messages at full scale. */
+  readonly all?: number;
+}
+
 /** Posts messages at a steady rate until all are rows, while somebody reads beside or nobody does. */
-async function costOf(bench: Bench, scene: Scene, { readerPid, all = MESSAGES }: CostOptions): Promise<Cost> {
+async function costOf(bench: Bench, scene: Scene, { readerPid, all = MESSAGES }: Reading): Promise<Cost> {
   const engine = createEngine(bench);
   const messages = Math.max(MESSAGES_MIN, Math.round(all * bench.scale));
   const before = Number(await engine.ask('SELECT count() FROM events'));
