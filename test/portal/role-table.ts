@@ -123,8 +123,6 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
 /** Forms that make or end a secret, or say who may do something: they ask for a sign-in of the last ten minutes. */
 export const FRESH: readonly string[] = [
-  'POST /projects/:project/environments/:environment/people erase',
-  'POST /projects/:project/environments/:environment/people unlink',
   'POST /instance/accounts appoint',
   'POST /instance/accounts disable',
   'POST /instance/accounts dismiss',
