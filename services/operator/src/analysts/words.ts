@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { ClickHouseAccount } from '@playline/runtime';
 import { EXIT, type ExitCode, isMeant, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { environmentOf } from '../identity/subject.ts';
@@ -66,16 +67,26 @@ async function takeFromPool({ clickhouse, pool, ask }: AnalystsWork, rawIds: boo
       'this ClickHouse makes no accounts by SQL, and nobody told the passwords of those of users.xml: run it where the stack ' +
         'runs, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on as ClickHouse has them',
     );
-  for (const each of accounts) {
+  let left: readonly Revealed[] = accounts;
+  while (left.length > 0) {
+    const [each, ...others] = left as [Revealed, ...Revealed[]];
+    left = others;
     if (await isGivenOut(ask, each)) continue;
     // The engine may have started with another password: nobody could log in with this one.
     if (!(await canLogIn(clickhouse, each))) continue;
     if (await claim(ask, each)) return each;
+    // Commands that have taken one from each other would meet again at the next, until none is left for anybody.
+    left = inRandomOrder(others);
   }
   throw new Error(
     `all ${accounts.length} accounts ${rawIds ? 'with' : 'without'} raw ids are given out, or wait for the next start: ` +
       'drop one that nobody needs (npm run analysts -- list, drop), then npm run down and npm run up',
   );
+}
+
+function inRandomOrder<T>(values: readonly T[]): T[] {
+  const drawn = values.map((value) => ({ value, at: randomInt(2 ** 32) }));
+  return drawn.toSorted((a, b) => a.at - b.at).map(({ value }) => value);
 }
 
 async function canLogIn(
