@@ -3,6 +3,7 @@ export * from './batch.ts';
 export * from './enumerations.ts';
 export * from './limits.ts';
 export * from './message.ts';
+export * from './mint-records.ts';
 export * from './records.ts';
 export * from './rejection.ts';
 export * from './schema-readers.ts';

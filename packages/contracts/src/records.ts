@@ -9,6 +9,12 @@ import type {
   RateLimitKeyRecord,
   SignableKeyRecord,
 } from './access-records.ts';
+import type {
+  ChainMetadataRecord,
+  MintRequestRecord,
+  MintStateRecord,
+  MintTransactionRecord,
+} from './mint-records.ts';
 import type { ActivityType, IdentityKind, VerificationStatus } from './enumerations.ts';
 
 /** Sixteen zero bytes: nobody. */
@@ -246,6 +252,10 @@ export const signableKeyCodec: RecordCodec<SignableKeyRecord> = openCodec('signa
 export const auditEntryCodec: RecordCodec<AuditEntryRecord> = openCodec('audit-entry.avsc');
 export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
 export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
+export const mintRequestCodec: RecordCodec<MintRequestRecord> = openCodec('mint-request.avsc');
+export const mintStateCodec: RecordCodec<MintStateRecord> = openCodec('mint-state.avsc');
+export const mintTransactionCodec: RecordCodec<MintTransactionRecord> = openCodec('mint-transaction.avsc');
+export const chainMetadataCodec: RecordCodec<ChainMetadataRecord> = openCodec('chain-metadata.avsc');
 
 /**
  * Builds a decoder of some fields of message records; all others are skipped: a third of the time (measured).

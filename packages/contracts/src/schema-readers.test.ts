@@ -7,6 +7,7 @@ import {
   accountCodec,
   activityCodec,
   auditEntryCodec,
+  chainMetadataCodec,
   collectionCodec,
   consentCodec,
   erasureRequestCodec,
@@ -14,6 +15,9 @@ import {
   identityDecisionCodec,
   identityLinkCodec,
   messageRecordCodec,
+  mintRequestCodec,
+  mintStateCodec,
+  mintTransactionCodec,
   projectCodec,
   type RecordCodec,
   rateLimitKeyCodec,
@@ -110,6 +114,10 @@ const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
       [TOPICS.audit, auditEntryCodec],
       [TOPICS.activities, activityCodec],
       [TOPICS.tokens, tokenCodec],
+      [TOPICS.mintRequests, mintRequestCodec],
+      [TOPICS.mintStates, mintStateCodec],
+      [TOPICS.mintTransactions, mintTransactionCodec],
+      [TOPICS.chainMetadata, chainMetadataCodec],
     ] as const
   ).map(([{ schema }, codec]) => [schema ?? '', codec as RecordCodec<unknown>]),
 );
@@ -134,6 +142,7 @@ function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
     int: fc.integer(),
     // Times and offsets; Avro's 64 bits are more than a number holds.
     long: fc.integer({ min: -(2 ** 48), max: 2 ** 48 }),
+    bytes: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
     double: fc.double({ noNaN: true }),
     null: fc.constant(null),
   };

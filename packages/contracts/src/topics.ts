@@ -14,6 +14,9 @@ export interface Topic {
     | 'project'
     | 'chain'
     | 'chain + contract'
+    | 'chain + signer'
+    | 'reference id + attempt'
+    | 'signer + nonce + variant'
     | 'as the source';
   readonly partitions: number;
   readonly cleanup: 'delete' | 'compact';
@@ -55,6 +58,12 @@ const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => (
   schema,
 });
 
+/** What a team asks of its collections; nothing is served in the order of these logs. */
+const mintTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
+  ...chainTopic(name, key, schema),
+  timestamps: 'create',
+});
+
 /**
  * Records of access, which carry who made them: the audit is derived from each, superseded ones included, so these stay
  * for as long as whoever derives it may be away and lose no entry.
@@ -94,6 +103,14 @@ export const TOPICS = {
   /** All activities of a chain stand in the partition of its key, so how far a chain is known is told by one partition. */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
+  /** All records of a signer stand in one partition of each of these three: it has one writer of transactions at a time. */
+  mintRequests: mintTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
+  mintStates: { ...mintTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },
+  mintTransactions: {
+    ...mintTopic('chain.mint-transactions.v1', 'signer + nonce + variant', 'mint-transaction.avsc'),
+    cleanup: 'compact',
+  },
+  chainMetadata: mintTopic('chain.metadata.v1', 'chain + contract', 'chain-metadata.avsc'),
 } as const satisfies Record<string, Topic>;
 
 /** The topic that keeps records of `topic` that could not be processed, as they were. */

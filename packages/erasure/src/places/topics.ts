@@ -26,6 +26,8 @@ const ofChain = (name: string, reason = OF_A_CHAIN): Place => ({
   clearing: { by: 'no personal data', reason },
 });
 
+const MINTED = 'what a team mints for which public address; nothing that says whose an address is';
+
 /** Who may use the service; of people it names the accounts of operators alone. */
 const ofAccess = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
 
@@ -73,4 +75,12 @@ export const TOPIC_PLACES: readonly Place[] = [
   ofChain('chain.activities.v1.dead'),
   ofChain('chain.tokens.v1', 'what everybody can read about a token'),
   ofChain('chain.tokens.v1.dead', 'what everybody can read about a token'),
+  ofChain('chain.mint-requests.v1', MINTED),
+  ofChain('chain.mint-requests.v1.dead', MINTED),
+  ofChain('chain.mint-state.v1', MINTED),
+  ofChain('chain.mint-state.v1.dead', MINTED),
+  ofChain('chain.mint-transactions.v1', 'transactions as everybody can read them on their chain'),
+  ofChain('chain.mint-transactions.v1.dead', 'transactions as everybody can read them on their chain'),
+  ofChain('chain.metadata.v1', 'what a team tells the public of its collections'),
+  ofChain('chain.metadata.v1.dead', 'what a team tells the public of its collections'),
 ];
