@@ -59,6 +59,13 @@ const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=400';
 
 /**
+ * Also of the chain API: what eight pages leave behind fits in a young generation of twice the size, and one thread
+ * collects it without waking up others. Measured in turn with the same process without both, on an idle machine: 1.02,
+ * 1.03 and 1.08 times the pages per CPU-second, and 30 MiB more resident.
+ */
+const COLLECTED_BY_ONE_THREAD = ['--max-semi-space-size=16', '--single-threaded-gc'];
+
+/**
  * Of glibc's allocator: few arenas, and blocks from 128 KiB on given back to the system at once. By itself it raises
  * that bound up to 32 MiB as such blocks are freed, and keeps what request bodies and records stood in. Measured on the
  * gateway at full load, one run each: peak 359 → 333 MiB, and 7, 1 and 2 % more events per CPU-second at batches of 1,
@@ -94,7 +101,7 @@ export const SERVICES = [
     name: 'chain-api',
     address: 'chainApi',
     account: 'reader',
-    nodeOptions: [SMALL_YOUNG_GENERATION, LATE_FULL_COLLECTIONS],
+    nodeOptions: [...COLLECTED_BY_ONE_THREAD, LATE_FULL_COLLECTIONS],
   },
   {
     name: 'portal',

@@ -41,10 +41,19 @@ describe('a question', () => {
     expect(asked()).toBe(3);
   });
 
-  it('is not asked again when a new connection breaks', async () => {
+  it('is asked no more than twice when each connection breaks', async () => {
     const { questions, asked } = await open((_number, { request }) => request.socket.resetAndDestroy());
     await expect(questions.ask('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
-    expect(asked()).toBe(1);
+    expect(asked()).toBe(2);
+  });
+
+  it('is asked once of an engine that is not there', async () => {
+    const questions = openQuestions(
+      { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
+      { executionMaxS: 5, connectionsMax: 1 },
+    );
+    closing.push(() => questions.close());
+    await expect(questions.ask('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
   it('fails with the fault of the store that the engine names, and it is told', async () => {
