@@ -66,6 +66,21 @@ describe('the horizon of a partition', () => {
     expect(await last).toBe(3001);
   });
 
+  it('is read once for all who have company and ask in the same moment, behind all of them', async () => {
+    const world = { published: 1000, readings: 0 };
+    const read = async () => {
+      world.readings++;
+      return world.published;
+    };
+    const horizons = createHorizons({ watermarks: { read }, onFault: () => {} });
+    const first = horizons.of(1, true);
+    world.published = 2000;
+    expect(await Promise.all([first, horizons.of(1, true), horizons.of(1)])).toEqual([2001, 2001, 2001]);
+    expect(world.readings).toBe(1);
+    world.published = 3000;
+    expect(await horizons.of(1)).toBe(3001);
+  });
+
   it('of one partition does not wait for that of another', async () => {
     const read = (partition: number) => (partition === 1 ? new Promise<never>(() => {}) : Promise.resolve(1000));
     const horizons = createHorizons({ watermarks: { read }, onFault: () => {} });

@@ -1,8 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { toHorizon, type Watermarks } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 
-/** The first time that must not be served yet, of one partition, in epoch microseconds; null while nobody has said. */
-export type HorizonOf = (partition: number) => Promise<number | null>;
+/**
+ * The first time that must not be served yet, of one partition, in epoch microseconds; null while nobody has said.
+ * @param hasCompany pages of others are under way: then those who ask in the next moment share a reading
+ */
+export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;
 
 export interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
@@ -19,6 +23,11 @@ export interface Horizons {
 
 /** A healthy answer takes a millisecond, and whoever waits for it is a request. */
 const READ_MAX_MS = 250;
+/**
+ * Pages that one statement has answered bring their readers back together, and the next statement waits for longer than
+ * this. To ask Redis was one eighth of what a page costs the process.
+ */
+const GATHER_MS = 1;
 
 /**
  * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
@@ -29,14 +38,14 @@ const READ_MAX_MS = 250;
 export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
   const known = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
-  const learn = async (partition: number) => {
-    const read = await settleWithin(readMaxMs, readShared(partition));
+  const learn = async (partition: number, hasCompany: boolean) => {
+    const read = await settleWithin(readMaxMs, readShared(partition, hasCompany));
     if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {
-    of: async (partition) => {
+    of: async (partition, hasCompany = false) => {
       try {
-        await learn(partition);
+        await learn(partition, hasCompany);
       } catch (fault) {
         if (!known.has(partition)) throw fault;
         onFault(fault);
@@ -48,11 +57,13 @@ export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }:
   };
 }
 
+type ReadShared = (partition: number, hasCompany: boolean) => Promise<number | null>;
+
 /**
- * Reads a watermark for all who ask for it while it is read for somebody else: theirs is the next reading, which begins
- * behind their question, so that each page knows all that was published before it was asked for.
+ * Reads a watermark for all who ask for it before the reading begins: while it is read for somebody else theirs is the
+ * next one, and who has company waits for others. So each page knows all that was published before it was asked for.
  */
-function createSharedReads(read: Watermarks['read']): Watermarks['read'] {
+function createSharedReads(read: Watermarks['read']): ReadShared {
   const underWay = new Map<number, Promise<unknown>>();
   const next = new Map<number, Promise<number | null>>();
   const begin = (partition: number) => {
@@ -61,12 +72,12 @@ function createSharedReads(read: Watermarks['read']): Watermarks['read'] {
     underWay.set(partition, ended);
     return reading;
   };
-  return (partition) => {
-    const before = underWay.get(partition);
-    if (before === undefined) return begin(partition);
+  return (partition, hasCompany) => {
     const known = next.get(partition);
     if (known !== undefined) return known;
-    const reading = before.then(() => {
+    const before = underWay.get(partition);
+    if (before === undefined && !hasCompany) return begin(partition);
+    const reading = (before ?? delay(GATHER_MS)).then(() => {
       next.delete(partition);
       return begin(partition);
     });

@@ -22,10 +22,11 @@ export interface HistoryParts {
 
 /** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
+  let underWay = 0;
   const readPage = async (question: Omit<PageQuestion, 'horizon'>, chain: Chain): Promise<ActivityPage> => {
     // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
     // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
-    const known = await horizonOf(chain.partition);
+    const known = await horizonOf(chain.partition, underWay > 1);
     if (known === null && question.direction === 'next')
       // A page that ends here would look like the end of the history.
       throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
@@ -43,7 +44,9 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
         const cursor = cursors.decode(text, scope);
         return cursor.ok ? cursor.place : null;
       });
-      const page = await settleWithin(deadlineMs, readPage({ ...query, chain: chain.name }, chain));
+      underWay++;
+      const reading = readPage({ ...query, chain: chain.name }, chain).finally(() => underWay--);
+      const page = await settleWithin(deadlineMs, reading);
       // The same one again: cursors remember what they have made of it.
       scope ??= { chain: chain.name, filters: query.filters };
       const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
