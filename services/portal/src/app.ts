@@ -8,7 +8,6 @@ import {
   type Sessions,
 } from '@playline/access-keys';
 import {
-  createClientAddress,
   createFaultLog,
   createHttpApp,
   type Exchange,
@@ -18,6 +17,7 @@ import {
 import type { Logger } from '@playline/runtime';
 import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
+import { createAddressOf } from './frame/address-of.ts';
 import { createAssetRoutes } from './frame/assets.ts';
 import { createSessionCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
@@ -53,7 +53,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     projects: parts.projects.all,
     admitStranger: createAdmitStranger(),
     admitMember: createAdmitMember(),
-    addressOf: createClientAddress(config.TRUSTED_PROXIES),
+    addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({
