@@ -1,3 +1,4 @@
+import type { OpenIdProvider } from '@playline/access-keys';
 import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
 import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
 import type {
@@ -43,6 +44,7 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),
     live: createToldLive(rows.live),
+    openIdProvider: createNearProvider(),
     searchMessages: async ({ environmentId }) => rows.found[environmentId] ?? [],
     ...own,
   });
@@ -132,4 +134,14 @@ function toEvents(textOf: TextOf): LiveEvent[] {
       ...{ library: textOf('library of what was rejected'), libraryVersion: textOf('version of what was rejected') },
     },
   ];
+}
+
+/** A provider of which nothing is asked: forms lead there, and nobody comes back. */
+function createNearProvider(): OpenIdProvider {
+  const origin = 'https://id.example.test';
+  return {
+    ...{ label: 'Work', origins: [origin] },
+    authorization: async () => new URL('/authorize', origin),
+    prove: async () => null,
+  };
 }
