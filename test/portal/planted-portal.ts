@@ -136,12 +136,14 @@ function toEvents(textOf: TextOf): LiveEvent[] {
   ];
 }
 
+/** Where forms lead that go to the provider, whatever was typed. */
+export const NEAR_PROVIDER = 'https://id.example.test/authorize';
+
 /** A provider of which nothing is asked: forms lead there, and nobody comes back. */
 function createNearProvider(): OpenIdProvider {
-  const origin = 'https://id.example.test';
   return {
-    ...{ label: 'Work', origins: [origin] },
-    authorization: async () => new URL('/authorize', origin),
+    ...{ label: 'Work', origins: [new URL(NEAR_PROVIDER).origin] },
+    authorization: async () => new URL(NEAR_PROVIDER),
     prove: async () => null,
   };
 }
