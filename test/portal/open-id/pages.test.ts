@@ -65,6 +65,20 @@ describe('a provider that is away', () => {
   });
 });
 
+describe('an address from which too much comes back that nobody was sent for', () => {
+  it('is told to wait, and no more of it is noted', async () => {
+    const entries: unknown[] = [];
+    const flooded = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
+    const browser = flooded.browser();
+    const statuses = [];
+    for (let at = 0; at < 70; at++) statuses.push((await browser.get(`${CALLBACK}?state=${at}&code=c`)).status);
+    await flooded.close();
+    expect(statuses.filter((status) => status === 401)).toHaveLength(60);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(10);
+    expect(entries).toHaveLength(60);
+  });
+});
+
 describe('pages of a portal that was told of a provider', () => {
   it('let forms lead there and nowhere else, and only those pages do that have such a form', async () => {
     const policyOf = async (path: string) => {

@@ -51,7 +51,7 @@ export function toInvited(origin: URL, text: string, back: string): Answer {
   return {
     kind: 'page',
     title: 'Invitation',
-    content: html`<p>Give this link to the person whom you invite, and to nobody else. It is shown this once, is good once, and for 72 hours.</p>
+    content: html`<p>Give this link to the person whom you invite, and to nobody else. It is shown this once, is good once, and for 72 hours. Whoever has an account here signs in, and takes it with that.</p>
 <p>${copyable(link, 'the link')}</p>
 <p><a class="button" href="${back}">Back</a></p>`,
   };

@@ -15,13 +15,14 @@ import { html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import type { FrameParts } from '../../frame/parts-of-frame.ts';
 import { contextFor, createLinks, INVITATION_PATH, idFor, type LinkPagesParts } from '../links/link.ts';
 import { backOf, type Errand, OPEN_ID_PATH, toAway } from '../sign-in/open-id.ts';
 import { beginSession, contextOf, fromOf } from '../sign-in/parts.ts';
 
 export interface OpenIdPageParts extends LinkPagesParts {
   readonly openId: OpenIdSignIn;
-  readonly frame: LinkPagesParts['frame'] & { readonly origin: URL };
+  readonly frame: LinkPagesParts['frame'] & Pick<FrameParts, 'origin' | 'admitStranger'>;
 }
 
 /** Somebody who has come back from the provider, in the browser that was sent there. */
@@ -49,6 +50,8 @@ export function createOpenIdPage(parts: OpenIdPageParts): PortalPage {
     show: async (visit) => {
       // It uses up the way, and whoever asks for the head alone is no browser that comes back.
       if (visit.exchange.request.method === 'HEAD') throw notThere();
+      // As a form: what is refused is noted, and may ask the provider.
+      parts.frame.admitStranger(visit.address);
       let back = '/sign-in';
       try {
         const returned = await finish(parts, visit);
