@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { invite, type Role } from '@playline/access-keys';
 import { createOpenIdProvider } from '@playline/access-keys/open-id';
 import { expect } from 'vitest';
@@ -8,7 +9,7 @@ import {
 import type { PortalAppParts } from '../../../services/portal/src/app.ts';
 import { openPortal, type TestPortal } from '../../../services/portal/src/test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
-import type { Seen, TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
+import { createBrowser, type Seen, type TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 
 const LABEL = 'Work & Co';
 
@@ -37,7 +38,10 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
     ...{ issuer: provider.issuer, ...provider.client, label: LABEL, alsoAt: [], timeoutMs: 1_000 },
     onFault: () => {},
   });
-  const portal = await openPortal({ openIdProvider, ...own });
+  const config = { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 };
+  const portal = await openPortal({ openIdProvider, config, ...own });
+  // From an address of its own each: how many forms may come from one is not asked here.
+  const browser = () => createBrowser(portal.origin, { 'x-forwarded-for': `10.0.${randomInt(256)}.${randomInt(256)}` });
   const leave: PortalWithProvider['leave'] = async (browser, { path, deed, values = {} }) => {
     const { status, headers, text } = await browser.submit(path, deed, values);
     const location = headers.get('location') ?? '';
@@ -51,7 +55,7 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
     return `/invitation?code=${(await invite(context, wanted)).text}`;
   };
   return {
-    ...{ ...portal, provider, leave, inviteTo },
+    ...{ ...portal, provider, browser, leave, inviteTo },
     signInAs: async (browser, subject, form = SIGN_IN) => {
       provider.subject = subject;
       return browser.get(pathOf(provider.visit(await leave(browser, form))));

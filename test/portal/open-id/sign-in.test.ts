@@ -1,7 +1,7 @@
 import { type AuditEntry, issueFirstLink } from '@playline/access-keys';
 import { createMemoryRecordLog, createMemorySessions } from '@playline/access-keys/memory';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { addPerson } from '../../../services/portal/src/test/people.ts';
+import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
 import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import {
   acceptAt,
@@ -98,7 +98,11 @@ describe('an account that is linked to somebody at the provider', () => {
 
     const back = portal.provider.visit(await portal.leave(other, LINK));
     await other.submit('/', 'sign-out');
-    expect((await other.get(pathOf(back))).status).toBe(401);
+    await addPerson(portal, 'instead', {});
+    await other.submit('/sign-in', 'password', { login: 'instead', password: PASSWORD });
+    const { status, text: told } = await other.get(pathOf(back));
+    expect([status, told.includes('You have signed out meanwhile')]).toEqual([401, true]);
+    expect((await accountOf('instead')).openId).toBeNull();
     const again = portal.provider.visit(await portal.leave(await signedIn('hers'), LINK));
     expect((await other.get(pathOf(again))).status).toBe(401);
     expect((await accountOf('hers')).openId).toBeNull();

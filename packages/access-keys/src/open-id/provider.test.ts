@@ -127,7 +127,9 @@ describe('a provider of OpenID Connect', () => {
     const { provider, question, faults } = setUp();
     other.asked.length = 0;
     hostile.lies = lies();
+    const begunAt = performance.now();
     await expect(provider.authorization(question())).rejects.toThrow(ProviderAway);
+    expect(performance.now() - begunAt).toBeLessThan(10_000);
     expect(faults).toHaveLength(1);
     expect(other.asked).toEqual([]);
     hostile.lies = {};

@@ -25,7 +25,8 @@ export interface TestBrowser {
 /** As `openPortal` gives it to the portal. */
 const SECRET = Buffer.alloc(32, 1);
 
-export function createBrowser(origin: string): TestBrowser {
+/** @param own headers that it sends with each request, such as those of a proxy in front */
+export function createBrowser(origin: string, own: Readonly<Record<string, string>> = {}): TestBrowser {
   const cookies = new Map<string, string>();
   const keepCookie = (given: string) => {
     const [name = '', value = ''] = given.split(';')[0]!.split('=');
@@ -37,7 +38,7 @@ export function createBrowser(origin: string): TestBrowser {
     return { status: answer.status, text: await answer.text(), headers: answer.headers };
   };
   const toHeader = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  const sent = (): Record<string, string> => (cookies.size === 0 ? {} : { cookie: toHeader() });
+  const sent = (): Record<string, string> => ({ ...own, ...(cookies.size === 0 ? {} : { cookie: toHeader() }) });
   const get = async (path: string) => see(await fetch(origin + path, { headers: sent(), redirect: 'manual' }));
   const post: TestBrowser['post'] = async (path, body, headers = {}) =>
     see(
