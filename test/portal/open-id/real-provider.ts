@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -24,6 +25,9 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
       },
     ],
     cookies: { keys: ['a key'] },
+    // Without these it tells of each that it has made one up.
+    jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
+    ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 600, IdToken: 60, Interaction: 600, Session: 600 },
     features: { devInteractions: { enabled: false } },
     findAccount: (_, accountId) => ({ accountId, claims: async () => ({ sub: accountId }) }),
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
