@@ -1,4 +1,5 @@
-import { parseConfig } from '@playline/runtime';
+import { ConfigError, parseConfig } from '@playline/runtime';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { configSchema, toOpenId } from './config.ts';
 
@@ -44,6 +45,7 @@ describe('the settings of a provider of OpenID Connect', () => {
     { OPENID_ISSUER: 'https://somebody@id.example.com/' },
     { OPENID_ALSO_AT: 'https://a.example/path' },
     { OPENID_ALSO_AT: 'http://a.example' },
+    { OPENID_ALSO_AT: 'https://*' },
     { OPENID_ALSO_AT: "https://a.example 'unsafe-inline'" },
     { OPENID_ALSO_AT: 'https://a.example; script-src *' },
   ])('are refused where they are no addresses with https: %j', (own) => {
@@ -51,5 +53,22 @@ describe('the settings of a provider of OpenID Connect', () => {
       new RegExp(`^these settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
     );
     expect(() => read({ ...provider, ...own })).not.toThrow('not to be told');
+  });
+
+  it('put nothing into a policy but origins, whatever they say', () => {
+    const text = fc.array(
+      fc.constantFrom('https://', 'a.example', ',', ';', ' ', "'self'", '*', ':8', '/', '\n', '#', '@'),
+    );
+    fc.assert(
+      fc.property(text, (parts) => {
+        try {
+          const also = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.alsoAt ?? [];
+          for (const origin of also) expect(origin).toMatch(/^https:\/\/[a-z0-9.-]+(:\d+)?$/);
+        } catch (fault) {
+          expect(fault).toBeInstanceOf(ConfigError);
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 });

@@ -5,10 +5,20 @@ import { z } from 'zod';
 /** Names of the own machine: what is sent there leaves it by no network. */
 const OWN_MACHINE = ['localhost', '127.0.0.1', '[::1]'];
 
+/** A star in it is a name to nobody but a policy of pages, to which it is every host. */
+const HOST = /^([a-z0-9.-]+|\[[0-9a-f:.]+\])$/;
+
 function parseIssuer(text: string): URL {
   const url = URL.parse(text);
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && OWN_MACHINE.includes(url.hostname));
-  if (url === null || !isSafe || url.search !== '' || url.hash !== '' || url.username !== '')
+  if (
+    url === null ||
+    !isSafe ||
+    !HOST.test(url.hostname) ||
+    url.search !== '' ||
+    url.hash !== '' ||
+    url.username !== ''
+  )
     throw new Error('expected an address with https, without a question');
   return url;
 }

@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { acceptInvitation, findInvited, invite, resetAccess, revokeInvitation } from './invitations.ts';
 import { findJoinable, joinInvitation } from './join.ts';
 import { disableAccount } from './members.ts';
+import { isAtMost, ROLES } from './roles.ts';
 import { createWorld, personOf } from './test/world.ts';
 
 const HOUR = 3_600_000;
@@ -31,6 +33,30 @@ describe('an invitation that is taken by somebody who has an account', () => {
     expect(find(ada.id)).toMatchObject({ isAdministrator: true, login: 'ada', passwordHash: ada.passwordHash });
     expect(find(ada.id).roles).toHaveLength(2);
     expect(standing().filter(({ state }) => state === 'live')).toHaveLength(1);
+  });
+
+  it('gives in each project what may more of what they had and what they get, whatever both are', async () => {
+    const rolesOf = fc.uniqueArray(
+      fc.record({ projectId: fc.constantFrom('p', 'q', 'r', 's'), role: fc.constantFrom(...ROLES) }),
+      { selector: ({ projectId }) => projectId, minLength: 1 },
+    );
+    await fc.assert(
+      fc.asyncProperty(rolesOf, rolesOf, async (own, given) => {
+        const { operator, find } = createWorld();
+        const inviteTo = async (roles: typeof own) =>
+          (await invite(operator, { name: 'X', roles, isAdministrator: false })).text;
+        const ada = await acceptInvitation(operator, { text: await inviteTo(own), person: personOf('ada') });
+        await joinInvitation(operator, { text: await inviteTo(given), accountId: ada.id });
+        const { roles } = find(ada.id);
+        const projects = new Set([...own, ...given].map(({ projectId }) => projectId));
+        expect(new Set(roles.map(({ projectId }) => projectId))).toEqual(projects);
+        expect(roles).toHaveLength(projects.size);
+        for (const { projectId, role } of [...own, ...given])
+          expect(isAtMost(role, roles.find((each) => each.projectId === projectId)!.role)).toBe(true);
+        for (const role of roles) expect([...own, ...given]).toContainEqual(role);
+      }),
+      { numRuns: 100 },
+    );
   });
 
   it('ends their sessions, since their rights have changed', async () => {
