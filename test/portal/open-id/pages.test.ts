@@ -1,6 +1,7 @@
 import { createMemorySessions } from '@playline/access-keys/memory';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
+import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import {
   acceptAt,
   CALLBACK,
@@ -38,12 +39,29 @@ describe('a sign-in that must be fresh', () => {
     expect(await unlink()).toBe('/settings?done=unlinked');
   });
 
+  it('is that by a link in any case: whoever has come in so can set a password, whatever the provider says', async () => {
+    portal.provider.lies = { claims: { auth_time: undefined } };
+    const browser = portal.browser();
+    expect(
+      (await portal.signInAs(browser, 'by-link', acceptAt(await portal.inviteTo('analyst'), 'by-link'))).status,
+    ).toBe(303);
+    const typed = { password: PASSWORD, repeated: PASSWORD };
+    const location = async (of: TestBrowser) =>
+      (await of.submit('/settings', 'password', typed)).headers.get('location');
+    expect(await location(browser)).toBe('/settings?done=password');
+    const joined = portal.browser();
+    await portal.signInAs(joined, 'by-link', acceptAt(await portal.inviteTo('owner'), 'x-x'));
+    expect(await location(joined)).toContain('/sign-in?again=1');
+  });
+
   it('is none where the provider does not say when it was', async () => {
     await linked('silent');
     portal.provider.lies = { claims: { auth_time: undefined } };
     const browser = portal.browser();
     expect((await portal.signInAs(browser, 'sub of silent')).status).toBe(303);
     expect((await browser.submit('/settings', 'unlink-openid')).headers.get('location')).toContain('/sign-in?again=1');
+    const again = await portal.signInAs(browser, 'sub of silent', { ...SIGN_IN, path: '/sign-in?again=1' });
+    expect([again.status, again.text.includes('with a passkey or a password')]).toEqual([401, true]);
   });
 });
 

@@ -28,8 +28,8 @@ export interface OpenIdSignIn {
   begin(errand: OpenIdErrand): Promise<{ readonly location: URL; readonly browserText: string }>;
   /**
    * @param cameBack `url`: of the page that was asked for; `browserText`: what the browser has kept, null for nothing
-   * @throws PublicError UNAUTHORISED_REQUEST, in the same words, for whatever is not right: nothing was begun, it is over, has
-   *   come back before or in another browser, or the provider does not vouch; ProviderAway. Each time it is used up
+   * @throws PublicError UNAUTHORISED_REQUEST for whatever is not right: nothing was begun, it is over, has come back before or
+   *   in another browser, or the provider does not vouch; ProviderAway. Each time it is used up
    */
   finish(cameBack: {
     readonly url: URL;
@@ -75,13 +75,16 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       const { browser, errand, ...asked } = JSON.parse(value) as Kept;
       if (hashToken(browserText) !== browser) throw notVouched();
       const proof = await provider.prove(url, { ...asked, state, redirectUri });
-      if (proof === null) throw notVouched();
+      if (proof === null) throw notVouched(asked.isFresh);
       return { errand, secret: browserText.slice(browserText.indexOf('.') + 1), isFresh: asked.isFresh, proof };
     },
   };
 }
 
-const notVouched = () =>
+/** @param isFresh a provider may vouch for somebody, and not say when they signed in */
+const notVouched = (isFresh = false) =>
   new PublicError('UNAUTHORISED_REQUEST', {
-    message: 'You were not signed in there, or it took too long, or came back in another browser: begin again.',
+    message: isFresh
+      ? 'It was not said there that you have just signed in: begin again, or sign in with a passkey or a password.'
+      : 'You were not signed in there, or it took too long, or came back in another browser: begin again.',
   });

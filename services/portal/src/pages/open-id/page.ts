@@ -104,12 +104,13 @@ async function link(parts: OpenIdPageParts, visit: Visit, { errand, proof }: For
   return { account, cookie: await beginSession(parts, visit, { account }), to: '/settings', notice: 'linked' };
 }
 
-/** With a link: a new account, one that is let in again, or, by an invitation, the one that has signed in so before. */
-async function accept(parts: OpenIdPageParts, visit: Visit, { errand, code, proof }: For<'accept'>): Promise<LetIn> {
-  const account =
-    (await join(parts, visit, { errand, code, proof })) ?? (await comeIn(parts, visit, { errand, code, proof }));
-  const cookie = await beginSession(parts, visit, { account, signedInAt: signedInAtOf(proof) });
-  return { account, cookie, to: '/' };
+/** With a link: by an invitation the account that has signed in so before, else a new one, or one that is let in again. */
+async function accept(parts: OpenIdPageParts, visit: Visit, returned: For<'accept'>): Promise<LetIn> {
+  const joined = await join(parts, visit, returned);
+  const account = joined ?? (await comeIn(parts, visit, returned));
+  // Whoever has just come by a link has proved as much as with a password of their choice; an account that stood has not.
+  const of = joined === null ? { account } : { account, signedInAt: signedInAtOf(returned.proof) };
+  return { account, cookie: await beginSession(parts, visit, of), to: '/' };
 }
 
 async function join(parts: OpenIdPageParts, visit: Visit, { errand, code, proof }: For<'accept'>) {
