@@ -55,6 +55,11 @@ const SETTINGS: Record<string, string> = {
   READ_DEADLINE_MS: '4000',
   RATE_LIMIT_CALLS: '600',
   RATE_LIMIT_WINDOW_S: '60',
+  OPENID_ISSUER: 'https://id.example/realms/night',
+  OPENID_CLIENT_ID: 'night',
+  OPENID_CLIENT_SECRET: 'nobody asks',
+  OPENID_LABEL: 'the night',
+  OPENID_ALSO_AT: 'https://tokens.id.example',
 };
 
 /** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */

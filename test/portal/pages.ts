@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { createSessionCookie } from '../../services/portal/src/frame/cookies.ts';
+import { createSessionCookie, createWayCookie } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
@@ -41,6 +41,14 @@ const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 
   query: (planted) => ({ code: codeOf(planted) }),
   deeds: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
 });
+/** Somebody who has signed in may take it with the account that they have. */
+const invitationUse: PageUse = {
+  query: ({ invitationCode }) => ({ code: invitationCode }),
+  deeds: {
+    ...linkUse(({ invitationCode }) => invitationCode).deeds,
+    join: { plain: ({ invitationCode }) => ({ code: invitationCode }) },
+  },
+};
 const passkeyUse = (codeOf: (planted: Planted) => string): PageUse => ({
   isData: true,
   query: (planted) => ({ code: codeOf(planted), login: 'newcomer', name: 'Newcomer' }),
@@ -114,13 +122,16 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     deeds: {
       password: { plain: () => ({ login: 'nobody', password: 'not the password' }) },
       passkey: { plain: () => ({ response: '{}' }) },
+      openid: {},
     },
   },
   '/sign-in/passkey': { isData: true },
+  // Nobody was sent away here: whoever comes back is refused.
+  '/sign-in/openid': { isData: true, query: () => ({ state: 'nobody-s', code: 'none' }) },
   '/sign-out': { deeds: { 'sign-out': {} } },
   '/first-sign-in': linkUse(({ firstCode }) => firstCode),
   '/first-sign-in/passkey': passkeyUse(({ firstCode }) => firstCode),
-  '/invitation': linkUse(({ invitationCode }) => invitationCode),
+  '/invitation': invitationUse,
   '/invitation/passkey': passkeyUse(({ invitationCode }) => invitationCode),
   '/reset': linkUse(({ invitationCode }) => invitationCode),
   '/reset/passkey': passkeyUse(({ invitationCode }) => invitationCode),
@@ -130,6 +141,8 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
       password: { plain: () => PASSWORDS },
       'add-passkey': { plain: () => ({ name: 'Made', response: '{}' }) },
       'remove-passkey': { refers: ({ passkeyId }) => ({ passkey: passkeyId }) },
+      'link-openid': {},
+      'unlink-openid': {},
       end: { refers: ({ sessionId }) => ({ session: sessionId }) },
       'end-others': {},
     },
@@ -166,13 +179,15 @@ const SECRET = Buffer.alloc(32, 1);
 export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   const frame = {
     ...{ origin: new URL(origin), sessions: parts.sessions, oneTime: parts.oneTime, onFault: () => {} },
-    ...{ cookie: createSessionCookie(origin, SECRET), tokens: createFormTokens(SECRET), wallClockMs: Date.now },
+    ...{ cookie: createSessionCookie(origin, SECRET), wayCookie: createWayCookie(origin, SECRET, 600) },
+    ...{ tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
     ...{ admitStranger: () => {}, admitMember: () => {} },
   };
   // What pages do with it is done by a request, and none is sent here.
   const signIn = {} as PagesParts['signIn'];
-  return createPages({ ...parts, frame, signIn, note: async () => {} });
+  const openId = {} as PagesParts['openId'];
+  return createPages({ ...parts, frame, signIn, openId, note: async () => {} });
 }
 
 /** How a page is used. @throws Error for a page that the table does not know */
@@ -214,7 +229,9 @@ export async function personOf(portal: TestPortal, accountId: string | null): Pr
   const browser = portal.browser();
   let sessionId = '';
   if (accountId !== null) {
-    const made = await portal.parts.sessions.create({ accountId, userAgent: 'a test', address: '127.0.0.1' });
+    const revision = (await portal.parts.accounts.all()).find(({ id }) => id === accountId)?.revision ?? 0;
+    const of = { accountId, accountRevision: revision };
+    const made = await portal.parts.sessions.create({ ...of, userAgent: 'a test', address: '127.0.0.1' });
     browser.keep(made.text);
     sessionId = made.session.id;
   }

@@ -1,3 +1,4 @@
+import type { OpenIdProvider } from '@playline/access-keys';
 import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
 import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
 import type {
@@ -43,6 +44,7 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),
     live: createToldLive(rows.live),
+    openIdProvider: createNearProvider(),
     searchMessages: async ({ environmentId }) => rows.found[environmentId] ?? [],
     ...own,
   });
@@ -132,4 +134,16 @@ function toEvents(textOf: TextOf): LiveEvent[] {
       ...{ library: textOf('library of what was rejected'), libraryVersion: textOf('version of what was rejected') },
     },
   ];
+}
+
+/** Where forms lead that go to the provider, whatever was typed. */
+export const NEAR_PROVIDER = 'https://id.example.test/authorize';
+
+/** A provider of which nothing is asked: forms lead there, and nobody comes back. */
+function createNearProvider(): OpenIdProvider {
+  return {
+    ...{ label: 'Work', origins: [new URL(NEAR_PROVIDER).origin] },
+    authorization: async () => new URL(NEAR_PROVIDER),
+    prove: async () => null,
+  };
 }

@@ -72,7 +72,12 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /sign-in password': '401 401 401 401 401 401',
   'POST /sign-in passkey': '401 401 401 401 401 401',
 
+  'POST /sign-in openid': '303 303 303 303 303 303',
+
   'GET /sign-in/passkey': EVERYBODY,
+
+  // 401: nobody was sent away.
+  'GET /sign-in/openid': '401 401 401 401 401 401',
 
   'GET /sign-out': WHO_SIGNED_IN,
   'POST /sign-out sign-out': 'sign-in 303 303 303 303 303',
@@ -86,6 +91,8 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /invitation': EVERYBODY,
   'POST /invitation accept': '303 303 303 303 303 303',
 
+  'POST /invitation join': 'sign-in 303 303 303 303 303',
+
   'GET /invitation/passkey': EVERYBODY,
 
   'GET /reset': EVERYBODY,
@@ -98,8 +105,11 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /settings password': 'sign-in 303 303 303 303 303',
   // 400: what was sent is no passkey.
   'POST /settings add-passkey': 'sign-in 400 400 400 400 400',
-  // 409: without a password it is the last way in, or there is none to remove.
-  'POST /settings remove-passkey': 'sign-in 409 409 409 409 409',
+  // The passkey is the owner's, and without a password it is the last way in; nobody else has it.
+  'POST /settings remove-passkey': 'sign-in 404 404 404 409 404',
+  'POST /settings link-openid': 'sign-in 303 303 303 303 303',
+  // 409: it is not linked.
+  'POST /settings unlink-openid': 'sign-in 409 409 409 409 409',
   'POST /settings end': 'sign-in 303 303 303 303 303',
   'POST /settings end-others': 'sign-in 303 303 303 303 303',
 
@@ -145,6 +155,8 @@ export const FRESH: readonly string[] = [
   'POST /projects/:project/members remove',
   'POST /projects/:project/members role',
   'POST /settings add-passkey',
+  'POST /settings link-openid',
   'POST /settings password',
   'POST /settings remove-passkey',
+  'POST /settings unlink-openid',
 ];

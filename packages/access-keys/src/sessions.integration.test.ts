@@ -59,7 +59,7 @@ describe.each([
     const { text, session } = await create();
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
     const times = { createdAt: clock.at, seenAt: clock.at, signedInAt: clock.at };
-    expect(session).toEqual({ id: hashToken(text), accountId: 'ada', ...place, ...times });
+    expect(session).toEqual({ id: hashToken(text), accountId: 'ada', accountRevision: 0, ...place, ...times });
     expect(await sessions.find(text)).toEqual(session);
     for (const wrong of ['', 'x', session.id, `${text}A`]) expect(await sessions.find(wrong)).toBeNull();
   });

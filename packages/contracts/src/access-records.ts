@@ -138,8 +138,16 @@ export interface AccountRecord {
   passkeys: Passkey[];
   /** Who the account is at a provider of OpenID Connect. */
   openId: { issuer: string; subject: string } | null;
-  /** Open as long as it is there: SHA-256 of the text in the link, hexadecimal. */
-  invitation: { hash: string; expiresAt: number } | null;
+  /**
+   * Open as long as it is there. `hash`: SHA-256 of the text in the link, hexadecimal. `takenBy`: account that takes what the
+   * link gives, and has not got all of it yet; the link is good for nobody else.
+   */
+  invitation: { hash: string; expiresAt: number; takenBy?: string | null } | null;
+  /**
+   * The revision with which rights or credentials changed last: sessions of one before have ended. Absent in what a release
+   * before has left in Redis: 0.
+   */
+  sessionsFrom?: number;
   createdAt: number;
   changedAt: number;
   changedBy: string;

@@ -1,25 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import {
+  createOpenIdSignIn,
   createSignIn,
   notePasskeyUse,
   type OneTimeTexts,
+  OPEN_ID_LIFETIME_S,
+  type OpenIdProvider,
   type Passkeys,
   type Passwords,
   type Sessions,
 } from '@playline/access-keys';
-import {
-  createClientAddress,
-  createFaultLog,
-  createHttpApp,
-  type Exchange,
-  type HttpApp,
-  type Route,
-} from '@playline/http';
+import { createFaultLog, createHttpApp, type Exchange, type HttpApp, type Route } from '@playline/http';
 import type { Logger } from '@playline/runtime';
 import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
+import { createAddressOf } from './frame/address-of.ts';
 import { createAssetRoutes } from './frame/assets.ts';
-import { createSessionCookie } from './frame/cookies.ts';
+import { createSessionCookie, createWayCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import { notThere } from './frame/not-there.ts';
 import type { PortalPage } from './frame/page.ts';
@@ -27,6 +24,7 @@ import { answerFault, createPageRoutes } from './frame/page-route.ts';
 import type { FrameParts } from './frame/parts-of-frame.ts';
 import { createAdmitMember, createAdmitStranger } from './frame/strangers.ts';
 import { createPages } from './pages/index.ts';
+import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
 import type { PortalParts } from './portal-parts.ts';
 
 /** What the portal works with: settings and ports, no adapters. */
@@ -38,22 +36,25 @@ export interface PortalAppParts extends PortalParts {
   readonly oneTime: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
+  /** Null: nobody signs in by one. */
+  readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
 }
 
 /** The whole portal without its port: host, session, project and role, form token, page. */
 export function createPortalApp({ config, origin, sessions, oneTime, logger, ...parts }: PortalAppParts): HttpApp {
-  const { accounts, passwords, passkeys } = parts;
+  const { accounts, passwords, passkeys, openIdProvider: provider } = parts;
   const onFault = createFaultLog({ logger });
   const frame: FrameParts = {
     ...{ origin, sessions, oneTime, onFault },
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
+    wayCookie: createWayCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: parts.accounts.all,
     projects: parts.projects.all,
     admitStranger: createAdmitStranger(),
     admitMember: createAdmitMember(),
-    addressOf: createClientAddress(config.TRUSTED_PROXIES),
+    addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({
@@ -63,6 +64,8 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
       return notePasskeyUse({ store: accounts.changedBy(author) }, use);
     },
   });
+  const redirectUri = origin.origin + OPEN_ID_PATH;
+  const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTexts: oneTime, redirectUri });
   const pages: readonly PortalPage[] = createPages({
     ...parts,
     note: createNote({ audit: parts.audit, onFault }),
@@ -70,6 +73,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     sessions,
     oneTime,
     signIn,
+    openId,
   });
   return createHttpApp({
     routes: [

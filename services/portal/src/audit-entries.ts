@@ -7,6 +7,8 @@ export type NotedAction =
   | 'session.create'
   | 'session.end'
   | 'session.refuse'
+  | 'openid.link'
+  | 'openid.unlink'
   | 'key.show'
   | 'erasure.request'
   | 'identity.unlink'

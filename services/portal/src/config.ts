@@ -2,8 +2,36 @@ import { parseSignerPublicKey } from '@playline/access-keys';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Settings of the portal, by the names of their environment variables. */
-export const configSchema = z.object({
+/** Names of the own machine: what is sent there leaves it by no network. */
+const OWN_MACHINE = ['localhost', '127.0.0.1', '[::1]'];
+
+/** A star in it is a name to nobody but a policy of pages, to which it is every host. */
+const HOST = /^([a-z0-9.-]+|\[[0-9a-f:.]+\])$/;
+
+function parseIssuer(text: string): URL {
+  const url = URL.parse(text);
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && OWN_MACHINE.includes(url.hostname));
+  if (
+    url === null ||
+    !isSafe ||
+    !HOST.test(url.hostname) ||
+    url.search !== '' ||
+    url.hash !== '' ||
+    url.username !== ''
+  )
+    throw new Error('expected an address with https, without a question');
+  return url;
+}
+
+function parseOrigins(text: string): string[] {
+  return text.split(',').map((each) => {
+    const url = parseIssuer(each.trim());
+    if (url.pathname !== '/') throw new Error('expected origins, such as https://id.example.com, comma-separated');
+    return url.origin;
+  });
+}
+
+const schema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
   HTTP_HOST: settings.text().default('127.0.0.1'),
   HTTP_PORT: settings.port().default(8084),
@@ -40,6 +68,31 @@ export const configSchema = z.object({
   GATEWAY_URL: settings.baseUrl().optional(),
   CHAIN_API_URL: settings.baseUrl().optional(),
   TRUSTED_PROXIES: settings.trustedProxies(),
+  /** A provider of OpenID Connect that people may sign in by, as it calls itself; absent: there is none. */
+  OPENID_ISSUER: settings.parsed(parseIssuer).optional(),
+  /** What the provider calls the portal, and knows it by. */
+  OPENID_CLIENT_ID: settings.text().optional(),
+  OPENID_CLIENT_SECRET: settings.text().optional(),
+  /** What the button says behind "Sign in with". */
+  OPENID_LABEL: settings.text().default('single sign-on'),
+  /** Other origins that are the provider's, `https://…,https://…`: where it sends people, and is asked. */
+  OPENID_ALSO_AT: settings.parsed(parseOrigins).optional(),
+});
+
+/** Settings of the portal, by the names of their environment variables. */
+export const configSchema = schema.superRefine((config, context) => {
+  const names = ['OPENID_ISSUER', 'OPENID_CLIENT_ID', 'OPENID_CLIENT_SECRET'] as const;
+  const missing = names.filter((name) => config[name] === undefined);
+  if (missing.length === names.length) return;
+  for (const name of missing)
+    context.addIssue({ code: 'custom', path: [name], message: 'missing, while others of the provider are set' });
 });
 
 export type Config = z.infer<typeof configSchema>;
+
+/** What is known of the provider that people may sign in by; null when there is none. */
+export function toOpenId(config: Config) {
+  const { OPENID_ISSUER: issuer, OPENID_CLIENT_ID: clientId, OPENID_CLIENT_SECRET: clientSecret } = config;
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
+  return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, alsoAt: config.OPENID_ALSO_AT ?? [] };
+}

@@ -9,6 +9,7 @@ import {
   type RecordKind,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
+import { createOpenIdProvider } from '@playline/access-keys/open-id';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
@@ -30,7 +31,7 @@ import {
 } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
-import { configSchema } from './config.ts';
+import { configSchema, toOpenId } from './config.ts';
 import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
@@ -50,6 +51,8 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientI
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
+const provider = toOpenId(config);
+const onProviderFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
 const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
@@ -107,6 +110,7 @@ await runService(logger, async (use) => {
     ...{ config, logger, origin, ...nouns },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
+    openIdProvider: provider && createOpenIdProvider({ ...provider, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     settings,

@@ -1,6 +1,7 @@
 import { type AccountRecord, accountCodec, TOPICS } from '@playline/contracts';
 import type { RecordKind } from '../records/record-log.ts';
 import { normalizeLogin } from './login.ts';
+import { hashToken } from './token.ts';
 
 export type { AccountRecord, Passkey, ProjectRole } from '@playline/contracts';
 
@@ -22,6 +23,13 @@ export function findByLogin(accounts: readonly AccountRecord[], login: string): 
 /** Who has a passkey; null when nobody does. @param passkeyId base64url */
 export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null {
   return accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
+}
+
+/** The account that a link is of, whoever takes it; null when the link was used, revoked or is older than 72 hours. */
+export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
+  const hash = hashToken(text);
+  const account = accounts.find(({ invitation }) => invitation?.hash === hash);
+  return account?.invitation != null && account.invitation.expiresAt > nowAt ? account : null;
 }
 
 /** An account whose name and login were erased, or whose invitation was revoked: nothing can be done with it any more. */

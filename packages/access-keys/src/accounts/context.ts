@@ -26,7 +26,8 @@ export function nowOf({ wallClockMs = Date.now }: AccountContext): number {
 }
 
 /**
- * Changes one account, by what the log says of all of them, and ends its sessions.
+ * Changes one account, by what the log says of all of them, and ends its sessions: by its record, so that they end with the
+ * change also where nobody comes to take them out of the store.
  * @throws PublicError RESOURCE_NOT_FOUND when there is no such account, or it was removed; CONFLICT_ERROR when the instance
  *   would be left without an administrator, or a project that has an owner without one
  */
@@ -39,7 +40,7 @@ export async function changeAccount(
     const account = findAccount(accounts, id);
     const next = decide(account, { accounts, nowAt: nowOf(context) });
     assertSomebodyStays(accounts, account, next);
-    return next;
+    return withoutSessions(account, next);
   });
   const changed = await changing.catch(async (fault: unknown) => {
     // The log has the change all the same, and the view gets it by itself later: nobody comes back here then.
@@ -48,6 +49,14 @@ export async function changeAccount(
   });
   await context.sessions.endAll(id);
   return toDone(changed);
+}
+
+/** The change with which the sessions end that an account has had until then. @param before the record that stands */
+export function withoutSessions(
+  { revision }: Pick<AccountRecord, 'revision'>,
+  next: Content<AccountRecord>,
+): Content<AccountRecord> {
+  return { ...next, sessionsFrom: revision + 1 };
 }
 
 /** @throws PublicError RESOURCE_NOT_FOUND */
@@ -98,6 +107,10 @@ export function toDone(record: AccountRecord | null): AccountRecord {
   if (record === null) throw new Error('nothing was changed');
   return record;
 }
+
+/** The same words for a link that was used, was revoked, is too old, or that nobody made. */
+export const linkNotGood = () =>
+  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used, or its time is over: ask for another one.' });
 
 type Details = Readonly<Record<string, string>>;
 export const conflict = (message: string, details: Details = {}) =>

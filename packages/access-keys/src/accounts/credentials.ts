@@ -1,7 +1,9 @@
+import { PublicError } from '@playline/errors';
 import type { AccountRecord, Passkey } from './account.ts';
 import { type AccountContext, assertSelf, changeAccount, conflict, findAccount, forbidden, toDone } from './context.ts';
-import { assertNewPasskey } from './invitations.ts';
+import { assertNewOpenId, assertNewPasskey } from './invitations.ts';
 import { toPersonName } from './login.ts';
+import type { OpenIdSubject } from './open-id.ts';
 
 const PASSKEYS_MAX = 20;
 
@@ -35,15 +37,44 @@ export function addPasskey(
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR for the last thing that the account signs in with; and as `setPassword` */
+/**
+ * @throws PublicError RESOURCE_NOT_FOUND when the account has no such passkey, whoever else has it; CONFLICT_ERROR for the last
+ *   thing that the account signs in with; and as `setPassword`
+ */
 export function removePasskey(
   context: AccountContext,
   { accountId, passkeyId }: Own & { readonly passkeyId: string },
 ): Promise<AccountRecord> {
-  return changeOwn(context, accountId, (account) => ({
-    ...account,
-    passkeys: account.passkeys.filter(({ id }) => id !== passkeyId),
-  }));
+  return changeOwn(context, accountId, (account) => {
+    const passkeys = account.passkeys.filter(({ id }) => id !== passkeyId);
+    if (passkeys.length === account.passkeys.length)
+      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'You have no such passkey.' });
+    return { ...account, passkeys };
+  });
+}
+
+/**
+ * Lets an account sign in by a provider too.
+ * @throws PublicError CONFLICT_ERROR when it does by one already, or when another account signs in as the same; and as
+ *   `setPassword`
+ */
+export function linkOpenId(
+  context: AccountContext,
+  { accountId, openId }: Own & { readonly openId: OpenIdSubject },
+): Promise<AccountRecord> {
+  return changeOwn(context, accountId, (account, accounts) => {
+    if (account.openId !== null) throw conflict('The account is linked already: unlink it first.');
+    assertNewOpenId(accounts, openId);
+    return { ...account, openId };
+  });
+}
+
+/** @throws PublicError CONFLICT_ERROR for the last thing that the account signs in with, or for none; and as `setPassword` */
+export function unlinkOpenId(context: AccountContext, { accountId }: Own): Promise<AccountRecord> {
+  return changeOwn(context, accountId, (account) => {
+    if (account.openId === null) throw conflict('The account is not linked.');
+    return { ...account, openId: null };
+  });
 }
 
 /** What somebody is called. Their sessions go on. @throws PublicError VALIDATION_ERROR; and as `setPassword` */

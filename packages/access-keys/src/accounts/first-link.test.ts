@@ -1,19 +1,57 @@
 import { describe, expect, it } from 'vitest';
-import { isFirstLink, issueFirstLink, takeFirstLink } from './first-link.ts';
-import { resetAccess } from './invitations.ts';
-import { createWorld } from './test/world.ts';
+import { acceptFirstLink, isFirstLink, issueFirstLink } from './first-link.ts';
+import { type NewPerson, resetAccess } from './invitations.ts';
+import { createWorld, personOf } from './test/world.ts';
+
+const accept = (world: ReturnType<typeof createWorld>, text: string, person: NewPerson = personOf('root')) =>
+  acceptFirstLink({ ...world.operator, oneTimeTexts: world.oneTimeTexts }, { text, person });
 
 describe('the link that makes the first administrator', () => {
-  it('is taken once, by whoever is first, within 15 minutes; looking at it takes nothing', async () => {
+  it('is used up by whoever is first, within 15 minutes; looking at it takes nothing', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     for (const _ of [1, 2]) expect(await isFirstLink(world, text)).toBe(true);
-    const taken = await Promise.all([1, 2, 3].map(() => takeFirstLink(world, text)));
-    expect(taken.filter(Boolean)).toHaveLength(1);
+    const logins = ['ada', 'bob', 'eve'];
+    const all = await Promise.allSettled(logins.map((login) => accept(world, text, personOf(login))));
+    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    for (const each of all.slice(1)) expect(each).toMatchObject({ reason: { code: 'RESOURCE_NOT_FOUND' } });
     expect(await isFirstLink(world, text)).toBe(false);
-    const late = await issueFirstLink(world);
-    world.clock.at += 15 * 60_000;
-    expect(await takeFirstLink(world, late)).toBe(false);
+    const other = createWorld();
+    const late = await issueFirstLink(other);
+    other.clock.at += 15 * 60_000;
+    await expect(accept(other, late)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(other.standing()).toEqual([]);
+  });
+
+  it('is not used up by a try that fails, of whatever kind', async () => {
+    const world = createWorld();
+    await world.addMember('ada', 'analyst');
+    const text = await issueFirstLink(world);
+    const { append } = world.log;
+    for (const wrong of [
+      () => accept(world, text, personOf('ADA')),
+      () => accept(world, text, { ...personOf('root'), passwordHash: null }),
+      () => accept(world, text, { ...personOf('root'), name: '' }),
+      () => {
+        world.log.append = () => Promise.reject(new Error('no broker answers'));
+        return accept(world, text);
+      },
+    ]) {
+      await expect(wrong()).rejects.toThrow();
+      expect(await isFirstLink(world, text)).toBe(true);
+    }
+    world.log.append = append;
+    expect(await accept(world, text)).toMatchObject({ login: 'root', isAdministrator: true });
+    expect(await isFirstLink(world, text)).toBe(false);
+  });
+
+  it('is good for nobody, and used up, where there is an administrator', async () => {
+    const world = createWorld();
+    const text = await issueFirstLink(world);
+    await world.addAdministrator();
+    await expect(accept(world, text, personOf('eve'))).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(await isFirstLink(world, text)).toBe(false);
+    expect(world.standing()).toHaveLength(1);
   });
 
   it('is not made while the log has an administrator, also when Redis was emptied, or says that there is none', async () => {
@@ -38,6 +76,6 @@ describe('the link that makes the first administrator', () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     world.empty();
-    expect(await takeFirstLink(world, text)).toBe(false);
+    await expect(accept(world, text)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 });

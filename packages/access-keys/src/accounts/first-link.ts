@@ -1,7 +1,9 @@
+import { PublicError } from '@playline/errors';
 import type { Placed, RecordLogReader } from '../records/record-log.ts';
 import { isLater } from '../records/record-view.ts';
 import { type AccountRecord, hasAdministrator } from './account.ts';
-import { conflict } from './context.ts';
+import { type AccountContext, conflict, linkNotGood } from './context.ts';
+import { createFirstAdministrator } from './invitations.ts';
 import type { OneTimeTexts } from './one-time-texts.ts';
 
 /** How long the link is good that makes the first administrator. */
@@ -32,12 +34,29 @@ export async function isFirstLink(
   return (await oneTimeTexts.look({ purpose: PURPOSE, text })) !== null;
 }
 
-/** True for whoever uses a link first. */
-export async function takeFirstLink(
-  { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
-  text: string,
-): Promise<boolean> {
-  return (await oneTimeTexts.take({ purpose: PURPOSE, text })) !== null;
+/**
+ * Makes the first administrator of whoever holds a link that is good. It is used up by having made one, and not by a try that
+ * failed: the log takes one first administrator, so two who hold it at the same moment are no danger.
+ * @param person `id`: as for `createFirstAdministrator`
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not good, also since there is an administrator, and then it is used up;
+ *   and as `createFirstAdministrator`: then it is as good as before
+ */
+export async function acceptFirstLink(
+  context: AccountContext & Pick<FirstLinkParts, 'oneTimeTexts'>,
+  { text, person }: { readonly text: string; readonly person: Parameters<typeof createFirstAdministrator>[1] },
+): Promise<AccountRecord> {
+  if (!(await isFirstLink(context, text))) throw linkNotGood();
+  const use = () => context.oneTimeTexts.take({ purpose: PURPOSE, text });
+  try {
+    const account = await createFirstAdministrator(context, person);
+    await use();
+    return account;
+  } catch (fault) {
+    const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+    if (!isConflict || !hasAdministrator(await context.store.readAll())) throw fault;
+    await use();
+    throw linkNotGood();
+  }
 }
 
 /** Each account as the log has it last. */

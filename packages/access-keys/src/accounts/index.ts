@@ -1,5 +1,5 @@
 export * from './account.ts';
-export type { AccountContext } from './context.ts';
+export { type AccountContext, linkNotGood } from './context.ts';
 export * from './credentials.ts';
 export * from './first-link.ts';
 export {
@@ -15,9 +15,12 @@ export {
   resetAccess,
   revokeInvitation,
 } from './invitations.ts';
+export * from './join.ts';
 export { normalizeLogin, toLogin, toPersonName } from './login.ts';
 export * from './members.ts';
 export * from './one-time-texts.ts';
+export * from './open-id.ts';
+export * from './open-id-sign-in.ts';
 export * from './passkeys.ts';
 export * from './passwords.ts';
 export * from './return-path.ts';

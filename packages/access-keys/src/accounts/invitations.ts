@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { PublicError } from '@playline/errors';
 import type { Content } from '../records/record-store.ts';
-import { type AccountRecord, findByLogin, hasAdministrator, type Passkey, type ProjectRole } from './account.ts';
+import {
+  type AccountRecord,
+  findAnyInvited,
+  findByLogin,
+  hasAdministrator,
+  type Passkey,
+  type ProjectRole,
+} from './account.ts';
 import {
   type AccountContext,
   assertMay,
@@ -10,22 +16,27 @@ import {
   findAccount,
   forbidden,
   invalid,
+  linkNotGood,
   nowOf,
   type Situation,
   toDone,
+  withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';
+import { findByOpenId, type OpenIdSubject } from './open-id.ts';
 import { isAtMost, roleIn } from './roles.ts';
 import { createToken, hashToken } from './token.ts';
 
 /** How long a link that lets somebody in is good. */
 export const INVITATION_MS = 72 * 60 * 60_000;
 
-/** How somebody is to prove who they are: at least one of both. */
+/** How somebody is to prove who they are: at least one of these. */
 export interface NewCredentials {
   /** As `Passwords.hash` gives it. */
   readonly passwordHash: string | null;
   readonly passkey: Passkey | null;
+  /** Who they are at a provider, as it has said just now. */
+  readonly openId?: OpenIdSubject;
 }
 
 /** What somebody says of themselves. */
@@ -84,11 +95,13 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
   return { account: toDone(made), text };
 }
 
-/** The account that a link is of; null when the link was used, revoked or is older than 72 hours. */
+/**
+ * The account that a link is of; null when the link was used, revoked or is older than 72 hours, and when somebody who has an
+ * account already is taking it.
+ */
 export function findInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
-  const hash = hashToken(text);
-  const account = accounts.find(({ invitation }) => invitation?.hash === hash);
-  return account?.invitation != null && account.invitation.expiresAt > nowAt ? account : null;
+  const account = findAnyInvited(accounts, text, nowAt);
+  return (account?.invitation?.takenBy ?? null) === null ? account : null;
 }
 
 /**
@@ -102,12 +115,9 @@ export async function acceptInvitation(
 ): Promise<AccountRecord> {
   const changed = await context.store.change((accounts) => {
     const account = findInvited(accounts, text, nowOf(context));
-    if (account === null || account.state === 'disabled')
-      throw new PublicError('RESOURCE_NOT_FOUND', {
-        message: 'This link was used, or its time is over: ask for another one.',
-      });
+    if (account === null || account.state === 'disabled') throw linkNotGood();
     const login = account.login === '' ? person.login : account.login;
-    return toLive(account, { ...person, login }, accounts);
+    return withoutSessions(account, toLive(account, { ...person, login }, accounts));
   });
   const account = toDone(changed);
   await context.sessions.endAll(account.id);
@@ -169,12 +179,12 @@ function assertMayInvite(
   }
 }
 
-function openFor(text: string, context: AccountContext): { hash: string; expiresAt: number } {
-  return { hash: hashToken(text), expiresAt: nowOf(context) + INVITATION_MS };
+function openFor(text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> {
+  return { hash: hashToken(text), expiresAt: nowOf(context) + INVITATION_MS, takenBy: null };
 }
 
 function toBlank(name: string, createdAt: number): Content<AccountRecord> {
-  const nothing = { login: '', passwordHash: null, passkeys: [], openId: null, invitation: null };
+  const nothing = { login: '', passwordHash: null, passkeys: [], openId: null, invitation: null, sessionsFrom: 0 };
   return { id: randomUUID(), name, state: 'invited', isAdministrator: false, roles: [], createdAt, ...nothing };
 }
 
@@ -183,13 +193,14 @@ function toLive(
   person: NewPerson,
   accounts: Situation['accounts'],
 ): Content<AccountRecord> {
-  const { passwordHash, passkey } = person;
-  if (passwordHash === null && passkey === null) throw invalid('Choose a password or a passkey.');
+  const { passwordHash, passkey, openId = null } = person;
+  if (passwordHash === null && passkey === null && openId === null) throw invalid('Choose a password or a passkey.');
   const login = toLogin(person.login);
   const holder = findByLogin(accounts, login);
   if (holder !== null && holder.id !== account.id) throw conflict('Somebody signs in with this already.', { login });
   if (passkey !== null) assertNewPasskey(accounts, passkey);
-  const credentials = { passwordHash, passkeys: passkey === null ? [] : [passkey], openId: null };
+  if (openId !== null) assertNewOpenId(accounts, openId);
+  const credentials = { passwordHash, passkeys: passkey === null ? [] : [passkey], openId };
   return { ...account, ...credentials, login, name: toPersonName(person.name), state: 'live', invitation: null };
 }
 
@@ -197,4 +208,10 @@ function toLive(
 export function assertNewPasskey(accounts: readonly AccountRecord[], { id }: Passkey): void {
   if (accounts.some(({ passkeys }) => passkeys.some((each) => each.id === id)))
     throw conflict('This passkey is in use already.');
+}
+
+/** @throws PublicError CONFLICT_ERROR for somebody at a provider whom some account signs in as */
+export function assertNewOpenId(accounts: readonly AccountRecord[], openId: OpenIdSubject): void {
+  if (findByOpenId(accounts, openId) !== null)
+    throw conflict('Somebody here signs in with this account there already.');
 }

@@ -1,6 +1,7 @@
 import crypto, { randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { invalidField, PublicError } from '@playline/errors';
+import { invalidField } from '@playline/errors';
+import { createTurns } from '../turns.ts';
 
 const CHARACTERS_MIN = 12;
 const CHARACTERS_MAX = 256;
@@ -14,11 +15,13 @@ const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
 
-/** Two cores are kept busy by sign-ins at most, and 38 MiB. */
-const HASHES_AT_ONCE = 2;
-/** Whoever waits behind them waits for a second. */
-const WAITING_MAX = 32;
-const RETRY_AFTER_S = 2;
+/** Two cores are kept busy by sign-ins at most, and 38 MiB; whoever waits behind 32 others waits for a second. */
+const TURNS = {
+  atOnce: 2,
+  waitingMax: 32,
+  full: 'Too many people sign in at this moment: try again in a few seconds.',
+  retryAfterS: 2,
+};
 
 interface Costs {
   /** KiB */
@@ -48,7 +51,7 @@ export interface PasswordsOptions {
 
 /** Builds what hashes passwords in this process, a few at a time. */
 export function createPasswords({ productName }: PasswordsOptions): Passwords {
-  const inTurn = createTurns();
+  const inTurn = createTurns(TURNS);
   return {
     hash: async ({ password, login }) => {
       const given = password.normalize('NFKC');
@@ -113,27 +116,3 @@ function parseKept(kept: string): { salt: Buffer; costs: Costs; tag: Buffer } | 
 }
 
 const toText = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '');
-
-/** Runs a few at a time, the others in their order. */
-function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running >= HASHES_AT_ONCE) {
-      if (waiting.length >= WAITING_MAX)
-        throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
-          message: 'Too many people sign in at this moment: try again in a few seconds.',
-          retryAfterS: RETRY_AFTER_S,
-        });
-      // The place is handed on, so that nobody who comes later takes it.
-      await new Promise<void>((resolve) => waiting.push(resolve));
-    } else running++;
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running--;
-      else next();
-    }
-  };
-}

@@ -3,9 +3,10 @@ import { PublicError } from '@playline/errors';
 import { type AccountRecord, findByLogin, findByPasskey, type Passkey } from './account.ts';
 import { normalizeLogin, toPersonName } from './login.ts';
 import type { OneTimeTexts } from './one-time-texts.ts';
+import { findByOpenId, type OpenIdProof } from './open-id.ts';
 import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passkeys.ts';
 import type { Passwords } from './passwords.ts';
-import type { CreatedSession, Sessions, SignInPlace } from './sessions.ts';
+import type { CreatedSession, NewSession, Sessions, SignInPlace } from './sessions.ts';
 
 /** Wrong passwords for one login, tries of any kind from one address, and questions for a passkey from it, in a window. */
 const LOGIN_TRIES_MAX = 10;
@@ -54,6 +55,11 @@ export interface SignIn {
   passkeyRequest(from: Pick<SignInFrom, 'address'>): Promise<object>;
   /** @param wanted `response`: JSON as the browser gave it. @throws PublicError as `byPassword` */
   byPasskey(wanted: SignInFrom & { readonly response: unknown }): Promise<SignedIn>;
+  /**
+   * Lets in whom a provider vouches for. The sign-in is as fresh as the provider says.
+   * @throws PublicError UNAUTHORISED_REQUEST, in the same words, for whom nobody here is and for an account that is not live
+   */
+  byOpenId(wanted: SignInFrom & { readonly proof: OpenIdProof }): Promise<SignedIn>;
   /** What a browser needs to have a passkey made for an account, which need not be there yet. */
   passkeyCreation(owner: PasskeyOwner): Promise<object>;
   /**
@@ -81,6 +87,7 @@ export function createSignIn(parts: SignInParts): SignIn {
       return passkeys.request(await challengeFor(FOR_SIGN_IN, ''));
     },
     byPasskey: (wanted) => signInByPasskey(parts, wanted),
+    byOpenId: (wanted) => signInByOpenId(parts, wanted),
     passkeyCreation: async (owner) => passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
     readPasskey: (wanted) => readPasskey(parts, wanted),
   };
@@ -121,6 +128,23 @@ async function signInByPasskey(
   return begin(parts, account, from);
 }
 
+async function signInByOpenId(
+  parts: SignInParts,
+  { proof, ...from }: SignInFrom & { readonly proof: OpenIdProof },
+): Promise<SignedIn> {
+  const account = findByOpenId(await parts.accounts(), proof.openId);
+  if (account === null || account.state !== 'live')
+    throw refused(
+      'Nobody here signs in as this. Ask an owner of your project, or an administrator, for an invitation, and open its link; or sign in another way, and link it in your settings.',
+    );
+  return begin(parts, account, { ...from, signedInAt: signedInAtOf(proof) });
+}
+
+/** When a person whom a provider vouches for has proved who they are: where it does not say, nobody knows how long ago. */
+export function signedInAtOf({ authenticatedAt }: OpenIdProof): number {
+  return authenticatedAt ?? 0;
+}
+
 async function readPasskey(
   { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
   { response: sent, name }: { readonly response: unknown; readonly name: string },
@@ -147,12 +171,16 @@ async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: 
 }
 
 /** A session that somebody has put into the browser before is never the one that is signed in. The oldest go. */
-async function begin({ sessions }: SignInParts, account: AccountRecord, from: SignInFrom): Promise<SignedIn> {
-  const { previousText, userAgent, address } = from;
+async function begin(
+  { sessions }: SignInParts,
+  account: AccountRecord,
+  { previousText, ...from }: SignInFrom & Pick<NewSession, 'signedInAt'>,
+): Promise<SignedIn> {
   const previous = previousText === null ? null : await sessions.find(previousText);
   if (previous !== null) await sessions.end(previous.id);
   for (const { id } of (await sessions.list(account.id)).slice(SESSIONS_MAX - 1)) await sessions.end(id);
-  return { account, ...(await sessions.create({ accountId: account.id, userAgent, address })) };
+  const of = { accountId: account.id, accountRevision: account.revision };
+  return { account, ...(await sessions.create({ ...of, ...from })) };
 }
 
 const refused = (message: string) => new PublicError('UNAUTHORISED_REQUEST', { message });

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AccountRecord } from './account.ts';
+import { linkOpenId, unlinkOpenId } from './credentials.ts';
 import { acceptInvitation, createFirstAdministrator, invite, resetAccess, revokeInvitation } from './invitations.ts';
+import { joinInvitation } from './join.ts';
 import { disableAccount, enableAccount, removeAccount, setAdministrator, setRole } from './members.ts';
+import { findByOpenId } from './open-id.ts';
 import { ROLES, type Role } from './roles.ts';
 import { createWorld, personOf } from './test/world.ts';
 
@@ -13,6 +16,9 @@ const act = fc.record({
       'first',
       'invite',
       'accept',
+      'join',
+      'link',
+      'unlink',
       'revoke',
       'role',
       'administrator',
@@ -36,6 +42,14 @@ const ownersOf = (accounts: readonly AccountRecord[], projectId: string) =>
     .filter(isLive)
     .filter(({ roles }) => roles.some((each) => each.projectId === projectId && each.role === 'owner'));
 
+/** One role in a project, somebody of its own at a provider, and something to come in by. */
+function assertSound({ id, state, roles, openId, ...account }: AccountRecord, all: readonly AccountRecord[]): void {
+  expect(new Set(roles.map(({ projectId }) => projectId)).size).toBe(roles.length);
+  if (openId !== null) expect(findByOpenId(all, openId)?.id).toBe(id);
+  const ways = [account.passwordHash, ...account.passkeys, openId, account.invitation];
+  if (state === 'live') expect(ways.some((way) => way !== null)).toBe(true);
+}
+
 describe('whatever is done to accounts, in whatever order and by whomever', () => {
   it('an instance keeps a live administrator, a project that has an owner keeps one, and logins are of one account', async () => {
     let kept = 0;
@@ -55,6 +69,9 @@ describe('whatever is done to accounts, in whatever order and by whomever', () =
             first: () => createFirstAdministrator(context, person),
             invite: () => link(invite(context, wanted)),
             accept: () => acceptInvitation(context, { text: texts[to] ?? '', person }),
+            join: () => joinInvitation(context, { text: texts[role === null ? 0 : to] ?? '', accountId }),
+            link: () => linkOpenId(context, { accountId, openId: { issuer: projectId, subject: String(at % 3) } }),
+            unlink: () => unlinkOpenId(context, { accountId }),
             revoke: () => revokeInvitation(context, accountId),
             role: () => setRole(context, { accountId, projectId, role }),
             administrator: () => setAdministrator(context, { accountId, isAdministrator: flag }),
@@ -75,6 +92,7 @@ describe('whatever is done to accounts, in whatever order and by whomever', () =
             if (ownersOf(before, project).length > 0) expect(ownersOf(after, project).length).toBeGreaterThan(0);
           const logins = after.map(({ login }) => login).filter((login) => login !== '');
           expect(new Set(logins).size).toBe(logins.length);
+          for (const account of after) assertSound(account, after);
           before = after;
         }
       }),

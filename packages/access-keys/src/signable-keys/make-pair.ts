@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { createTurns } from '../turns.ts';
 import { ADDRESS, findSealMismatch, parseSealHeader } from './seal.ts';
 import type { SignerPublicKey } from './signer-public-key.ts';
 
@@ -23,10 +24,25 @@ const PAIR_PROCESS = fileURLToPath(new URL('./pair-process.ts', import.meta.url)
 const PAIR_MAX_MS = 20_000;
 
 /**
- * Makes an Ethereum key pair in a process of its own, which ends with it. This process never holds the private key.
- * @throws Error when no pair was made; then none is anywhere
+ * A process is a core for a third of a second, and 50 MiB: two at a time in all of this process, whoever asks. Behind eight
+ * others somebody waits for two seconds.
  */
-export async function makeSealedPair(request: PairRequest): Promise<SealedPair> {
+const inTurn = createTurns({
+  atOnce: 2,
+  waitingMax: 8,
+  full: 'Too many keys are made at this moment: try again in a few seconds.',
+  retryAfterS: 3,
+});
+
+/**
+ * Makes an Ethereum key pair in a process of its own, which ends with it. This process never holds the private key.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait; Error when no pair was made. Then none is anywhere
+ */
+export function makeSealedPair(request: PairRequest): Promise<SealedPair> {
+  return inTurn(() => runPairProcess(request));
+}
+
+async function runPairProcess(request: PairRequest): Promise<SealedPair> {
   // It can write no file, start no process and be looked into by no debugger, and gets nothing of this environment: an
   // option of Node in it could have the memory written down.
   const child = spawn(process.execPath, ['--permission', '--allow-fs-read=*', PAIR_PROCESS], {

@@ -28,8 +28,8 @@ const NAME_CHARACTERS_MAX = 200;
 
 /**
  * Makes an address whose private key nobody but the signer can open.
- * @throws PublicError VALIDATION_ERROR for a name that cannot be, CONFLICT_ERROR when a key of the environment has it; Error
- *   when no key pair could be made. Then nothing was changed
+ * @throws PublicError VALIDATION_ERROR for a name that cannot be, CONFLICT_ERROR when a key of the environment has it,
+ *   TOO_MANY_REQUESTS_ERROR when too many are made at once; Error when no key pair could be made. Then nothing was changed
  */
 export async function createSignableKey(
   { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },

@@ -59,6 +59,17 @@ describe('a signable key', () => {
     expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
   });
 
+  it('is made two at a time with eight waiting; whoever comes then is told to come again, and nothing is made', async () => {
+    const { context, log } = await setUp();
+    const make = (at: number) => createSignableKey(context, { ...production, name: `Key ${at}` });
+    const all = await Promise.allSettled(Array.from({ length: 12 }, (_, at) => make(at)));
+    const refused = all.filter((each) => each.status === 'rejected').map(({ reason }) => reason);
+    expect(refused).toHaveLength(2);
+    for (const reason of refused) expect(reason).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 3 });
+    expect(log.appended).toHaveLength(11);
+    expect(await make(12)).toMatchObject({ name: 'Key 12' });
+  }, 60_000);
+
   it('has a name that no other key of its environment has', async () => {
     const { context } = await setUp();
     const again = createSignableKey(context, { ...production, name: ' Minter' });

@@ -1,10 +1,12 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { ACCOUNTS, acceptInvitation, createFirstAdministrator, PROJECTS } from '@playline/access-keys';
+import { fileURLToPath } from 'node:url';
+import { ACCOUNTS, acceptInvitation, createFirstAdministrator, isSessionOf, PROJECTS } from '@playline/access-keys';
 import { openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { accountCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import * as log from '@playline/stream/kafka';
-import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { bareEnvironment, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
@@ -106,6 +108,30 @@ describe('commands about accounts on Kafka and Redis', () => {
       { revision: 2, state: 'live', invitation: null },
     ]);
     expect(JSON.stringify(records)).not.toContain(codeIn(link));
+  });
+
+  it('end sessions with the change itself: a command that is killed before it has ended them leaves none that is good', async () => {
+    const [{ link }] = (await run(context, 'invite', '--name', 'Kim', '--project', 'demo', '--role', 'analyst'))
+      .records;
+    const kim = await withAccounts(context, (accounts) =>
+      acceptInvitation(accounts, { text: codeIn(link), person: personOf('kim') }),
+    );
+    const { sessions, close } = await openRedisSessions({ url: redis.url });
+    const of = { accountId: kim.id, accountRevision: kim.revision, userAgent: '', address: '' };
+    const { text } = await sessions.create(of);
+    const settings = { REDIS: redis.url, BROKERS: brokers.join(','), REGISTRY: registry, TOPIC_PREFIX: topicPrefix };
+    const main = fileURLToPath(new URL('./test/killed-behind-the-log.ts', import.meta.url));
+    const child = spawn(process.execPath, [main, kim.id], {
+      env: { ...bareEnvironment(), ...settings },
+      stdio: 'inherit',
+    });
+    expect(await new Promise((done) => child.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL');
+    const session = await sessions.find(text);
+    expect(session).toMatchObject({ accountId: kim.id });
+    const [changed] = (await run(context, 'list')).records.filter(({ id }) => id === kim.id);
+    expect(changed).toMatchObject({ isAdministrator: true });
+    expect(isSessionOf(session!, changed)).toBe(false);
+    await close();
   });
 
   it('keep the last owner, whoever asks at the same moment', async () => {

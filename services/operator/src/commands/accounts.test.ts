@@ -3,7 +3,9 @@ import {
   acceptInvitation,
   createFirstAdministrator,
   createRecordStore,
+  linkOpenId,
   PROJECTS,
+  setPassword,
 } from '@playline/access-keys';
 import { createMemoryKeyLog, createMemorySessions } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
@@ -50,7 +52,7 @@ function createOperator({
   const invited = async (login: string, ...words: string[]) =>
     accept((await json('invite', '--name', login, ...words))[0].link, login);
   const first = () => createFirstAdministrator(asThemselves, personOf('root'));
-  return { run, json, accounts, ...sessions, accept, invited, first, codeOf };
+  return { run, json, accounts, ...sessions, asThemselves, accept, invited, first, codeOf };
 }
 
 const OWNER = ['--project', 'demo', '--role', 'owner'] as const;
@@ -104,6 +106,22 @@ describe('operator accounts', () => {
     });
     expect((await json('list')).map(({ id }) => id)).toEqual([ada.id, bob.id]);
     expect((await run('list')).results[1]).toContain('bob  Name of bob  live  administrator  password');
+  });
+
+  it('unlinks an account from its provider, and leaves it something to sign in with', async () => {
+    const { run, json, invited, asThemselves: context } = createOperator();
+    const ada = await invited('ada', ...OWNER);
+    const openId = { issuer: 'https://id.example', subject: 'secret subject' };
+    await linkOpenId(context, { accountId: ada.id, openId });
+    expect((await run('list')).results[0]).toContain('password, https://id.example');
+    const unlink = ['unlink', '--account', 'ada'];
+    const [shown] = await json(...unlink);
+    expect(shown).toMatchObject({ openIdIssuer: null, hasPassword: true });
+    expect((await run(...unlink)).progress).toContain('not linked');
+    await linkOpenId(context, { accountId: ada.id, openId });
+    await setPassword(context, { accountId: ada.id, passwordHash: null });
+    expect(await run(...unlink)).toMatchObject({ code: EXIT.failed, results: [] });
+    expect(JSON.stringify(await json('list'))).not.toContain('secret subject');
   });
 
   it('tells nothing that lets anybody in, but for the link itself, once', async () => {

@@ -14,6 +14,7 @@ import {
   revokeInvitation,
   setAdministrator,
   setRole,
+  unlinkOpenId,
 } from '@playline/access-keys';
 import {
   type AccountsContext,
@@ -45,6 +46,7 @@ const HELP = `usage: operator accounts link [--origin O] [--json]
        operator accounts administrator --account A --is yes|no [--json]
        operator accounts disable|enable --account A [--json]
        operator accounts reset --account A [--origin O] [--json]
+       operator accounts unlink --account A [--json]
        operator accounts remove --account A [--yes] [--json]
                                                                 (npm run accounts -- …)
 
@@ -52,13 +54,16 @@ Accounts of people who sign in to the portal. Links are printed once and kept no
 
   link           the link that makes the first administrator, good for 15 minutes; refused when the log has one
   list           accounts: state, administrator, roles, ways to sign in
-  invite         makes an account and the link that lets somebody in, good for 72 hours
+  invite         makes an account and the link that lets somebody in, good for 72 hours; whoever has an account already
+                 takes it with that one, and gets the role there
                  --project P --role R   what they are to be there;  --administrator   of the whole instance
   revoke         takes an invitation back
   roles          what an account is in a project; none takes it out. Its sessions end
   administrator  makes an account an administrator of the instance, or no longer
   disable        keeps an account from signing in until enable; its sessions end
-  reset          for somebody who has lost password and passkeys: these go, and a new link lets them in
+  reset          for somebody who has lost all that they sign in with: password, passkeys and provider go, and a new link
+                 lets them in
+  unlink         its provider of OpenID Connect lets the account in no longer; a password or a passkey must be left
   remove         ends an account for ever, and erases its name and login; asks, or takes --yes
 
   --account A  id or login;  --project P  id or name;  --json  JSON, one a line
@@ -123,6 +128,7 @@ const WORDS: Readonly<Record<string, Word>> = {
   disable: onAccount(disableAccount),
   enable: onAccount(enableAccount),
   reset: { options: { ...OF_ACCOUNT, origin: text }, prepare: prepareReset },
+  unlink: onAccount((accounts, accountId) => unlinkOpenId(accounts, { accountId })),
   remove: { options: { ...OF_ACCOUNT, yes: flag }, prepare: prepareRemove },
 };
 

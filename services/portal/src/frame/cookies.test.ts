@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSessionCookie } from './cookies.ts';
+import { createSessionCookie, createWayCookie } from './cookies.ts';
 
 const secret = Buffer.alloc(32, 1);
 const text = 'a'.repeat(43);
@@ -27,5 +27,19 @@ describe('the cookie of a session', () => {
     const [pair = ''] = ours!.give(text).split(';');
     expect(theirs!.read(pair)).toBeNull();
     expect(ours!.read(`${pair}; ${pair}`)).toBeNull();
+  });
+});
+
+describe('the cookie of a browser that was sent to a provider', () => {
+  it('is another one than that of a session, and holds 256 bits and the code of a link', () => {
+    const way = createWayCookie('https://portal.test', secret, 600);
+    const [pair = ''] = way.give(`${text}.code-of_a-link`).split(';');
+    expect(way.give(`${text}.`)).toMatch(
+      /^__Host-playline-way-[0-9a-f]{8}=a+\.; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+    );
+    expect(way.read(pair)).toBe(`${text}.code-of_a-link`);
+    expect(createSessionCookie('https://portal.test', secret).read(pair)).toBeNull();
+    for (const wrong of [text, `${text}.a b`, `${text}.${'x'.repeat(101)}`])
+      expect(way.read(`${pair.split('=')[0]}=${wrong}`)).toBeNull();
   });
 });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
-/** The cookie that a session stands in. */
-export interface SessionCookie {
-  /** The session's text; null when the request has none. */
+/** A cookie of ours. */
+export interface PortalCookie {
+  /** Its text; null when the request has none, or one that is none of ours. */
   read(header: string | undefined): string | null;
   /** Value of `set-cookie` that gives it to the browser. */
   give(text: string): string;
@@ -10,11 +10,23 @@ export interface SessionCookie {
   take(): string;
 }
 
-/** What a session's text is made of, so that nothing else is looked up. */
-const TEXT = /^[A-Za-z0-9_-]{43}$/;
+/** The cookie that a session stands in. */
+export type SessionCookie = PortalCookie;
+
+/** What tells cookies of one portal apart. */
+interface CookieKind {
+  readonly name: string;
+  /** What its text is made of, so that nothing else is looked up. */
+  readonly text: RegExp;
+  readonly maxAgeS: number;
+}
+
 const INSTANCE_CHARACTERS = 8;
 /** As long as a session can last at most: it ends on the server. */
-const MAX_AGE_S = 7 * 24 * 60 * 60;
+const SESSION_MAX_AGE_S = 7 * 24 * 60 * 60;
+const SESSION_TEXT = /^[A-Za-z0-9_-]{43}$/;
+/** Whoever is at a provider has it with them: 256 bits, and the code of a link where they have one. */
+const WAY_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
 
 /**
  * The cookie of one instance: browsers send cookies to every port of a host, so its name has something of the instance's
@@ -23,9 +35,21 @@ const MAX_AGE_S = 7 * 24 * 60 * 60;
  * @param origin PORTAL_ORIGIN
  */
 export function createSessionCookie(origin: string, secret: Buffer): SessionCookie {
+  return createCookie(origin, secret, { name: 'playline', text: SESSION_TEXT, maxAgeS: SESSION_MAX_AGE_S });
+}
+
+/**
+ * The cookie of a browser that was sent to a provider: it comes back with the browser, from another site (`SameSite=Lax`).
+ * @param maxAgeS as long as it may be away
+ */
+export function createWayCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
+  return createCookie(origin, secret, { name: 'playline-way', text: WAY_TEXT, maxAgeS });
+}
+
+function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalCookie {
   const isSecure = origin.startsWith('https:');
   const instance = createHash('sha256').update('instance').update(secret).digest('hex').slice(0, INSTANCE_CHARACTERS);
-  const name = `${isSecure ? '__Host-' : ''}playline-${instance}`;
+  const name = `${isSecure ? '__Host-' : ''}${kind.name}-${instance}`;
   const rules = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   return {
     read: (header = '') => {
@@ -35,9 +59,9 @@ export function createSessionCookie(origin: string, secret: Buffer): SessionCook
       });
       // Two of one name come from two places: nobody can say which of them is ours.
       const [value = ''] = values.length === 1 ? values : [];
-      return TEXT.test(value) ? value : null;
+      return kind.text.test(value) ? value : null;
     },
-    give: (text) => `${name}=${text}; Max-Age=${MAX_AGE_S}; ${rules}`,
+    give: (text) => `${name}=${text}; Max-Age=${kind.maxAgeS}; ${rules}`,
     take: () => `${name}=; Max-Age=0; ${rules}`,
   };
 }

@@ -16,10 +16,12 @@ const FRESH_MAX_MS = 10 * 60 * 1000;
  * Pages run scripts and styles of this server alone, are shown in no frame, send forms nowhere else, and are kept in no
  * cache: they hold what only one account may see.
  */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-export const PAGE_HEADERS: HeaderList = [
-  ...['content-security-policy', POLICY],
+const policyWith = (formsTo: readonly string[]) =>
+  `default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action ${["'self'", ...formsTo].join(' ')}; base-uri 'none'; frame-ancestors 'none'`;
+
+/** @param formsTo origins that a form of the page may lead to besides: browsers judge where it is led on to as well */
+const headersWith = (formsTo: readonly string[]): HeaderList => [
+  ...['content-security-policy', policyWith(formsTo)],
   ...['x-content-type-options', 'nosniff'],
   ...['x-frame-options', 'DENY'],
   ...['referrer-policy', 'no-referrer'],
@@ -27,6 +29,7 @@ export const PAGE_HEADERS: HeaderList = [
   ...['cross-origin-resource-policy', 'same-origin'],
   ...['cache-control', 'no-store'],
 ];
+export const PAGE_HEADERS: HeaderList = headersWith([]);
 
 type Params = Readonly<Record<string, string | string[]>>;
 
@@ -168,6 +171,7 @@ type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | nul
 
 function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
   if (answer.kind === 'see') sendSee(visit, answer);
+  else if (answer.kind === 'leave') sendLeave(visit, answer);
   else if (answer.kind === 'file') sendFile(visit, answer);
   else if (answer.kind === 'page') sendPage(visit, answer, message);
 }
@@ -180,15 +184,19 @@ function sendSee({ exchange }: Visit, { to, notice, cookie }: Of<'see'>): void {
   exchange.answerEmpty(303, ['location', location, ...given, ...PAGE_HEADERS]);
 }
 
+function sendLeave({ exchange }: Visit, { to, cookie }: Of<'leave'>): void {
+  exchange.answerEmpty(303, ['location', to.href, 'set-cookie', cookie, ...PAGE_HEADERS]);
+}
+
 function sendFile({ exchange }: Visit, { name, type, text }: Of<'file'>): void {
   const headers = ['content-disposition', `attachment; filename="${name}"`, ...PAGE_HEADERS];
   exchange.answerText(200, { type, text }, headers);
 }
 
 function sendPage(visit: Visit, { status = 200, ...page }: Of<'page'>, message: Message): void {
-  const { title, content, scripts } = page;
+  const { title, content, scripts, formsTo = [] } = page;
   const text = toDocument(visit, { title, content, message, ...(scripts === undefined ? {} : { scripts }) });
-  visit.exchange.answerText(status, { type: HTML, text }, PAGE_HEADERS);
+  visit.exchange.answerText(status, { type: HTML, text }, headersWith(formsTo));
 }
 
 const HTML = 'text/html; charset=utf-8';

@@ -64,9 +64,13 @@ export type Answer =
       readonly status?: number;
       /** Files of `assets` that it needs besides `portal.js`. */
       readonly scripts?: readonly string[];
+      /** Origins that its forms may lead to, besides the portal's own. */
+      readonly formsTo?: readonly string[];
     }
   /** After a deed: the browser asks for `to`, a path of ours, and shows the notice of that name there. */
   | { readonly kind: 'see'; readonly to: string; readonly notice?: string; readonly cookie?: string }
+  /** After a deed: the browser leaves for an address that is not ours, one of the `formsTo` of the page. */
+  | { readonly kind: 'leave'; readonly to: URL; readonly cookie: string }
   /** A file to keep. */
   | { readonly kind: 'file'; readonly name: string; readonly type: string; readonly text: string }
   /** The page has answered the exchange itself, such as by a stream. */

@@ -1,4 +1,4 @@
-import { type Action, mayDo, type ProjectEnvironment, type ProjectRecord } from '@playline/access-keys';
+import { type Action, isSessionOf, mayDo, type ProjectEnvironment, type ProjectRecord } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import type { Exchange } from '@playline/http';
 import { notThere } from './not-there.ts';
@@ -47,7 +47,7 @@ async function visitorOf(parts: FrameParts, { request }: Exchange): Promise<Visi
   if (text === null) return null;
   const session = await parts.sessions.find(text);
   if (session === null) return null;
-  const account = (await parts.accounts()).find(({ id }) => id === session.accountId);
+  const account = (await parts.accounts()).find((each) => isSessionOf(session, each));
   return account?.state === 'live' ? { account, session } : null;
 }
 

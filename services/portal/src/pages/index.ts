@@ -1,4 +1,4 @@
-import type { OneTimeTexts, Passwords, Sessions, SignIn } from '@playline/access-keys';
+import type { OneTimeTexts, OpenIdSignIn, Passwords, Sessions, SignIn } from '@playline/access-keys';
 import type { Note } from '../audit-entries.ts';
 import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
@@ -14,6 +14,7 @@ import { createLinkPages } from './links/page.ts';
 import { createLiveEventsPage } from './live/events.ts';
 import { createLivePage } from './live/page.ts';
 import { createMembersPage } from './members/page.ts';
+import { createOpenIdPage } from './open-id/page.ts';
 import { createPeoplePage } from './people/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
@@ -27,6 +28,7 @@ export interface PagesParts extends PortalParts {
   readonly sessions: Sessions;
   readonly oneTime: OneTimeTexts;
   readonly signIn: SignIn;
+  readonly openId: OpenIdSignIn | null;
   readonly passwords: Passwords;
   /** For what leaves no record of its own behind. */
   readonly note: Note;
@@ -54,6 +56,7 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createPasskeyRequestPage(parts),
     createSignOutPage(parts),
     ...createLinkPages(parts),
+    ...(parts.openId === null ? [] : [createOpenIdPage({ ...parts, openId: parts.openId })]),
     createSettingsPage(parts),
     createPasskeyCreationPage(parts),
     createMembersPage(parts),

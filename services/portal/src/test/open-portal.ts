@@ -145,6 +145,7 @@ function createParts(origin: URL): PortalAppParts {
     ...{ origin, sessions, oneTime: oneTimeTexts },
     passwords: createPasswords({ productName: 'Playline' }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
+    openIdProvider: null,
     accounts: createMemoryNoun(ACCOUNTS),
     projects: createMemoryNoun(PROJECTS),
     rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),

@@ -25,13 +25,20 @@ export interface TestBrowser {
 /** As `openPortal` gives it to the portal. */
 const SECRET = Buffer.alloc(32, 1);
 
-export function createBrowser(origin: string): TestBrowser {
-  let cookie = '';
+/** @param own headers that it sends with each request, such as those of a proxy in front */
+export function createBrowser(origin: string, own: Readonly<Record<string, string>> = {}): TestBrowser {
+  const cookies = new Map<string, string>();
+  const keepCookie = (given: string) => {
+    const [name = '', value = ''] = given.split(';')[0]!.split('=');
+    if (given.includes('Max-Age=0')) cookies.delete(name);
+    else cookies.set(name, value);
+  };
   const see = async (answer: Response): Promise<Seen> => {
-    for (const given of answer.headers.getSetCookie()) cookie = given.includes('Max-Age=0') ? '' : given.split(';')[0]!;
+    for (const given of answer.headers.getSetCookie()) keepCookie(given);
     return { status: answer.status, text: await answer.text(), headers: answer.headers };
   };
-  const sent = () => (cookie === '' ? {} : { cookie });
+  const toHeader = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  const sent = (): Record<string, string> => ({ ...own, ...(cookies.size === 0 ? {} : { cookie: toHeader() }) });
   const get = async (path: string) => see(await fetch(origin + path, { headers: sent(), redirect: 'manual' }));
   const post: TestBrowser['post'] = async (path, body, headers = {}) =>
     see(
@@ -46,9 +53,7 @@ export function createBrowser(origin: string): TestBrowser {
     get,
     post,
     formOf,
-    keep: (text) => {
-      cookie = createSessionCookie(origin, SECRET).give(text).split(';')[0]!;
-    },
+    keep: (text) => keepCookie(createSessionCookie(origin, SECRET).give(text)),
     submit: async (path, deed, values = {}) => {
       const page = await get(path);
       const form = formOf(page.text, deed);
@@ -57,7 +62,7 @@ export function createBrowser(origin: string): TestBrowser {
       return post(form.action, form.fields);
     },
     get cookie() {
-      return cookie;
+      return toHeader();
     },
   };
 }

@@ -51,6 +51,19 @@ describe('the link of the first administrator', () => {
     await taken.close();
   });
 
+  it('is not taken by a try that fails, such as with a login that somebody has', async () => {
+    const again = await openPortal();
+    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: again.parts.oneTime });
+    await addPerson(again, 'ada', {});
+    const submit = (login: string) =>
+      again.browser().submit(`/first-sign-in?code=${code}`, 'accept', { ...filled, login });
+    const { status, text } = await submit('Ada');
+    expect([status, text.includes('Somebody signs in with this already')]).toEqual([409, true]);
+    expect((await submit('root')).status).toBe(303);
+    expect((await submit('eve').catch(() => null))?.status ?? 404).toBe(404);
+    await again.close();
+  });
+
   it('is not taken by a form that was filled in wrong', async () => {
     const typo = await openPortal();
     const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: typo.parts.oneTime });
@@ -91,6 +104,44 @@ describe('an invitation', () => {
     await browser.submit(await inviteTo('zoe'), 'accept', { ...filled, login: 'zoe' });
     expect(await portal.parts.sessions.find(before)).toBeNull();
     expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
+  });
+
+  it('is taken by somebody who has signed in with the account that they have, and adds the role to it', async () => {
+    const root = await addPerson(portal, 'has-account', { roles: [{ projectId: 'q', role: 'developer' }] });
+    const path = await inviteTo('zed');
+    const browser = portal.browser();
+    const stranger = await browser.get(path);
+    const [, signIn = ''] = /href="(\/sign-in\?next=[^"]+)"/.exec(stranger.text) ?? [];
+    const typed = { login: 'has-account', password: PASSWORD };
+    const answer = await browser.submit(signIn, 'password', typed);
+    expect(answer.headers.get('location')).toBe(path);
+    expect((await browser.get(path)).text).toContain('Take it as Name of has-account');
+    const before = browser.cookie;
+    expect((await browser.submit(path, 'join')).headers.get('location')).toBe('/');
+    expect(browser.cookie).not.toBe(before);
+    const account = (await portal.parts.accounts.all()).find(({ id }) => id === root.id);
+    expect(account).toMatchObject({
+      login: 'has-account',
+      roles: [{ projectId: 'q' }, { projectId: 'p', role: 'analyst' }],
+    });
+    expect((await browser.get('/settings')).status).toBe(200);
+    for (const other of [browser, portal.browser()]) expect((await other.get(path)).status).toBe(404);
+  });
+
+  it('that is taken so makes no sign-in fresh', async () => {
+    const browser = await portal.signIn();
+    const find: typeof portal.parts.sessions.find = async (text) => {
+      const session = await portal.parts.sessions.find(text);
+      return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };
+    };
+    const { origin: _, ...shared } = portal.parts;
+    const stale = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
+    const old = stale.browser();
+    old.keep(browser.cookie.split('=')[1]!);
+    await old.submit(await inviteTo('yan'), 'join');
+    const session = await portal.parts.sessions.find(old.cookie.split('=')[1]!);
+    expect(session!.signedInAt).toBeLessThan(Date.now() - 600_000);
+    await stale.close();
   });
 
   it('that was revoked, or that nobody made, shows the same', async () => {

@@ -1,78 +1,41 @@
-import { randomUUID } from 'node:crypto';
 import {
-  type AccountContext,
   type AccountRecord,
-  acceptInvitation,
-  createFirstAdministrator,
-  findInvited,
-  isFirstLink,
-  type NewPerson,
-  type OneTimeTexts,
-  takeFirstLink,
+  findJoinable,
+  joinInvitation,
+  linkNotGood,
   toLogin,
   toPersonName,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { invalidField, PublicError } from '@playline/errors';
-import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { invalidField } from '@playline/errors';
+import { notThere } from '../../frame/not-there.ts';
+import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { field } from '../../frame/parts.ts';
+import { formsTo, leaveFor } from '../sign-in/open-id.ts';
 import {
   answerJson,
   beginSession,
+  contextOf,
   PASSKEY_NAME,
   PASSKEY_SCRIPTS,
   passkeyButton,
   passwordOf,
   responseOf,
-  type SignInPagesParts,
 } from '../sign-in/parts.ts';
-
-export interface LinkPagesParts extends SignInPagesParts {
-  readonly oneTime: OneTimeTexts;
-}
-
-/** Whoever comes in, with the id of their account: they are who makes or changes it. */
-interface Incomer extends NewPerson {
-  readonly id: string;
-}
-
-/** A link that lets somebody in, once. Looking at it takes nothing; what takes it is the form. */
-interface Link {
-  readonly path: string;
-  readonly title: string;
-  /** The account that waits; 'new' where there is to be one, null when the link is not good. */
-  find(code: string): Promise<AccountRecord | 'new' | null>;
-  accept(context: AccountContext, code: string, person: Incomer): Promise<AccountRecord>;
-}
+import {
+  contextFor,
+  createLinks,
+  INVITATION_PATH,
+  type Incomer,
+  idFor,
+  type Link,
+  type LinkPagesParts,
+} from './link.ts';
 
 /** The pages of links, and what browsers ask of them to have a passkey made. */
 export function createLinkPages(parts: LinkPagesParts): PortalPage[] {
-  const links = [firstOf(parts), ...['/invitation', '/reset'].map((path) => invitationOf(parts, path))];
-  return links.flatMap((link) => [createLinkPage(parts, link), createCreationPage(parts, link)]);
+  return createLinks(parts).flatMap((link) => [createLinkPage(parts, link), createCreationPage(parts, link)]);
 }
-
-function firstOf({ oneTime }: LinkPagesParts): Link {
-  const place = { oneTimeTexts: oneTime };
-  return {
-    ...{ path: '/first-sign-in', title: 'Become the first administrator' },
-    find: async (code) => ((await isFirstLink(place, code)) ? 'new' : null),
-    accept: async (context, code, person) => {
-      if (!(await takeFirstLink(place, code))) throw notGood();
-      return createFirstAdministrator(context, person);
-    },
-  };
-}
-
-function invitationOf({ accounts }: LinkPagesParts, path: string): Link {
-  return {
-    ...{ path, title: path === '/reset' ? 'Get back in' : 'Accept the invitation' },
-    find: async (code) => findInvited(await accounts.all(), code, Date.now()),
-    accept: (context, text, person) => acceptInvitation(context, { text, person }),
-  };
-}
-
-const notGood = () =>
-  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used, or its time is over: ask for another one.' });
 
 function createLinkPage(parts: LinkPagesParts, link: Link): PortalPage {
   return {
@@ -81,27 +44,57 @@ function createLinkPage(parts: LinkPagesParts, link: Link): PortalPage {
     show: async (visit, fault) => {
       const code = fault?.values.text('code') ?? visit.query.get('code') ?? '';
       const found = await link.find(code);
-      if (found === null) throw notGood();
-      const content = toContent({ visit, link, code, found, values: fault?.values });
-      return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS };
+      const joinable = await joinableOf(parts, visit, { link, code });
+      if (found === null && joinable === null) throw linkNotGood();
+      const shown = { parts, visit, link, code, values: fault?.values };
+      const content = html`${toJoin(shown, joinable !== null)}${found === null ? '' : toContent(shown, found)}`;
+      return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
-    deeds: {
-      accept: {
-        access: 'everybody',
-        run: async (visit, values) => {
-          const found = await link.find(values.text('code'));
-          if (found === null) throw notGood();
-          const person = await personOf(parts, found, values);
-          // The link itself is what lets them in: nobody needs to have signed in.
-          const store = parts.accounts.changedBy({ ...visit.author, changedBy: person.id });
-          const context = { store, sessions: parts.sessions, actorId: null };
-          const account = await link.accept(context, values.text('code'), person);
-          return { kind: 'see', to: '/', cookie: await beginSession(parts, visit, account.id) };
-        },
-      },
-    },
+    deeds: { accept: accepting(parts, link), ...(link.path === INVITATION_PATH ? { join: joining(parts) } : {}) },
   };
 }
+
+const accepting = (parts: LinkPagesParts, link: Link): Deed => ({
+  access: 'everybody',
+  run: async (visit, values) => {
+    const code = values.text('code');
+    const found = await link.find(code);
+    if (found === null) throw linkNotGood();
+    const { openId, frame } = parts;
+    if (openId !== null && values.text('way') === OPEN_ID_WAY) {
+      const errand = { kind: 'accept', path: link.path, ...namesOf(found, values) } as const;
+      return leaveFor({ openId, frame }, { errand, code });
+    }
+    const person = await personOf(parts, found, values);
+    const account = await link.accept(contextFor(parts, visit, person.id), code, person);
+    return { kind: 'see', to: '/', cookie: await beginSession(parts, visit, { account }) };
+  },
+});
+
+/** Whoever has an account takes the invitation with it. Nobody has proved anything anew: the session is as fresh as before. */
+const joining = (parts: LinkPagesParts): Deed => ({
+  access: 'signed in',
+  run: async (visit, values) => {
+    if (visit.account === null || visit.session === null) throw notThere();
+    const taken = { text: values.text('code'), accountId: visit.account.id };
+    const account = await joinInvitation(contextOf(parts, visit), taken);
+    const { signedInAt } = visit.session;
+    return { kind: 'see', to: '/', cookie: await beginSession(parts, visit, { account, signedInAt }) };
+  },
+});
+
+/** The invitation that somebody who has signed in may take with their account; null where it is none. */
+async function joinableOf(
+  { accounts }: LinkPagesParts,
+  { account }: Visit,
+  { link, code }: { readonly link: Link; readonly code: string },
+): Promise<AccountRecord | null> {
+  if (account === null || link.path !== INVITATION_PATH) return null;
+  return findJoinable(await accounts.all(), { text: code, accountId: account.id }, Date.now());
+}
+
+/** The button that leads to the provider. */
+const OPEN_ID_WAY = 'openid';
 
 /** All that could be wrong is found before the link is taken. @throws PublicError VALIDATION_ERROR */
 async function personOf(
@@ -109,19 +102,24 @@ async function personOf(
   found: AccountRecord | 'new',
   values: FormValues,
 ): Promise<Incomer> {
-  const login = found === 'new' || found.login === '' ? toLogin(values.text('login')) : found.login;
-  const name = toPersonName(values.text('name'));
+  const { login, name } = namesOf(found, values);
   const response = responseOf(values);
   if (response === null) {
     const password = passwordOf(values);
     if (password !== passwordOf(values, 'repeated')) throw invalidField('repeated', 'The two passwords differ.');
-    const id = found === 'new' ? randomUUID() : found.id;
-    return { id, login, name, passwordHash: await passwords.hash({ password, login }), passkey: null };
+    const passwordHash = await passwords.hash({ password, login });
+    return { id: idFor(found), login, name, passwordHash, passkey: null };
   }
   const { ownerId, passkey } = await signIn.readPasskey({ response, name: PASSKEY_NAME });
   if (found !== 'new' && found.id !== ownerId)
     throw invalidField('response', 'The passkey was made for somebody else.');
   return { id: ownerId, login, name, passwordHash: null, passkey };
+}
+
+/** @throws PublicError VALIDATION_ERROR */
+function namesOf(found: AccountRecord | 'new', values: FormValues): { login: string; name: string } {
+  const login = found === 'new' || found.login === '' ? toLogin(values.text('login')) : found.login;
+  return { login, name: toPersonName(values.text('name')) };
 }
 
 /** What the browser is to make for whoever holds a link. */
@@ -131,9 +129,9 @@ function createCreationPage({ signIn }: LinkPagesParts, link: Link): PortalPage 
     access: 'everybody',
     show: async (visit) => {
       const found = await link.find(visit.query.get('code') ?? '');
-      if (found === null) throw notGood();
+      if (found === null) throw linkNotGood();
       const login = found === 'new' || found.login === '' ? toLogin(visit.query.get('login') ?? '') : found.login;
-      const id = found === 'new' ? randomUUID() : found.id;
+      const id = idFor(found);
       const name = toPersonName(visit.query.get('name') ?? login);
       return answerJson(visit, await signIn.passkeyCreation({ id, login, name, passkeys: [] }));
     },
@@ -141,14 +139,29 @@ function createCreationPage({ signIn }: LinkPagesParts, link: Link): PortalPage 
 }
 
 interface LinkForm {
+  readonly parts: LinkPagesParts;
   readonly visit: Visit;
   readonly link: Link;
   readonly code: string;
-  readonly found: AccountRecord | 'new';
   readonly values: FormValues | undefined;
 }
 
-function toContent({ visit, link, code, found, values }: LinkForm): HtmlValue {
+/** An invitation is for people who have an account as well. */
+function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
+  if (link.path !== INVITATION_PATH) return '';
+  const next = `${link.path}?${new URLSearchParams({ code })}`;
+  if (visit.account === null)
+    return html`<p>You have an account here already? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a>, and take the invitation with it.</p>`;
+  if (!isJoinable) return '';
+  const form = visit.form(
+    'join',
+    html`<input type="hidden" name="code" value="${code}"><button>Take it as ${visit.account.name}</button>`,
+  );
+  return html`<p>You have signed in: what you are invited to is added to your account.</p>${form}
+<h2>Or as somebody new</h2>`;
+}
+
+function toContent({ parts, visit, link, code, values }: LinkForm, found: AccountRecord | 'new'): HtmlValue {
   const known = found === 'new' ? null : found;
   const typed = (name: string, standing: string) => values?.text(name) ?? standing;
   const login =
@@ -175,6 +188,14 @@ ${passkeyButton({ kind: 'create', options: `${link.path}/passkey`, text: 'Go on 
 <h2>Or with a password</h2>
 ${field({ ...password, name: 'password', label: 'Password', hint: 'At least 12 characters.' })}
 ${field({ ...password, name: 'repeated', label: 'The same once more' })}
-<button>Go on with the password</button>`,
+<button>Go on with the password</button>
+${toProvider(parts)}`,
   );
+}
+
+/** Behind the password: Enter in a field sends the form by its first button. */
+function toProvider({ openId }: LinkPagesParts): HtmlValue {
+  if (openId === null) return '';
+  return html`<h2>Or with ${openId.label}</h2>
+<button name="way" value="${OPEN_ID_WAY}">Go on with ${openId.label}</button>`;
 }

@@ -1,5 +1,5 @@
 import type { AccountRecord, ProjectEnvironment, Sessions } from '@playline/access-keys';
-import { mayDo } from '@playline/access-keys';
+import { isSessionOf, mayDo } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -73,7 +73,7 @@ function createPermission({ accounts, projects, sessions }: LiveEventsParts, vis
       projects.all(),
       sessions.list(place.account.id),
     ]);
-    const account = known.find(({ id }) => id === place.account.id);
+    const account = known.find((each) => isSessionOf(place.session, each));
     const project = standing.find(({ id }) => id === place.project.id);
     if (account === undefined || project === undefined || !open.some(({ id }) => id === place.session.id)) return false;
     const isThere = project.environments.some((each) => isSame(each, place.environment));

@@ -157,6 +157,12 @@ describe('the stream of live messages', () => {
       },
     ],
     [
+      'a change of credentials whose process died before it had ended the session',
+      async ({ portal, account }: Ended) => {
+        await change(portal, account, (standing) => ({ ...standing, sessionsFrom: standing.revision + 1 }));
+      },
+    ],
+    [
       'the end of the role',
       async ({ portal, account }: Ended) => {
         await change(portal, account, (standing) => ({ ...standing, roles: [] }));

@@ -51,7 +51,7 @@ export function toInvited(origin: URL, text: string, back: string): Answer {
   return {
     kind: 'page',
     title: 'Invitation',
-    content: html`<p>Give this link to the person whom you invite, and to nobody else. It is shown this once, is good once, and for 72 hours.</p>
+    content: html`<p>Give this link to the person whom you invite, and to nobody else. It is shown this once, is good once, and for 72 hours. Whoever has an account here signs in, and takes it with that.</p>
 <p>${copyable(link, 'the link')}</p>
 <p><a class="button" href="${back}">Back</a></p>`,
   };
@@ -85,10 +85,10 @@ const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | 
   run: async (visit, values) => {
     const [accountId, projectId] = [await memberOf(parts, visit, values), projectOf(visit).id];
     const role = roleOf(values);
-    await setRole(contextOf(parts, visit), { accountId, projectId, role });
+    const changed = await setRole(contextOf(parts, visit), { accountId, projectId, role });
     if (role === null) await parts.note(visit, { action: 'member.remove', object: accountId });
     const isOwn = accountId === visit.account?.id;
-    const cookie = isOwn ? { cookie: await beginSession(parts, visit, accountId) } : {};
+    const cookie = isOwn ? { cookie: await beginSession(parts, visit, { account: changed }) } : {};
     return { kind: 'see', to: isOwn ? '/' : pathOf(visit), notice, ...cookie };
   },
 });

@@ -42,6 +42,49 @@ describe('settings', () => {
     expect(await portal.parts.sessions.list(id)).toHaveLength(1);
   });
 
+  it('end every session with the change of a password also where the process dies before it has ended them', async () => {
+    const dying = await openPortal();
+    await addPerson(dying, 'ada', {});
+    const browsers = [dying.browser(), dying.browser()] as const;
+    for (const each of browsers) await each.submit('/sign-in', 'password', { login: 'ada', password: PASSWORD });
+    const { origin: _, sessions, ...shared } = dying.parts;
+    const dead = await openPortal({
+      ...shared,
+      sessions: { ...sessions, endAll: () => Promise.reject(new Error('the process dies')) },
+    });
+    const changer = dead.browser();
+    changer.keep(browsers[0].cookie.split('=')[1]!);
+    const wanted = { password: 'another password 1', repeated: 'another password 1' };
+    expect((await changer.submit('/settings', 'password', wanted)).status).toBe(500);
+    expect(await sessions.list('id-of-ada')).toHaveLength(2);
+    for (const each of browsers)
+      expect((await each.get('/settings')).headers.get('location')).toBe('/sign-in?next=%2Fsettings');
+    const again = dying.browser();
+    await again.submit('/sign-in', 'password', { login: 'ada', password: 'another password 1' });
+    const { text } = await again.get('/settings');
+    expect([text.match(/<td>this one<\/td>/g), text.includes('End this one')]).toEqual([['<td>this one</td>'], false]);
+    await dead.close();
+    await dying.close();
+  });
+
+  it('say of a passkey of somebody else what they say of one that nobody has', async () => {
+    const bob = await addPerson(portal, 'has-passkey', {});
+    const passkey = { id: 'of-bob', publicKey: 'AA', counter: 0, transports: [], name: 'Phone', createdAt: 1 };
+    const change = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change;
+    await change(() => ({ ...bob, passkeys: [passkey] }));
+    await addPerson(portal, 'curious', {});
+    const browser = await signedIn('curious');
+    await change((all) => ({
+      ...all.find(({ login }) => login === 'curious')!,
+      passkeys: [{ ...passkey, id: 'own' }],
+    }));
+    const remove = async (id: string) => browser.submit('/settings', 'remove-passkey', { passkey: id });
+    const [theirs, nobodys] = [await remove('of-bob'), await remove('of-nobody')];
+    expect([theirs.status, nobodys.status]).toEqual([404, 404]);
+    expect(theirs.text).toContain('You have no such passkey.');
+    expect((await remove('own')).status).toBe(303);
+  });
+
   it('ask for a sign-in of the last ten minutes before credentials change', async () => {
     let behindMs = 10 * 60_000 + 1000;
     const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() - behindMs });

@@ -1,17 +1,20 @@
 import {
   type AccountRecord,
   addPasskey,
+  isSessionOf,
   type Passkey,
   removePasskey,
   renameAccount,
   type SessionRecord,
   setPassword,
+  unlinkOpenId,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, field, table, time } from '../../frame/parts.ts';
+import { formsTo, leaveFor, openIdForm } from '../sign-in/open-id.ts';
 import {
   answerJson,
   beginSession,
@@ -35,19 +38,23 @@ export function createSettingsPage(parts: SignInPagesParts): PortalPage {
       password: 'The password is changed. Every other session of yours has ended.',
       'passkey-added': 'The passkey is there. Every other session of yours has ended.',
       'passkey-removed': 'The passkey is gone. Every other session of yours has ended.',
+      linked: 'You can sign in so from now on. Every other session of yours has ended.',
+      unlinked: 'It lets you in no longer. Every other session of yours has ended.',
       ended: 'The session has ended.',
     },
     show: async (visit, fault) => {
       const { account, session } = personOf(visit);
-      const sessions = await parts.sessions.list(account.id);
-      const content = html`${toPerson(visit, account, fault?.values)}${toPasskeys(visit, account)}${toSessions(visit, sessions, session)}`;
-      return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS };
+      const sessions = (await parts.sessions.list(account.id)).filter((each) => isSessionOf(each, account));
+      const content = html`${toPerson(visit, account, fault?.values)}${toPasskeys(visit, account)}${toOpenId(parts, visit, account)}${toSessions(visit, sessions, session)}`;
+      return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
     deeds: {
       rename: renaming(parts),
       password: changingPassword(parts),
       'add-passkey': addingPasskey(parts),
       'remove-passkey': removingPasskey(parts),
+      ...linking(parts),
+      'unlink-openid': unlinking(parts),
       end: ending(parts),
       'end-others': endingOthers(parts),
     },
@@ -81,14 +88,13 @@ const renaming = (parts: SignInPagesParts): Deed => ({
 const changing = (
   parts: SignInPagesParts,
   notice: string,
-  change: (visit: Visit, account: AccountRecord, values: FormValues) => Promise<unknown>,
+  change: (visit: Visit, account: AccountRecord, values: FormValues) => Promise<AccountRecord>,
 ): Deed => ({
   access: 'signed in',
   isFresh: true,
   run: async (visit, values) => {
-    const { account } = personOf(visit);
-    await change(visit, account, values);
-    return { kind: 'see', to: PATH, notice, cookie: await beginSession(parts, visit, account.id) };
+    const changed = await change(visit, personOf(visit).account, values);
+    return { kind: 'see', to: PATH, notice, cookie: await beginSession(parts, visit, { account: changed }) };
   },
 });
 
@@ -97,7 +103,7 @@ const changingPassword = (parts: SignInPagesParts) =>
     const password = passwordOf(values);
     if (password !== passwordOf(values, 'repeated')) throw invalidField('repeated', 'The two passwords differ.');
     const passwordHash = await parts.passwords.hash({ password, login });
-    await setPassword(contextOf(parts, visit), { accountId, passwordHash });
+    return setPassword(contextOf(parts, visit), { accountId, passwordHash });
   });
 
 const addingPasskey = (parts: SignInPagesParts) =>
@@ -105,13 +111,31 @@ const addingPasskey = (parts: SignInPagesParts) =>
     const wanted = { response: responseOf(values), name: values.text('name') };
     const { ownerId, passkey } = await parts.signIn.readPasskey(wanted);
     if (ownerId !== accountId) throw invalidField('response', 'The passkey was made for somebody else.');
-    await addPasskey(contextOf(parts, visit), { accountId, passkey });
+    return addPasskey(contextOf(parts, visit), { accountId, passkey });
   });
 
 const removingPasskey = (parts: SignInPagesParts) =>
   changing(parts, 'passkey-removed', (visit, { id: accountId }, values) =>
     removePasskey(contextOf(parts, visit), { accountId, passkeyId: values.text('passkey') }),
   );
+
+/** To the provider, where there is one; the page behind it does the rest. */
+function linking({ openId, frame }: SignInPagesParts): Readonly<Record<string, Deed>> {
+  if (openId === null) return {};
+  const run: Deed['run'] = async (visit) => {
+    const { account, session } = personOf(visit);
+    if (account.openId !== null) throw invalidField('openid', 'The account is linked already: unlink it first.');
+    return leaveFor({ openId, frame }, { errand: { kind: 'link', sessionId: session.id } });
+  };
+  return { 'link-openid': { access: 'signed in', isFresh: true, run } };
+}
+
+const unlinking = (parts: SignInPagesParts) =>
+  changing(parts, 'unlinked', async (visit, { id: accountId }) => {
+    const changed = await unlinkOpenId(contextOf(parts, visit), { accountId });
+    await parts.note(visit, { action: 'openid.unlink', object: accountId });
+    return changed;
+  });
 
 const ending = ({ sessions }: SignInPagesParts): Deed => ({
   access: 'signed in',
@@ -170,6 +194,15 @@ ${passkeyButton({ kind: 'create', options: `${PATH}/passkey`, text: 'Make a pass
   return html`<h2>Passkeys</h2>
 ${passkeys.length === 0 ? html`<p>None yet. With a passkey your phone or computer proves that it is you.</p>` : table('Passkeys', ['Name', 'Made', ''], passkeys.map(toRow))}
 ${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys need JavaScript.</p></noscript>`)}`;
+}
+
+/** Also where there is no provider any more: what was linked can be taken away. */
+function toOpenId(parts: SignInPagesParts, visit: Visit, { openId }: AccountRecord): HtmlValue {
+  if (openId === null && parts.openId === null) return '';
+  const link = openIdForm(parts, visit, { deed: 'link-openid', text: 'Link' });
+  const unlink = html`<p>You also sign in by <code>${openId?.issuer ?? ''}</code>.</p>${visit.form('unlink-openid', html`<button>Unlink it</button>`)}`;
+  return html`<h2>${parts.openId?.label ?? 'Sign-in elsewhere'}</h2>
+${openId === null ? link : unlink}`;
 }
 
 function toSessions(visit: Visit, sessions: readonly SessionRecord[], own: SessionRecord): HtmlValue {

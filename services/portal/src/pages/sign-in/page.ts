@@ -1,8 +1,9 @@
 import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import type { Answer, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { field } from '../../frame/parts.ts';
+import { formsTo, leaveFor, openIdForm } from './open-id.ts';
 import {
   answerJson,
   fromOf,
@@ -34,8 +35,9 @@ export function createSignInPage(parts: SignInPagesParts): PortalPage {
       return {
         kind: 'page',
         title: 'Sign in',
-        content: toContent(visit, next, fault?.values),
+        content: toContent({ parts, visit, next }, fault?.values),
         scripts: PASSKEY_SCRIPTS,
+        ...formsTo(parts),
       };
     },
     deeds: {
@@ -54,8 +56,20 @@ export function createSignInPage(parts: SignInPagesParts): PortalPage {
           return letIn(visit, values, { name: 'passkey', prove });
         },
       },
+      ...leaving(parts),
     },
   };
+}
+
+/** To the provider, where there is one. Whoever has signed in and does so again is to prove it there too. */
+function leaving(parts: SignInPagesParts): Readonly<Record<string, Deed>> {
+  const { openId, frame } = parts;
+  if (openId === null) return {};
+  const run: Deed['run'] = async (visit, values) => {
+    const errand = { kind: 'sign in', next: toReturnPath(values.text('next')) } as const;
+    return leaveFor({ openId, frame }, { errand, isFresh: visit.session !== null });
+  };
+  return { openid: { access: 'everybody', run } };
 }
 
 /** Builds what lets somebody in who has proved who they are, and notes it, and what was refused, in the audit. */
@@ -78,7 +92,13 @@ function createLetIn({ frame, note }: SignInPagesParts) {
   };
 }
 
-function toContent(visit: Visit, next: string, values?: FormValues): HtmlValue {
+interface Shown {
+  readonly parts: SignInPagesParts;
+  readonly visit: Visit;
+  readonly next: string;
+}
+
+function toContent({ parts, visit, next }: Shown, values?: FormValues): HtmlValue {
   const hidden = html`<input type="hidden" name="next" value="${next}">`;
   const login = values?.text('login') ?? visit.account?.login ?? '';
   const passkey = visit.form(
@@ -92,7 +112,7 @@ ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: '
 <button>Sign in</button>`,
   );
   return html`${visit.query.get('again') === null ? '' : html`<p>What comes next asks for a sign-in of the last ten minutes. Sign in once more, and send the form again.</p>`}
-${passkey}${password}
+${passkey}${password}${openIdForm(parts, visit, { deed: 'openid', text: 'Sign in with', fields: hidden })}
 <p class="quiet">You have lost password and passkeys? Whoever runs this instance can let you in again.</p>`;
 }
 

@@ -1,7 +1,15 @@
-import type { AccountContext, Passwords, Sessions, SignIn } from '@playline/access-keys';
+import type {
+  AccountContext,
+  AccountRecord,
+  NewSession,
+  OpenIdSignIn,
+  Passwords,
+  Sessions,
+  SignIn,
+} from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
 import type { Note } from '../../audit-entries.ts';
-import type { SessionCookie } from '../../frame/cookies.ts';
+import type { PortalCookie, SessionCookie } from '../../frame/cookies.ts';
 import type { Answer, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
 import type { PortalParts } from '../../portal-parts.ts';
@@ -11,8 +19,10 @@ export interface SignInPagesParts extends Pick<PortalParts, 'accounts'> {
   readonly sessions: Sessions;
   readonly signIn: SignIn;
   readonly passwords: Passwords;
-  readonly frame: { readonly cookie: SessionCookie };
+  readonly frame: { readonly cookie: SessionCookie; readonly wayCookie: PortalCookie };
   readonly note: Note;
+  /** Null: the portal was told of no provider. */
+  readonly openId: OpenIdSignIn | null;
 }
 
 /** For changes of accounts, in the name of whoever asks. */
@@ -29,12 +39,22 @@ export function fromOf({ frame }: Pick<SignInPagesParts, 'frame'>, { userAgent, 
   return { userAgent, address, previousText: frame.cookie.read(exchange.request.headers.cookie) };
 }
 
-/** A session of its own for somebody who has just proved who they are, in the place of the one before. */
-export async function beginSession(parts: SignInPagesParts, visit: Visit, accountId: string): Promise<string> {
+/**
+ * A session of its own for somebody, in the place of the one before.
+ * @param of `account` as it stands now: a session of a record before would have ended; `signedInAt`: when they proved who they
+ *   are, now without it
+ * @returns value of `set-cookie`
+ */
+export async function beginSession(
+  parts: Pick<SignInPagesParts, 'sessions' | 'frame'>,
+  visit: Visit,
+  { account, ...also }: { readonly account: AccountRecord } & Pick<NewSession, 'signedInAt'>,
+): Promise<string> {
   const { previousText, ...place } = fromOf(parts, visit);
   const previous = previousText === null ? null : await parts.sessions.find(previousText);
   if (previous !== null) await parts.sessions.end(previous.id);
-  return parts.frame.cookie.give((await parts.sessions.create({ accountId, ...place })).text);
+  const of = { accountId: account.id, accountRevision: account.revision };
+  return parts.frame.cookie.give((await parts.sessions.create({ ...of, ...place, ...also })).text);
 }
 
 export interface PasskeyButton {

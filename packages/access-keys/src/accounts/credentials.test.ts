@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { addPasskey, linkOpenId, removePasskey, renameAccount, setPassword, unlinkOpenId } from './credentials.ts';
+import { resetAccess } from './invitations.ts';
+import { disableAccount, enableAccount, setAdministrator, setRole } from './members.ts';
+import { isSessionOf } from './sessions.ts';
+import { createWorld, passkeyOf } from './test/world.ts';
+
+const place = { userAgent: '', address: '' };
+
+describe('rights and credentials', () => {
+  it('end the sessions of the account by its record, also where the process dies before it has ended them', async () => {
+    const world = createWorld();
+    const { addMember, find, sessions } = world;
+    await world.addAdministrator();
+    await addMember('olga', 'owner');
+    const { id: accountId } = await addMember('dan', 'developer');
+    const dying = { ...world.operator, sessions: { endAll: () => Promise.reject(new Error('the process dies')) } };
+    const openId = { issuer: 'https://id.example', subject: 'dan' };
+    for (const act of [
+      () => setPassword(dying, { accountId, passwordHash: 'x' }),
+      () => addPasskey(dying, { accountId, passkey: passkeyOf('k') }),
+      () => removePasskey(dying, { accountId, passkeyId: 'k' }),
+      () => linkOpenId(dying, { accountId, openId }),
+      () => unlinkOpenId(dying, { accountId }),
+      () => setRole(dying, { accountId, projectId: 'p', role: 'analyst' }),
+      () => setAdministrator(dying, { accountId, isAdministrator: true }),
+      () => disableAccount(dying, accountId),
+      () => enableAccount(dying, accountId),
+      () => resetAccess(dying, accountId),
+    ]) {
+      const { text, session } = await sessions.create({
+        accountId,
+        accountRevision: find(accountId).revision,
+        ...place,
+      });
+      expect(isSessionOf(session, find(accountId))).toBe(true);
+      await expect(act()).rejects.toThrow('the process dies');
+      expect(await sessions.find(text)).toEqual(session);
+      expect(isSessionOf(session, find(accountId))).toBe(false);
+    }
+  });
+
+  it('leave sessions alone where nothing of the kind changes, and those of a release before until something does', async () => {
+    const { operator, addMember, find, sessions } = createWorld();
+    const { id: accountId } = await addMember('ada', 'owner');
+    const { session } = await sessions.create({ accountId, accountRevision: find(accountId).revision, ...place });
+    await renameAccount(operator, { accountId, name: 'Ada L' });
+    expect(isSessionOf(session, find(accountId))).toBe(true);
+    const { accountRevision: _, ...old } = session;
+    expect(isSessionOf(old, { id: accountId })).toBe(true);
+    expect(isSessionOf(old, find(accountId))).toBe(false);
+    expect(isSessionOf(session, { ...find(accountId), id: 'another' })).toBe(false);
+  });
+
+  it('are of one account at a provider, by issuer and subject and nothing else', async () => {
+    const { operator, addMember, as } = createWorld();
+    const [ada, bob] = [await addMember('ada', 'analyst'), await addMember('bob', 'analyst')];
+    const openId = { issuer: 'https://id.example', subject: '1' };
+    const link = (accountId: string, wanted = openId) => linkOpenId(operator, { accountId, openId: wanted });
+    await link(ada.id);
+    await expect(link(bob.id)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    await expect(link(ada.id, { ...openId, subject: '2' })).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    await link(bob.id, { ...openId, issuer: 'https://id.example/' });
+    await expect(linkOpenId(as(ada.id), { accountId: bob.id, openId })).rejects.toMatchObject({
+      code: 'AUTHENTICATION_ERROR',
+    });
+    await setPassword(operator, { accountId: ada.id, passwordHash: null });
+    await expect(unlinkOpenId(operator, { accountId: ada.id })).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+  });
+
+  it('remove a passkey of one’s own alone; one of somebody else is not there, as one that nobody has', async () => {
+    const { operator, addMember, find } = createWorld();
+    const [ada, bob] = [await addMember('ada', 'analyst'), await addMember('bob', 'analyst')];
+    await addPasskey(operator, { accountId: bob.id, passkey: passkeyOf('of-bob') });
+    const remove = (passkeyId: string) =>
+      removePasskey(operator, { accountId: ada.id, passkeyId }).catch((fault) => fault);
+    const [theirs, nobodys] = [await remove('of-bob'), await remove('of-nobody')];
+    expect(theirs).toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(theirs.message).toBe(nobodys.message);
+    expect(find(bob.id).passkeys).toHaveLength(1);
+  });
+});

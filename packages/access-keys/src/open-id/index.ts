@@ -1,0 +1,127 @@
+import * as client from 'openid-client';
+import { type OpenIdProof, type OpenIdProvider, type OpenIdQuestion, ProviderAway } from '../accounts/open-id.ts';
+import { createBoundFetch } from './bound-fetch.ts';
+import { createKept } from './kept.ts';
+
+export interface OpenIdProviderOptions {
+  /** As the provider calls itself; `http` is for the own machine. */
+  readonly issuer: URL;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** What people know the provider by. */
+  readonly label: string;
+  /** Other origins that are the provider's too: some answer at several. */
+  readonly alsoAt: readonly string[];
+  /** Told what was wrong with an answer, by a code without anything of the answer in it. */
+  readonly onFault: (code: string) => void;
+  /** Of one request to the provider. */
+  readonly timeoutMs?: number;
+}
+
+/** A person waits for it with an open page. */
+const TIMEOUT_MS = 5_000;
+/** What the provider says of itself changes seldom; keys that it does not name yet are asked for at once. */
+const KEPT_MS = 60 * 60_000;
+/** As long as a sign-in counts as fresh. */
+const FRESH_MAX_S = 10 * 60;
+
+/**
+ * A provider of OpenID Connect, by `openid-client`: authorization code with PKCE, state and nonce; the token's issuer, audience,
+ * times and signature are looked at. What the provider says of itself is asked for with the first sign-in. Nothing else is asked
+ * of it, and nobody else is asked.
+ */
+export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProvider {
+  const { issuer, label, alsoAt } = options;
+  const origins = [issuer.origin, ...alsoAt];
+  const configurationOf = createKept(() => discover(options, origins), KEPT_MS);
+  return {
+    ...{ label, origins },
+    authorization: async (question) => {
+      const configuration = await orAway(configurationOf(), options);
+      return client.buildAuthorizationUrl(configuration, await toParameters(question));
+    },
+    prove: async (cameBack, question) => {
+      const configuration = await orAway(configurationOf(), options);
+      const granted = client.authorizationCodeGrant(configuration, cameBack, {
+        ...{ expectedState: question.state, expectedNonce: question.nonce, pkceCodeVerifier: question.verifier },
+        ...{ idTokenExpected: true, ...(question.isFresh ? { maxAge: FRESH_MAX_S } : {}) },
+      });
+      const claims = await granted.then(
+        (tokens) => tokens.claims(),
+        (fault: unknown) => {
+          options.onFault(codeOf(fault));
+          if (isAway(fault)) throw new ProviderAway('the provider does not answer');
+          return undefined;
+        },
+      );
+      return claims === undefined ? null : toProof(claims);
+    },
+  };
+}
+
+async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdQuestion) {
+  return {
+    // No address and no name: nothing is decided by them.
+    ...{ scope: 'openid', redirect_uri: redirectUri, state, nonce, code_challenge_method: 'S256' },
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    ...(isFresh ? { prompt: 'login', max_age: String(FRESH_MAX_S) } : {}),
+  };
+}
+
+function toProof({ iss, sub, auth_time: authenticatedS }: client.IDToken): OpenIdProof {
+  const authenticatedAt = typeof authenticatedS === 'number' ? authenticatedS * 1000 : null;
+  return { openId: { issuer: iss, subject: sub }, authenticatedAt };
+}
+
+/** What the provider says of itself, and how it wants to be asked. */
+async function discover(options: OpenIdProviderOptions, origins: readonly string[]): Promise<client.Configuration> {
+  const { issuer, clientId, clientSecret, timeoutMs = TIMEOUT_MS } = options;
+  const ask = createBoundFetch({ origins, timeoutMs });
+  // A token comes straight from the provider; its signature is asked for all the same.
+  const rules = [
+    client.enableNonRepudiationChecks,
+    ...(issuer.protocol === 'http:' ? [client.allowInsecureRequests] : []),
+  ];
+  const found = await client.discovery(issuer, clientId, undefined, client.None(), {
+    execute: rules,
+    [client.customFetch]: ask,
+  });
+  const server = found.serverMetadata();
+  if (!origins.includes(URL.parse(server.authorization_endpoint ?? '')?.origin ?? ''))
+    throw new ProviderAway('the provider sends people to an address that is not known as its own');
+  const ways = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  const way = ways.includes('client_secret_basic') ? client.ClientSecretBasic : client.ClientSecretPost;
+  const configuration = new client.Configuration(server, clientId, clientSecret, way(clientSecret));
+  configuration[client.customFetch] = ask;
+  for (const rule of rules) rule(configuration);
+  return configuration;
+}
+
+async function orAway<T>(asked: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
+  return asked.catch((fault: unknown) => {
+    onFault(codeOf(fault));
+    // Whatever it was, it was about the provider alone: nobody has sent anything yet.
+    throw new ProviderAway('the provider says nothing of itself that can be used');
+  });
+}
+
+function isAway(fault: unknown): boolean {
+  return causesOf(fault).some((each) => each instanceof ProviderAway);
+}
+
+/** What of a fault may be told: messages and causes of the library quote tokens and claims. */
+function codeOf(fault: unknown): string {
+  for (const each of causesOf(fault)) {
+    const { error, code, name } = each as { error?: unknown; code?: unknown; name?: unknown };
+    if (each instanceof ProviderAway) return each.message;
+    for (const word of [error, code]) if (typeof word === 'string' && /^[\w-]{1,60}$/.test(word)) return word;
+    if (each instanceof Error && (each as { cause?: unknown }).cause === undefined) return String(name);
+  }
+  return 'UNKNOWN';
+}
+
+function causesOf(fault: unknown): unknown[] {
+  const causes: unknown[] = [];
+  for (let each = fault; each instanceof Error && causes.length < 10; each = each.cause) causes.push(each);
+  return causes;
+}

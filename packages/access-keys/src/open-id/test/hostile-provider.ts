@@ -1,0 +1,143 @@
+import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+/** What the provider does wrong; all that is absent it does right. */
+export interface Lies {
+  /** In place of what it says of itself. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** In place of what it sends with the browser; null: nothing of that name. */
+  readonly answer?: Readonly<Record<string, string | null>>;
+  /** In place of claims of the token; undefined: none of that name. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** In place of the token's header. */
+  readonly header?: Readonly<Record<string, unknown>>;
+  /** The token is signed by a key that the provider never names, or by nothing. */
+  readonly signature?: 'of another key' | 'none';
+  /** In place of any answer: nothing ever, or this status, or a redirect to there. */
+  readonly instead?: 'silence' | number | URL;
+}
+
+/** A provider of OpenID Connect in this process, on a port of its own, that can be told to lie. */
+export interface HostileProvider {
+  readonly issuer: URL;
+  readonly client: { readonly clientId: string; readonly clientSecret: string };
+  /** Whom the next sign-ins there are of. */
+  subject: string;
+  lies: Lies;
+  /** Paths that were asked for, in their order. */
+  readonly asked: string[];
+  /** Where the browser is sent back to that has come to this address; as a person who signs in there at once. */
+  visit(authorization: URL): URL;
+  close(): Promise<void>;
+}
+
+interface Grant {
+  readonly challenge: string;
+  readonly nonce: string;
+  readonly redirectUri: string;
+  readonly subject: string;
+}
+
+const CLIENT = { clientId: 'a portal', clientSecret: 's3cret: with + and /' };
+const createPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
+/** Takes codes once, checks PKCE, the client's secret and the address to come back to, as a provider does. */
+export async function openHostileProvider(): Promise<HostileProvider> {
+  const [own, other] = [createPair(), createPair()];
+  const grants = new Map<string, Grant>();
+  const server = createServer((request, response) => void handle(request, response));
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const issuer = new URL(`http://localhost:${(server.address() as AddressInfo).port}`);
+  const at = (path: string) => new URL(path, issuer).href;
+
+  const provider: HostileProvider = {
+    ...{ issuer, client: CLIENT, subject: 'somebody', lies: {}, asked: [] },
+    visit: (authorization) => {
+      const code = randomUUID();
+      grants.set(code, toGrant(authorization, provider.subject));
+      return toAnswer(authorization, { code, iss: issuer.href, ...provider.lies.answer });
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise<void>((done) => server.close(() => done()));
+    },
+  };
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { instead } = provider.lies;
+    const path = new URL(request.url ?? '/', issuer).pathname;
+    provider.asked.push(path);
+    if (instead === 'silence') return;
+    const send = (status: number, body: object) =>
+      void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (instead instanceof URL) return void response.writeHead(307, { location: instead.href }).end();
+    if (instead !== undefined) return send(instead, { error: 'told_to' });
+    if (path === '/.well-known/openid-configuration') return send(200, metadataOf(at, provider.lies));
+    if (path === '/jwks') return send(200, { keys: [toJwk(own.publicKey)] });
+    if (path !== '/token') return send(404, {});
+    const form = new URLSearchParams(await text(request));
+    const grant = grants.get(form.get('code') ?? '');
+    grants.delete(form.get('code') ?? '');
+    if (grant === undefined || !isRight(request, form, grant)) return send(400, { error: 'invalid_grant' });
+    const { signature } = provider.lies;
+    const key = signature === 'none' ? null : signature === undefined ? own.privateKey : other.privateKey;
+    const token = toToken({ claims: claimsOf(grant, provider), header: provider.lies.header ?? {}, key });
+    send(200, { access_token: 'of no use', token_type: 'Bearer', expires_in: 60, id_token: token });
+  };
+  return provider;
+}
+
+function toGrant({ searchParams: wanted }: URL, subject: string): Grant {
+  const [challenge, nonce] = [wanted.get('code_challenge') ?? '', wanted.get('nonce') ?? ''];
+  return { challenge, nonce, redirectUri: wanted.get('redirect_uri') ?? '', subject };
+}
+
+function toAnswer({ searchParams: wanted }: URL, said: Readonly<Record<string, string | null>>): URL {
+  const back = new URL(wanted.get('redirect_uri') ?? '');
+  for (const [name, value] of Object.entries({ state: wanted.get('state'), ...said }))
+    if (value !== null) back.searchParams.set(name, value);
+  return back;
+}
+
+function metadataOf(at: (path: string) => string, { metadata }: Lies): object {
+  return {
+    ...{
+      issuer: at('/'),
+      authorization_endpoint: at('/authorize'),
+      token_endpoint: at('/token'),
+      jwks_uri: at('/jwks'),
+    },
+    ...{ response_types_supported: ['code'], subject_types_supported: ['public'] },
+    id_token_signing_alg_values_supported: ['ES256'],
+    authorization_response_iss_parameter_supported: true,
+    ...metadata,
+  };
+}
+
+function claimsOf({ nonce, subject }: Grant, { issuer, client, lies }: HostileProvider): object {
+  const nowS = Math.floor(Date.now() / 1000);
+  const times = { iat: nowS, exp: nowS + 300, auth_time: nowS };
+  return { iss: issuer.href, aud: client.clientId, sub: subject, nonce, ...times, ...lies.claims };
+}
+
+function isRight({ headers }: IncomingMessage, form: URLSearchParams, grant: Grant): boolean {
+  const encode = (words: string) => new URLSearchParams({ words }).toString().slice('words='.length);
+  const wanted = `${encode(CLIENT.clientId)}:${encode(CLIENT.clientSecret)}`;
+  const given = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''), 'base64').toString();
+  const challenge = createHash('sha256')
+    .update(form.get('code_verifier') ?? '')
+    .digest('base64url');
+  return given === wanted && challenge === grant.challenge && form.get('redirect_uri') === grant.redirectUri;
+}
+
+function toToken({ claims, header, key }: { claims: object; header: object; key: KeyObject | null }): string {
+  const toPart = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+  const signed = `${toPart({ alg: key === null ? 'none' : 'ES256', kid: 'own', ...header })}.${toPart(claims)}`;
+  if (key === null) return `${signed}.`;
+  return `${signed}.${sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
+}
+
+function toJwk(key: KeyObject): object {
+  return { ...key.export({ format: 'jwk' }), kid: 'own', alg: 'ES256', use: 'sig' };
+}

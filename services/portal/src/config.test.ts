@@ -1,0 +1,74 @@
+import { ConfigError, parseConfig } from '@playline/runtime';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { configSchema, toOpenId } from './config.ts';
+
+const needed = {
+  ...{ PORTAL_SECRET: '01'.repeat(32), IDENTITY_PEPPER: '02'.repeat(32), KAFKA_BROKERS: 'a:1' },
+  ...{ SCHEMA_REGISTRY_URL: 'http://a', REDIS_URL: 'redis://a', CLICKHOUSE_URL: 'http://a' },
+  ...{ CLICKHOUSE_USER: 'portal', CLICKHOUSE_PASSWORD: 'x', CLICKHOUSE_DATABASE: 'playline' },
+};
+const provider = {
+  OPENID_ISSUER: 'https://id.example.com/realms/team',
+  OPENID_CLIENT_ID: 'portal',
+  OPENID_CLIENT_SECRET: 'not to be told',
+};
+const read = (own: Record<string, string>) => toOpenId(parseConfig(configSchema, { ...needed, ...own }));
+
+describe('the settings of a provider of OpenID Connect', () => {
+  it('are absent as a rule, also where all of them are empty', () => {
+    expect(read({})).toBeNull();
+    const names = [...Object.keys(provider), 'OPENID_LABEL', 'OPENID_ALSO_AT'];
+    expect(read(Object.fromEntries(names.map((name) => [name, ''])))).toBeNull();
+  });
+
+  it('say who the provider is, what it is called, and where else it is', () => {
+    expect(read(provider)).toEqual({
+      ...{ issuer: new URL('https://id.example.com/realms/team'), clientId: 'portal', clientSecret: 'not to be told' },
+      ...{ label: 'single sign-on', alsoAt: [] },
+    });
+    const also = { OPENID_LABEL: 'Work', OPENID_ALSO_AT: 'https://a.example, https://b.example:8443/' };
+    expect(read({ ...provider, ...also })).toMatchObject({
+      ...{ label: 'Work', alsoAt: ['https://a.example', 'https://b.example:8443'] },
+    });
+    expect(read({ ...provider, OPENID_ISSUER: 'http://localhost:4000' })?.issuer.origin).toBe('http://localhost:4000');
+  });
+
+  it.each(Object.keys(provider))('are complete or absent: not without %s', (name) => {
+    expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, while others`));
+  });
+
+  it.each<Record<string, string>>([
+    { OPENID_ISSUER: 'http://id.example.com' },
+    { OPENID_ISSUER: 'id.example.com' },
+    { OPENID_ISSUER: 'https://id.example.com/?a=b' },
+    { OPENID_ISSUER: 'https://somebody@id.example.com/' },
+    { OPENID_ALSO_AT: 'https://a.example/path' },
+    { OPENID_ALSO_AT: 'http://a.example' },
+    { OPENID_ALSO_AT: 'https://*' },
+    { OPENID_ALSO_AT: "https://a.example 'unsafe-inline'" },
+    { OPENID_ALSO_AT: 'https://a.example; script-src *' },
+  ])('are refused where they are no addresses with https: %j', (own) => {
+    expect(() => read({ ...provider, ...own })).toThrow(
+      new RegExp(`^these settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
+    );
+    expect(() => read({ ...provider, ...own })).not.toThrow('not to be told');
+  });
+
+  it('put nothing into a policy but origins, whatever they say', () => {
+    const text = fc.array(
+      fc.constantFrom('https://', 'a.example', ',', ';', ' ', "'self'", '*', ':8', '/', '\n', '#', '@'),
+    );
+    fc.assert(
+      fc.property(text, (parts) => {
+        try {
+          const also = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.alsoAt ?? [];
+          for (const origin of also) expect(origin).toMatch(/^https:\/\/[a-z0-9.-]+(:\d+)?$/);
+        } catch (fault) {
+          expect(fault).toBeInstanceOf(ConfigError);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,132 @@
+import { issueFirstLink } from '@playline/access-keys';
+import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { createOpenIdProvider } from '@playline/access-keys/open-id';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openBrowser } from '../../../packages/audience-client/src/test/open-browser.ts';
+import { openPortal, type TestPortal } from '../../../services/portal/src/test/open-portal.ts';
+import { seriousIn } from '../visit-portal.ts';
+import { openRealProvider, type RealProvider } from './real-provider.ts';
+
+let browser: Browser;
+let portal: TestPortal;
+let provider: RealProvider;
+let page: Page;
+const faults: string[] = [];
+/** Origins that the browser has asked. */
+const asked = new Set<string>();
+
+beforeAll(async () => {
+  [portal, provider] = await openBoth();
+  browser = await openBrowser();
+  page = await openPage();
+});
+afterAll(async () => {
+  await browser?.close();
+  await portal?.close();
+  await provider?.close();
+});
+
+/** The portal knows the provider by its issuer, and the provider the portal by the address to come back to. */
+async function openBoth(): Promise<[TestPortal, RealProvider]> {
+  const told: { provider: ReturnType<typeof createOpenIdProvider> | null } = { provider: null };
+  const origins: string[] = [];
+  const made = await openPortal({
+    openIdProvider: {
+      ...{ label: 'Work', origins },
+      authorization: (question) => told.provider!.authorization(question),
+      prove: (cameBack, question) => told.provider!.prove(cameBack, question),
+    },
+  });
+  const real = await openRealProvider(`${made.origin}/sign-in/openid`);
+  origins.push(real.issuer.origin);
+  told.provider = createOpenIdProvider({
+    ...{ issuer: real.issuer, ...real.client, label: 'Work', alsoAt: [] },
+    onFault: (code) => void faults.push(code),
+  });
+  return [made, real];
+}
+
+async function openPage(): Promise<Page> {
+  const opened = await (await browser.newContext()).newPage();
+  opened.setDefaultTimeout(20_000);
+  opened.on('pageerror', (error) => faults.push(error.message));
+  opened.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+  opened.on('request', (request) => asked.add(new URL(request.url()).origin));
+  return opened;
+}
+
+const press = (of: Page, name: string) => of.getByRole('button', { name }).click();
+
+async function signInThere(of: Page, name: string): Promise<void> {
+  await of.waitForURL((url) => url.origin === provider.issuer.origin);
+  await of.getByLabel('Name').fill(name);
+  await press(of, 'Go on');
+}
+
+describe('a provider of OpenID Connect, in a browser', () => {
+  it('makes the first administrator, lets them in again, asks anew where it must be fresh, and is unlinked and linked', async () => {
+    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
+    await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
+    expect(await seriousIn(page)).toEqual([]);
+    await page.getByLabel('Login').fill('ada@example.com');
+    await page.getByLabel('Your name').fill('Ada');
+    await press(page, 'Go on with Work');
+    await signInThere(page, 'ada at work');
+    await page.waitForURL(`${portal.origin}/`);
+    const [account] = await portal.parts.accounts.all();
+    expect(account).toMatchObject({
+      ...{ login: 'ada@example.com', isAdministrator: true, passwordHash: null },
+      openId: { issuer: provider.issuer.origin, subject: 'ada at work' },
+    });
+
+    await press(page, 'Sign out');
+    expect(await seriousIn(page)).toEqual([]);
+    await press(page, 'Sign in with Work');
+    // The sign-in there still stands.
+    await page.waitForURL(`${portal.origin}/`);
+
+    await page.goto(`${portal.origin}/sign-in?again=1&next=/settings`);
+    await press(page, 'Sign in with Work');
+    await signInThere(page, 'ada at work');
+    await page.waitForURL(`${portal.origin}/settings`);
+    expect(await seriousIn(page)).toEqual([]);
+    await page.getByText('Set a password').click();
+    await page.getByLabel('New password').fill('correct horse battery');
+    await page.getByLabel('The same once more').fill('correct horse battery');
+    await press(page, 'Change the password');
+    await page.waitForURL(`${portal.origin}/settings?done=password`);
+    await press(page, 'Unlink it');
+    await page.waitForURL(`${portal.origin}/settings?done=unlinked`);
+    await press(page, 'Link Work');
+    await page.waitForURL(`${portal.origin}/settings?done=linked`);
+    expect((await portal.parts.accounts.all())[0]!.openId).toMatchObject({ subject: 'ada at work' });
+    expect([...asked].toSorted()).toEqual([portal.origin, provider.issuer.origin].toSorted());
+    expect(faults).toEqual([]);
+  });
+
+  it('lets nobody in whom no account is linked to, and says how to get in', async () => {
+    const stranger = await openPage();
+    await stranger.goto(`${portal.origin}/sign-in`);
+    await press(stranger, 'Sign in with Work');
+    await signInThere(stranger, 'eve at work');
+    await stranger.getByRole('alert').filter({ hasText: 'for an invitation' }).waitFor();
+    expect((await stranger.context().cookies()).filter(({ name }) => /^playline-[0-9a-f]+$/.test(name))).toEqual([]);
+    await stranger.getByRole('link', { name: 'Back' }).click();
+    await stranger.waitForURL(`${portal.origin}/sign-in`);
+  });
+
+  it('is led to by the forms of those pages, and no other address is, whatever the form says', async () => {
+    const victim = await openPage();
+    await victim.goto(`${portal.origin}/sign-in`);
+    const refused: string[] = [];
+    victim.on('console', (line) => refused.push(line.text()));
+    const name = 'Sign in with Work';
+    await victim.getByRole('button', { name }).evaluate((button) => {
+      (button as unknown as { form: { action: string } }).form.action = 'http://127.0.0.1:9/taken';
+    });
+    await victim.getByRole('button', { name }).click({ noWaitAfter: true });
+    await expect.poll(() => refused.some((words) => words.includes('form-action'))).toBe(true);
+    expect(new URL(victim.url()).origin).toBe(portal.origin);
+  });
+});
