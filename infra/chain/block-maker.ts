@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { setClock } from './anvil.ts';
 import { type ChainEvents, openChainEvents } from './chain-events.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
@@ -61,7 +62,8 @@ async function readStanding({ rpc, depth }: BlockMakerOptions): Promise<Standing
  * A node that was started with a saved state has that of the latest block alone, and whoever asks for what is final is
  * refused. It is shown again once as many blocks have come as make it final.
  */
-async function showFinal({ rpc, depth }: BlockMakerOptions): Promise<void> {
+async function meet({ rpc, depth }: BlockMakerOptions): Promise<void> {
+  await setClock(rpc);
   const nobody = `0x${'0'.repeat(40)}`;
   const isShown = await callRpc(rpc, 'eth_getBalance', [nobody, 'finalized']).then(
     () => true,
@@ -114,7 +116,7 @@ class BlockMaking implements BlockMaker {
     try {
       while (this.isWoken && !this.isClosed) {
         this.isWoken = false;
-        if (!this.isKnown) await showFinal(this.options);
+        if (!this.isKnown) await meet(this.options);
         this.isKnown = true;
         const standing = await readStanding(this.options);
         this.number = standing.number;

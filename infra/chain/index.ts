@@ -1,4 +1,4 @@
-export { type AnvilOptions, anvilArguments, anvilProgram } from './anvil.ts';
+export { type AnvilOptions, anvilArguments, anvilProgram, setClock } from './anvil.ts';
 export { type BlockMaker, type BlockMakerOptions, openBlockMaker } from './block-maker.ts';
 export { type CompiledContract, type ContractName, type DemoPlace, readContract, readDemoPlaces } from './contracts.ts';
 export { ADMIN, CHAIN_ID, type DemoContract } from './demo.ts';

@@ -17,6 +17,7 @@ import {
   openBlockMaker,
   readContract,
   saveState,
+  setClock,
 } from '@playline/infra/chain';
 import { freePorts } from '@playline/infra/local';
 import { type Abi, type Address, encodeDeployData, type Hash } from 'viem';
@@ -97,6 +98,7 @@ class OwnChain implements TestChain {
       if (child.exitCode !== null) throw new Error(`the node has ended (${child.exitCode})`);
       return callRpc(this.rpc, 'eth_chainId');
     });
+    await setClock(this.rpc);
     this.accounts = await this.client.getAddresses();
     if (this.options.mining === 'needed') this.maker ??= this.openMaker();
   }
