@@ -2,6 +2,7 @@ import { until } from '@playline/testkit';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { parseEther, zeroHash } from 'viem';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openBlockMaker } from './block-maker.ts';
 
 const EPOCH_BLOCKS = 2;
 const DEPTH = 2 * EPOCH_BLOCKS;
@@ -52,6 +53,32 @@ describe('a chain whose blocks are made as they are needed', () => {
     await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
     expect(await headAtRest()).toBe(0n);
     await chain.client.waitForTransactionReceipt({ hash: await pay() });
+    expect(await headAtRest()).toBe(BigInt(1 + DEPTH));
+  });
+
+  it('makes no block while it cannot be saved, and goes on when it can', async () => {
+    chain = await openTestChain();
+    let isFull = false;
+    const save = async () => {
+      if (isFull) throw new Error('no room');
+      return chain.save();
+    };
+    const said: string[] = [];
+    const onFault = (fault: unknown) => void said.push((fault as Error).message);
+    const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save, onFault });
+    try {
+      await chain.client.waitForTransactionReceipt({ hash: await pay() });
+      const before = await headAtRest();
+      isFull = true;
+      await pay();
+      await until('it is said', () => said.includes('no block is made until the chain can be saved'));
+      expect(await headAtRest()).toBeLessThan(before + BigInt(DEPTH));
+      expect(said).toContain('no room');
+      isFull = false;
+      await until('the transaction is final', async () => (await headOf()) >= before + 1n + BigInt(DEPTH));
+    } finally {
+      await maker.close();
+    }
   });
 
   it('loses nothing that was final when it is killed, however often, and goes on', async () => {
