@@ -81,6 +81,25 @@ describe('a chain whose blocks are made as they are needed', () => {
     }
   });
 
+  it('is saved to its last block once it is at rest, also when to save takes longer than a block', async () => {
+    chain = await openTestChain();
+    let saved = -1;
+    const save = async () => {
+      const number = await chain.save();
+      await letPass(3);
+      saved = number;
+      return number;
+    };
+    const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save });
+    try {
+      await chain.client.waitForTransactionReceipt({ hash: await pay() });
+      const head = await headAtRest();
+      await until('the last block is saved', () => saved === Number(head), 5_000);
+    } finally {
+      await maker.close();
+    }
+  });
+
   it('loses nothing that was final when it is killed, however often, and goes on', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     for (let round = 0; round < 5; round++) {
