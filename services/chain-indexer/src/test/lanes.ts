@@ -1,0 +1,57 @@
+import type { ChainNode } from '@playline/chain';
+import { createMetrics } from '@playline/runtime';
+import type { IndexedChain } from '../config.ts';
+import { createIndexerMetrics } from '../indexer-metrics.ts';
+import { ChainLane } from '../lane.ts';
+import { NodesFault } from '../node-pool.ts';
+import type { MemoryIndexLogs } from './memory-index-logs.ts';
+
+export const CHAIN: IndexedChain = {
+  name: 'demo-chain',
+  id: 'eip155:31337',
+  rpc: ['http://127.0.0.1:1'],
+  finality: 'finalized',
+  start: 0,
+  rangeBlocks: 8,
+  pollMs: 50,
+  nativeSymbol: 'ETH',
+  marketplaces: [],
+  bridges: [],
+  hasBlooms: true,
+};
+
+/** A lane of a test's own: its clock goes on with each look at it, so that nodes that rest do so for a few steps. */
+export function createTestLane(
+  nodes: readonly ChainNode[],
+  logs: MemoryIndexLogs,
+  {
+    chain = CHAIN,
+    recordsMax = 4,
+    clock = { nowMs: 0 },
+  }: {
+    chain?: IndexedChain;
+    recordsMax?: number;
+    clock?: { nowMs: number };
+  } = {},
+) {
+  const metrics = createMetrics('test');
+  const lane = new ChainLane({
+    ...{ chain, nodes, logs, recordsMax, metrics: createIndexerMetrics(metrics)(chain.name) },
+    nowMs: () => clock.nowMs++,
+    wallClockMs: () => 1_700_000_000_000,
+  });
+  return { lane, metrics, clock };
+}
+
+/** Steps until everything final is indexed. @throws Error when that takes too many steps */
+export async function stepToEnd({ lane, clock }: ReturnType<typeof createTestLane>, stepsMax = 500): Promise<void> {
+  for (let step = 0; step < stepsMax; step++) {
+    try {
+      if ((await lane.step()) === 'idle') return;
+    } catch (fault) {
+      if (!(fault instanceof NodesFault)) continue;
+    }
+    clock.nowMs += 120_000;
+  }
+  throw new Error(`not at the end after ${stepsMax} steps`);
+}
