@@ -18,7 +18,9 @@ interface PooledNode {
 }
 
 const REST_MIN_MS = 250;
-const REST_MAX_MS = 60_000;
+const REST_MAX_MS = 10_000;
+/** A node that asks for more waits no longer than this. */
+const ASKED_REST_MAX_MS = 60_000;
 
 /** Every node was asked in vain, or rests. */
 export class NodesFault extends Error {
@@ -81,6 +83,6 @@ export class NodePool {
   private rest(each: PooledNode, { retryAfterMs }: NodeFault): void {
     const own = Math.min(REST_MIN_MS * 2 ** each.faults, REST_MAX_MS);
     each.faults = Math.min(each.faults + 1, 10);
-    each.restsUntilMs = this.nowMs() + Math.min(Math.max(own, retryAfterMs ?? 0), REST_MAX_MS);
+    each.restsUntilMs = this.nowMs() + Math.max(own, Math.min(retryAfterMs ?? 0, ASKED_REST_MAX_MS));
   }
 }

@@ -23,6 +23,9 @@ export interface RunLaneOptions {
 
 /** A node may be restarted, or brokers may be away, for so long without anybody being called. */
 const SILENT_MAX_MS = 30_000;
+/** In a row: fewer are usual. */
+const FAULTS_TO_TELL = 3;
+const TELL_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const STANDING_BY_MS = 1_000;
@@ -31,13 +34,17 @@ const STANDING_BY_MS = 1_000;
 export function openLane({ chain, lane, pollMs, logger }: RunLaneOptions): RunningLane {
   const stop = new AbortController();
   let [workedAtMs, isActive, faults]: [number, boolean, number] = [performance.now(), true, 0];
-  let reason: string | null = null;
+  let [reason, toldAtMs]: [string | null, number] = [null, 0];
   const pause = (ms: number) => delay(ms, undefined, { signal: stop.signal }).catch(() => {});
 
   const onFault = (fault: unknown): number => {
-    const sentence = fault instanceof Error ? fault.message : String(fault);
-    if (sentence !== reason) logger?.warn({ chain, fault }, 'the chain is not indexed further for now');
-    reason = sentence;
+    // That all of them rest says nothing of why.
+    if (!(fault instanceof NodesFault && fault.cause === null))
+      reason = fault instanceof Error ? fault.message : String(fault);
+    if (faults === FAULTS_TO_TELL || (faults > FAULTS_TO_TELL && performance.now() - toldAtMs > TELL_MS)) {
+      toldAtMs = performance.now();
+      logger?.warn({ chain, reason }, 'the chain is not indexed further for now');
+    }
     const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(faults++, 20), WAIT_MAX_MS);
     return fault instanceof NodesFault ? Math.min(Math.max(fault.waitMs, WAIT_MIN_MS), wait) : wait;
   };

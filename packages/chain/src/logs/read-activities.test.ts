@@ -131,14 +131,18 @@ function orderLog(
 describe('a log of a marketplace', () => {
   const nft = item(2, TOKEN, [9, 1]);
   const thing = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
-  const coin = (kind: number, token: string, amount: number, to: number) => [
+  const coin = (kind: number, token: string, [amount, to]: readonly [number, number]) => [
     ...item(kind, token, [0, amount]),
     person(to),
   ];
 
   it('is a sale by whoever offers a thing: the fulfiller buys, what goes to others than the seller is fees', () => {
     const native = person(0);
-    const log = orderLog([1, 2], [nft], [coin(0, native, 900, 1), coin(0, native, 75, 3), coin(0, native, 25, 4)]);
+    const log = orderLog(
+      [1, 2],
+      [nft],
+      [coin(0, native, [900, 1]), coin(0, native, [75, 3]), coin(0, native, [25, 4])],
+    );
     const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
     expect(shown(log)).toEqual([
       {
@@ -153,7 +157,7 @@ describe('a log of a marketplace', () => {
 
   it('is a sale to whoever offers money: the fulfiller sells, and the fees come out of the offer', () => {
     const money = person(500);
-    const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, 30, 3)]);
+    const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
     expect(shown(log)).toMatchObject([
       {
         ...{ type: 'sale', to: person(1), from: person(2), asset: [thing] },
@@ -166,12 +170,12 @@ describe('a log of a marketplace', () => {
   });
 
   it('is nothing when it is of no marketplace, of several contracts or currencies, or names nobody', () => {
-    const paid = coin(0, person(0), 9, 1);
+    const paid = coin(0, person(0), [9, 1]);
     const good = orderLog([1, 2], [nft], [paid]);
     expect(shown(good)).toHaveLength(1);
     expect(shown({ ...good, address: TOKEN })).toEqual([]);
     expect(read(orderLog([1, 2], [nft, item(2, MARKET, [1, 1])], [paid]), 0).unread).toBe('several-contracts');
-    expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, 9, 1)]), 0).unread).toBe('several-currencies');
+    expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, [9, 1])]), 0).unread).toBe('several-currencies');
     expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('nobody');
     const many = Array.from({ length: 1_000 }, (_, id) => item(2, TOKEN, [id, 1]));
     expect(read(orderLog([1, 2], many, [paid]), 0).unread).toBe('too-long');

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { NodeFault } from '../node.ts';
 
 /** One question of JSON-RPC. */
@@ -28,6 +29,12 @@ const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
 const SECOND_MS = 1_000;
+/** One answer in some goes wrong at many providers: to ask once more is cheaper than to begin a range anew. */
+const ATTEMPT_WAITS_MS = [100, 400] as const;
+
+/** Whether the same question may have an answer in a moment; a node that says when it wants to be asked is not asked before. */
+const passes = ({ kind, retryAfterMs }: NodeFault) =>
+  kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
 /** The address without user information, which `fetch` refuses, and the header that says it instead. */
 function targetOf(url: string): { url: string; headers: Record<string, string> } {
@@ -64,7 +71,7 @@ async function readText(answer: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Creates what sends a body and gives what came back as JSON. @throws NodeFault */
+/** Creates what sends a body and gives what came back as JSON; what passes is asked three times. @throws NodeFault */
 export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions): (body: unknown) => Promise<unknown> {
   const target = targetOf(url);
   const send = async (body: unknown): Promise<string> => {
@@ -79,7 +86,7 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     if (!answer.ok && !text.startsWith('{')) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
   };
-  return async (body) => {
+  const askOnce = async (body: unknown): Promise<unknown> => {
     let text: string;
     try {
       text = await send(body);
@@ -91,6 +98,16 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     } catch {
       throw new NodeFault('unreachable', 'its answer is cut short, or no JSON');
     }
+  };
+  return async (body) => {
+    for (const ms of ATTEMPT_WAITS_MS)
+      try {
+        return await askOnce(body);
+      } catch (fault) {
+        if (!(fault instanceof NodeFault && passes(fault))) throw fault;
+        await delay(ms);
+      }
+    return askOnce(body);
   };
 }
 

@@ -1,10 +1,10 @@
 import type { ChainNode } from '@playline/chain';
 import { createMetrics } from '@playline/runtime';
 import type { IndexedChain } from '../config.ts';
+import type { IndexLogs } from '../index-log.ts';
 import { createIndexerMetrics } from '../indexer-metrics.ts';
 import { ChainLane } from '../lane.ts';
 import { NodesFault } from '../node-pool.ts';
-import type { MemoryIndexLogs } from './memory-index-logs.ts';
 
 export const CHAIN: IndexedChain = {
   name: 'demo-chain',
@@ -23,12 +23,14 @@ export const CHAIN: IndexedChain = {
 /** A lane of a test's own: its clock goes on with each look at it, so that nodes that rest do so for a few steps. */
 export function createTestLane(
   nodes: readonly ChainNode[],
-  logs: MemoryIndexLogs,
+  logs: IndexLogs,
   {
-    chain = CHAIN,
+    name = CHAIN.name,
+    chain = { ...CHAIN, name },
     recordsMax = 4,
     clock = { nowMs: 0 },
   }: {
+    name?: string;
     chain?: IndexedChain;
     recordsMax?: number;
     clock?: { nowMs: number };
