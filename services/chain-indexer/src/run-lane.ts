@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Closable, Logger } from '@playline/runtime';
-import type { ChainLane } from './lane.ts';
+import type { ChainLane, LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 
 /** A lane that runs. */
@@ -30,38 +30,61 @@ const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const STANDING_BY_MS = 1_000;
 
+/** How the steps of a lane have gone. */
+class LaneCourse {
+  private readonly options: Pick<RunLaneOptions, 'chain' | 'pollMs' | 'logger'>;
+  private workedAtMs = performance.now();
+  private toldAtMs = 0;
+  private faults = 0;
+  active = true;
+  reason: string | null = null;
+
+  constructor(options: LaneCourse['options']) {
+    this.options = options;
+  }
+
+  get silentMs(): number {
+    return performance.now() - this.workedAtMs;
+  }
+
+  /** @returns how long to wait for the next step, in milliseconds */
+  done(step: LaneStep): number {
+    [this.workedAtMs, this.faults, this.reason] = [performance.now(), 0, null];
+    this.active = step !== 'standing by';
+    if (step === 'more') return 0;
+    return step === 'idle' ? this.options.pollMs : STANDING_BY_MS;
+  }
+
+  /** @returns as `done` */
+  failed(fault: unknown): number {
+    const isRest = fault instanceof NodesFault && fault.cause === null;
+    // That all of them rest says nothing of why.
+    if (!isRest) this.reason = fault instanceof Error ? fault.message : String(fault);
+    this.tell();
+    const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(this.faults++, 20), WAIT_MAX_MS);
+    return fault instanceof NodesFault ? Math.min(Math.max(fault.waitMs, WAIT_MIN_MS), wait) : wait;
+  }
+
+  private tell(): void {
+    const { chain, logger } = this.options;
+    const isLong = this.faults > FAULTS_TO_TELL && performance.now() - this.toldAtMs > TELL_MS;
+    if (this.faults !== FAULTS_TO_TELL && !isLong) return;
+    this.toldAtMs = performance.now();
+    logger?.warn({ chain, reason: this.reason }, 'the chain is not indexed further for now');
+  }
+}
+
 /** Steps until it is closed; what fails is tried again, ever more seldom. */
 export function openLane({ chain, lane, pollMs, logger }: RunLaneOptions): RunningLane {
   const stop = new AbortController();
-  let [workedAtMs, isActive, faults]: [number, boolean, number] = [performance.now(), true, 0];
-  let [reason, toldAtMs]: [string | null, number] = [null, 0];
+  const course = new LaneCourse({ chain, pollMs, ...(logger && { logger }) });
   const pause = (ms: number) => delay(ms, undefined, { signal: stop.signal }).catch(() => {});
-
-  const onFault = (fault: unknown): number => {
-    // That all of them rest says nothing of why.
-    if (!(fault instanceof NodesFault && fault.cause === null))
-      reason = fault instanceof Error ? fault.message : String(fault);
-    if (faults === FAULTS_TO_TELL || (faults > FAULTS_TO_TELL && performance.now() - toldAtMs > TELL_MS)) {
-      toldAtMs = performance.now();
-      logger?.warn({ chain, reason }, 'the chain is not indexed further for now');
-    }
-    const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(faults++, 20), WAIT_MAX_MS);
-    return fault instanceof NodesFault ? Math.min(Math.max(fault.waitMs, WAIT_MIN_MS), wait) : wait;
-  };
-  const stepOnce = async (): Promise<number> => {
-    try {
-      const done = await lane.step();
-      [workedAtMs, faults, reason] = [performance.now(), 0, null];
-      isActive = done !== 'standing by';
-      if (done === 'more') return 0;
-      return done === 'idle' ? pollMs : STANDING_BY_MS;
-    } catch (fault) {
-      return onFault(fault);
-    }
-  };
   const run = async () => {
     while (!stop.signal.aborted) {
-      const ms = await stepOnce();
+      const ms = await lane.step().then(
+        (step) => course.done(step),
+        (fault: unknown) => course.failed(fault),
+      );
       if (ms > 0) await pause(ms);
     }
     await lane.close();
@@ -70,14 +93,14 @@ export function openLane({ chain, lane, pollMs, logger }: RunLaneOptions): Runni
   return {
     chain,
     get working() {
-      return !lane.isHalted && performance.now() - workedAtMs < SILENT_MAX_MS;
+      return !lane.isHalted && course.silentMs < SILENT_MAX_MS;
     },
     get active() {
-      return isActive;
+      return course.active;
     },
     get reason() {
-      if (lane.isHalted) return `reorganised below what is final: ${reason}`;
-      return isActive ? reason : 'another indexer has it: standing by';
+      if (lane.isHalted) return `reorganised below what is final: ${course.reason}`;
+      return course.active ? course.reason : 'another indexer has it: standing by';
     },
     close: async () => {
       stop.abort();
