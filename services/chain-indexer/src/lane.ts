@@ -1,3 +1,4 @@
+import type { IndexedChain } from '@playline/chain';
 import {
   type ChainNode,
   createReadActivities,
@@ -10,7 +11,6 @@ import {
 } from '@playline/chain';
 import type { IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
-import type { IndexedChain } from './config.ts';
 import { FencedFault, type IndexLog, type IndexLogs } from './index-log.ts';
 import type { ChainMetrics } from './indexer-metrics.ts';
 import { NodePool, NodesFault } from './node-pool.ts';

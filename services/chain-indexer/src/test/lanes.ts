@@ -1,6 +1,5 @@
-import type { ChainNode } from '@playline/chain';
+import type { ChainNode, IndexedChain } from '@playline/chain';
 import { createMetrics } from '@playline/runtime';
-import type { IndexedChain } from '../config.ts';
 import type { IndexLogs } from '../index-log.ts';
 import { createIndexerMetrics } from '../indexer-metrics.ts';
 import { ChainLane } from '../lane.ts';

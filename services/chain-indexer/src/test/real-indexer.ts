@@ -1,3 +1,4 @@
+import type { IndexedChain } from '@playline/chain';
 import {
   type ActivityRecord,
   activityCodec,
@@ -8,7 +9,6 @@ import {
 } from '@playline/contracts';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader, readTopic } from '@playline/stream/kafka';
 import { openOwnStores, openServiceProcesses, testStores } from '@playline/testkit';
-import type { IndexedChain } from '../config.ts';
 import { openIndexLogs } from '../log/open-index-logs.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
