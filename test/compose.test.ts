@@ -51,7 +51,7 @@ const fileSchema = z.looseObject({
   volumes: z.record(z.string(), z.null()),
 });
 
-const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true }));
+const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true, maxAliasCount: 500 }));
 const containers = Object.entries(compose.services);
 const staying = containers.filter(([, container]) => container.restart === 'unless-stopped');
 /** Containers whose command runs a file of ours. */

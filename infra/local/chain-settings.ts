@@ -10,10 +10,18 @@ export interface ServedChain {
 /** A chain as development nodes number theirs. */
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
-/** What a stack tells its chain API of chains and cursors. */
-export function chainSettings({ cursorSecret }: Pick<Secrets, 'cursorSecret'>): Record<string, string> {
+/**
+ * What a stack tells its chain API of chains and cursors, and its chain indexer of chains.
+ * @param rpc where the demo chain is; null: there is none, and nothing is indexed
+ */
+export function chainSettings(
+  { cursorSecret }: Pick<Secrets, 'cursorSecret'>,
+  rpc: string | null,
+): Record<string, string> {
+  const [{ name, id }] = DEMO_CHAINS;
   return {
     CHAINS: JSON.stringify(DEMO_CHAINS),
+    CHAINS_INDEXED: JSON.stringify(rpc === null ? [] : [{ name, id, rpc: [rpc] }]),
     CURSOR_KEYS: `1=${cursorSecret}`,
     ACTIVITY_PARTITIONS: String(TOPICS.activities.partitions),
   };

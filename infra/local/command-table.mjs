@@ -80,6 +80,7 @@ const COMMANDS = {
   erasures: { does: 'lists, shows and verifies erasures; looks for what is left of them' },
   columns: { does: 'gives properties of events columns of their own: adds, lists, drops them' },
   analysts: { does: 'creates, grants, lists and drops accounts for people who ask questions of the data' },
+  chain: { does: 'shows how far chains are indexed, and compares the history with them' },
   import: { does: 'publishes activities and tokens of chains from a file of JSON lines' },
   replicate: { does: 'copies the history of a chain over HTTP, and goes on where it was' },
   contracts: {

@@ -32,6 +32,7 @@ const COMMANDS: Record<string, Command> = {
   consent: operate('consent'),
   rebuild: operate('rebuild'),
   verify,
+  chain: operate('chain'),
   'dead-letters': operate('dead-letters'),
   offsets: operate('offsets'),
   derive: operate('derive'),

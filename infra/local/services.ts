@@ -17,6 +17,8 @@ export interface ServiceEntry {
   readonly account?: 'reader' | 'portal';
   /** It does nothing while Redis holds no identity graph. */
   readonly needsIdentities?: boolean;
+  /** It is started where the stack has a chain. */
+  readonly needsChain?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
   readonly reads?: readonly Topic[];
   /** Topics that a second group of the same process reads, whose name is the service's and `-audit`. */
@@ -96,6 +98,7 @@ export const SERVICES = [
     ],
   },
   { name: 'activity-writer', nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.activities, TOPICS.tokens] },
+  { name: 'chain-indexer', needsChain: true, nodeOptions: [SMALL_YOUNG_GENERATION] },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
   {
     name: 'chain-api',
@@ -113,6 +116,18 @@ export const SERVICES = [
 ] as const satisfies readonly ServiceEntry[];
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
+
+/** The services of a stack: those that are asked for, or all that have what they need. */
+export function servicesFor({
+  services,
+  chain = false,
+}: {
+  readonly services?: readonly ServiceName[];
+  readonly chain?: boolean;
+}): readonly ServiceEntry[] {
+  if (services !== undefined) return SERVICES.filter(({ name }) => services.includes(name));
+  return (SERVICES as readonly ServiceEntry[]).filter(({ needsChain = false }) => chain || !needsChain);
+}
 
 /** Options of Node that a service runs with wherever it runs: what is measured or tried of it must be the same process. */
 export function nodeOptionsOf(name: ServiceName): readonly string[] {

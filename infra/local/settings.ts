@@ -24,7 +24,7 @@ const STAND_INS: Record<string, string> = {
   CLICKHOUSE_PASSWORD: 'x',
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
-  ...chainSettings({ cursorSecret: '00'.repeat(32) }),
+  ...chainSettings({ cursorSecret: '00'.repeat(32) }, null),
   SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
   PORTAL_ORIGIN: 'http://localhost:1',

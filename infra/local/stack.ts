@@ -1,6 +1,7 @@
 import { anvilProgram } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { brokerSpecs } from './brokers.ts';
+import { chainAddress } from './chain.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
 import { chainSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
@@ -25,7 +26,7 @@ import { registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
+import { addressesOf, assertServicesExist, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
@@ -168,7 +169,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
       SIGNER_PUBLIC_KEY: signerPublicKeyOf(secrets),
-      ...chainSettings(secrets),
+      ...chainSettings(secrets, this.options.chain === true ? chainAddress(this.port('chain')) : null),
       PORTAL_SECRET: secrets.portalSecret,
       ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
@@ -275,7 +276,7 @@ class RunningStack implements Stack {
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const places = placesOf(options.directory);
-  const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
+  const services = servicesFor(options);
   assertServicesExist(places, services);
   if (options.chain === true) anvilProgram();
   assertSameTopics(places, { ...process.env, ...options.settings });

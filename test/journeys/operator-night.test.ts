@@ -9,6 +9,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configSchema as activityWriterSettings } from '../../services/activity-writer/src/config.ts';
 import { configSchema as chainSettings } from '../../services/chain-api/src/config.ts';
+import { configSchema as indexerSettings } from '../../services/chain-indexer/src/config.ts';
 import { configSchema as eraserSettings } from '../../services/eraser/src/config.ts';
 import { configSchema as writerSettings } from '../../services/event-writer/src/config.ts';
 import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
@@ -74,6 +75,7 @@ const OWN: Record<string, string> = {
   SCHEMA_REGISTRY_URL: 'https://elsewhere.invalid',
   IDENTITY_PEPPER: 'ab'.repeat(32),
   CHAINS: '[{"name":"elsewhere","id":"eip155:1"}]',
+  CHAINS_INDEXED: '[{"name":"elsewhere","id":"eip155:1","rpc":["https://elsewhere.invalid"]}]',
   CURSOR_KEYS: `7=${'ef'.repeat(32)}`,
   PORTAL_ORIGIN: 'https://elsewhere.invalid',
   PORTAL_SECRET: 'cd'.repeat(32),
@@ -173,8 +175,8 @@ afterAll(async () => {
 describe('the settings of this test', () => {
   it('are all that services know', () => {
     const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
-    const known = [...ofEvents, activityWriterSettings, chainSettings, portalSettings].flatMap(({ shape }) =>
-      Object.keys(shape),
+    const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
+      ({ shape }) => Object.keys(shape),
     );
     const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
     expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
@@ -187,7 +189,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
     );
-    expect(started.out).toContain('all 12 processes serve');
+    expect(started.out).toContain('all 13 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
     expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);

@@ -1,8 +1,24 @@
+export * from './activity-id.ts';
 export * from './cursor.ts';
 export * from './filters.ts';
 export type { Parsed } from './import/fields.ts';
 export { createParseActivity, type ImportContext } from './import/parse-activity.ts';
 export { createParseToken } from './import/parse-token.ts';
+export { type IndexedChain, indexedChains } from './indexed-chain.ts';
+export { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
+export { describeTokens } from './logs/describe-token.ts';
+export type { UnreadReason } from './logs/log-reading.ts';
+export { createReadActivities, type LogRecords, type LogSettings } from './logs/read-activities.ts';
+export {
+  type BlockName,
+  type BlockRange,
+  checkLinks,
+  ForkFault,
+  type ReadBlocks,
+  readRange,
+} from './logs/read-range.ts';
+export { keccak } from './logs/words.ts';
+export * from './node.ts';
 export * from './page.ts';
 export * from './position.ts';
 export * from './rows.ts';

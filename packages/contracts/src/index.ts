@@ -1,6 +1,7 @@
 export * from './access-records.ts';
 export * from './batch.ts';
 export * from './enumerations.ts';
+export * from './index-progress.ts';
 export * from './limits.ts';
 export * from './message.ts';
 export * from './mint-records.ts';

@@ -10,6 +10,7 @@ import type {
   SignableKeyRecord,
 } from './access-records.ts';
 import type { ActivityType, IdentityKind, VerificationStatus } from './enumerations.ts';
+import type { IndexProgressRecord } from './index-progress.ts';
 import type { ChainMetadataRecord, MintRequestRecord, MintStateRecord, MintTransactionRecord } from './mint-records.ts';
 
 /** Sixteen zero bytes: nobody. */
@@ -247,6 +248,7 @@ export const signableKeyCodec: RecordCodec<SignableKeyRecord> = openCodec('signa
 export const auditEntryCodec: RecordCodec<AuditEntryRecord> = openCodec('audit-entry.avsc');
 export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
 export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
+export const indexProgressCodec: RecordCodec<IndexProgressRecord> = openCodec('chain-index-progress.avsc');
 export const mintRequestCodec: RecordCodec<MintRequestRecord> = openCodec('mint-request.avsc');
 export const mintStateCodec: RecordCodec<MintStateRecord> = openCodec('mint-state.avsc');
 export const mintTransactionCodec: RecordCodec<MintTransactionRecord> = openCodec('mint-transaction.avsc');

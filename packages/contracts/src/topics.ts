@@ -103,6 +103,11 @@ export const TOPICS = {
   /** All activities of a chain stand in the partition of its key, so how far a chain is known is told by one partition. */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
+  /** How far each chain is indexed: written with the activities themselves, in one transaction. */
+  indexProgress: {
+    ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'),
+    cleanup: 'compact',
+  },
   /** All records of a signer stand in one partition of each of these three: it has one writer of transactions at a time. */
   mintRequests: mintTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
   mintStates: { ...mintTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },

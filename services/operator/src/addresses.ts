@@ -1,4 +1,5 @@
 import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
+import { type IndexedChain, indexedChains } from '@playline/chain';
 import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
 import type { ClickHouseAccount } from '@playline/runtime';
 import {
@@ -49,6 +50,8 @@ export interface Addresses {
   clickhouse(): ClickHouseAccount;
   /** Of the stack; null where the environment names a deployment: none of its settings tells this address. */
   chainApi(): ChainApiAddress | null;
+  /** Chains that are indexed, and their nodes. @throws UsageError when a deployment's addresses are set and this is not */
+  indexedChains(): readonly IndexedChain[];
   /** Origin of the portal of the stack; null where none runs, or the environment names a deployment. */
   portal(): string | null;
   /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
@@ -127,6 +130,7 @@ export function createAddresses(
       onFault: faults.of('ClickHouse'),
     }),
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
+    indexedChains: () => findIndexedChains(config, folder),
     portal: () => (isDeploymentGiven(config) ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
     signerKey: () => findSignerKey(config, folder),
@@ -138,6 +142,19 @@ function findChainApi(folder: string): ChainApiAddress {
   if (url === undefined)
     throw new UnreachableError('no stack with a chain interface runs here: start it (npm run up) or give --url');
   return { url, chains };
+}
+
+function findIndexedChains(config: OperatorConfig, folder: string): readonly IndexedChain[] {
+  if (isDeploymentGiven(config)) {
+    if (config.CHAINS_INDEXED !== undefined) return config.CHAINS_INDEXED;
+    throw new UsageError('CHAINS_INDEXED is not set: set it as the chain indexer has it');
+  }
+  const { chain, chains = [] } = readStack(folder);
+  if (chain === undefined)
+    throw new UnreachableError(
+      'no stack with a chain runs here: start it (npm run up), or set the addresses of a deployment',
+    );
+  return indexedChains().parse(JSON.stringify(chains.slice(0, 1).map((each) => ({ ...each, rpc: [chain.rpc] }))));
 }
 
 /** Of the deployment that the addresses name: another one's would make the key of nobody out of every id. */

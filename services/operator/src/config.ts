@@ -1,4 +1,5 @@
 import { parseSignerPublicKey } from '@playline/access-keys';
+import { indexedChains } from '@playline/chain';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -22,6 +23,8 @@ export const configSchema = z.object({
   IDENTITY_PEPPER: settings.secretHex(32).optional(),
   /** What private keys of signable keys are sealed to: the public half of whatever signs, JWK or base64url of it. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
+  /** As the chain indexer has it: its chains, and where their nodes are. */
+  CHAINS_INDEXED: indexedChains().optional(),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { openChainStore } from '@playline/chain/clickhouse';
+import { createRpcNode } from '@playline/chain/rpc';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openRedisPeople } from '@playline/people/redis';
@@ -44,7 +45,7 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   // The first signal ends the sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  const feedAdapters = { ...log, openChainStore };
+  const feedAdapters = { ...log, openChainStore, createRpcNode };
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
   const stores = { ...log, openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions };
   const { keys, projects, accounts, collections } = createAccessCommands(stores, { addresses, config, folder });

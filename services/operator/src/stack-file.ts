@@ -12,6 +12,7 @@ const stackSchema = z.object({
   chainApi: z.string().optional(),
   portal: z.string().optional(),
   chains: z.array(z.object({ name: z.string(), id: z.string() })).optional(),
+  chain: z.object({ rpc: z.string() }).optional(),
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
   redis: z.string().optional(),
   kafka: z.array(z.string()).optional(),

@@ -75,6 +75,8 @@ export const TOPIC_PLACES: readonly Place[] = [
   ofChain('chain.activities.v1.dead'),
   ofChain('chain.tokens.v1', 'what everybody can read about a token'),
   ofChain('chain.tokens.v1.dead', 'what everybody can read about a token'),
+  ofChain('chain.index-progress.v1', 'numbers and hashes of blocks'),
+  ofChain('chain.index-progress.v1.dead', 'numbers and hashes of blocks'),
   ofChain('chain.mint-requests.v1', MINTED),
   ofChain('chain.mint-requests.v1.dead', MINTED),
   ofChain('chain.mint-state.v1', MINTED),

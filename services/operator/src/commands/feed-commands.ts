@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream';
-import type { ChainStore } from '@playline/chain';
+import type { ChainNode, ChainStore } from '@playline/chain';
 import type { ClickHouseAccount } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { KafkaAddress } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
+import { createChainCommand } from './chain.ts';
 import { createImportCommand } from './import.ts';
 import { createLogSources, type LogAdapters, type LogCommandsContext } from './log-commands.ts';
 import { createReplicateCommand } from './replicate.ts';
@@ -13,6 +14,7 @@ import { createReplicateCommand } from './replicate.ts';
 export interface FeedAdapters extends Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'> {
   readonly openProducer: (options: KafkaAddress & { clientId: string; topics: string[] }) => Promise<Producer>;
   readonly openChainStore: (account: ClickHouseAccount) => ChainStore;
+  readonly createRpcNode: (node: { name: string; url: string }) => ChainNode;
 }
 
 export interface FeedCommandsContext extends Pick<LogCommandsContext, 'addresses' | 'topicPrefix' | 'stop'> {
@@ -35,15 +37,21 @@ export function createImportSources(
   };
 }
 
-/** The commands about activities of chains: `import` puts them in, `replicate` copies what readers are served. */
+/**
+ * The commands about activities of chains: `import` puts them in, `replicate` copies what readers are served, `chain` looks
+ * at the chains themselves.
+ */
 export function createFeedCommands(adapters: FeedAdapters, context: FeedCommandsContext): Command[] {
   const { addresses, stop, folder, stdin, stdout } = context;
   const writeOut = (text: string) =>
     new Promise<void>((resolve, reject) => {
       stdout.write(text, (fault) => (fault == null ? resolve() : reject(toOutputFault(fault))));
     });
+  const sources = createImportSources(adapters, context);
+  const { createRpcNode: createNode } = adapters;
   return [
-    createImportCommand({ ...createImportSources(adapters, context), stdin, folder, stop }),
+    createChainCommand({ ...sources, chains: addresses.indexedChains, createNode, stop }),
+    createImportCommand({ ...sources, stdin, folder, stop }),
     createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),
   ];
 }

@@ -1,0 +1,89 @@
+import type { ChainLog } from '../node.ts';
+import { type LogReading, NOTHING, read, unread } from './log-reading.ts';
+import { AbiFault, eventTopicOf, toAddress, toUint, Words } from './words.ts';
+
+/** A contract that things cross chains through, and the events by which it says so. */
+export interface BridgeSettings {
+  readonly contract: string;
+  /**
+   * As `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`: types without names are
+   * passed over. `who` and `amount` are needed, and `token` unless the bridge has a token of its own.
+   */
+  readonly deposit?: string;
+  readonly withdrawal?: string;
+  /** The token of a bridge that is for one. */
+  readonly token?: string;
+}
+
+/** How one event of a bridge is read. */
+export interface BridgeEvent {
+  readonly type: 'deposit' | 'withdrawal';
+  readonly contract: string;
+  readonly topic: string;
+  readonly token: string | null;
+  readonly parameters: readonly Parameter[];
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly isIndexed: boolean;
+}
+
+const EVENT = /^([A-Za-z_]\w*)\((.*)\)$/;
+const PARAMETER = /^(address|bool|bytes32|u?int\d{0,3})( indexed)?(?: (\w+))?$/;
+const WORD = 32;
+/** The first topic is the event itself. */
+const INDEXED_MAX = 3;
+
+/** @throws RangeError that says what is wrong with the text of an event */
+function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
+  const [, name, list = ''] = EVENT.exec(text.trim()) ?? [];
+  const parsed = list.split(',').map((part) => PARAMETER.exec(part.trim()));
+  if (name === undefined || parsed.includes(null))
+    throw new RangeError('an event of a bridge is Name(type [indexed] [name], …), with types of one word each');
+  const types = parsed.map((each) => each![1]!.replace(/^(u?int)$/, '$1256'));
+  const parameters = parsed.map((each) => ({ name: each![3] ?? '', isIndexed: each![2] !== undefined }));
+  if (parameters.filter(({ isIndexed }) => isIndexed).length > INDEXED_MAX)
+    throw new RangeError('an event of a bridge has at most three indexed parameters');
+  return { topic: eventTopicOf(`${name}(${types.join(',')})`), parameters };
+}
+
+/** @throws RangeError that says what is wrong with the settings */
+export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
+  const events = (['deposit', 'withdrawal'] as const).flatMap((type) => {
+    const text = bridge[type];
+    if (text === undefined) return [];
+    const event = parseEvent(text);
+    const names = event.parameters.map(({ name }) => name);
+    const needed = bridge.token === undefined ? ['who', 'amount', 'token'] : ['who', 'amount'];
+    const absent = needed.filter((name) => !names.includes(name));
+    if (absent.length > 0) throw new RangeError(`the ${type} of a bridge names no ${absent.join(' and no ')}`);
+    return [{ type, contract: bridge.contract.toLowerCase(), token: bridge.token?.toLowerCase() ?? null, ...event }];
+  });
+  if (events.length === 0) throw new RangeError('a bridge has a deposit or a withdrawal');
+  return events;
+}
+
+/** What a log of a bridge says. */
+export function readBridge({ topics, data }: ChainLog, event: BridgeEvent): LogReading {
+  if (topics[0] !== event.topic) return NOTHING;
+  try {
+    const values = new Map<string, string>();
+    const words = new Words(data);
+    let [topic, at] = [1, 0];
+    for (const { name, isIndexed } of event.parameters) {
+      const value = isIndexed ? topics[topic++] : words.text(at);
+      if (!isIndexed) at += WORD;
+      if (value === undefined) return unread('malformed');
+      values.set(name, value);
+    }
+    const [who, amount] = [toAddress(values.get('who')!), String(toUint(values.get('amount')!))];
+    const contractAddress = event.token ?? toAddress(values.get('token')!);
+    const asset = { contract_type: 'ERC20', contract_address: contractAddress };
+    const side = event.type === 'deposit' ? { to: who } : { from: who };
+    return read([{ type: event.type, details: { ...side, amount, asset }, contractAddress }]);
+  } catch (fault) {
+    if (fault instanceof AbiFault) return unread('malformed');
+    throw fault;
+  }
+}

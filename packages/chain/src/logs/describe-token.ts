@@ -1,0 +1,81 @@
+import type { TokenRecord } from '@playline/contracts';
+import type { ChainNode, ContractCall } from '../node.ts';
+import { DECIMALS_MAX } from '../rows.ts';
+import { fromHexText } from '../texts.ts';
+import { AbiFault, selectorOf, Words } from './words.ts';
+
+const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
+/** As an import allows. */
+const TEXT_MAX = 256;
+const WORD = 32;
+/** A name of any length costs its contract nothing. */
+const ANSWER_DIGITS_MAX = 20_000;
+
+/**
+ * Asks contracts what they call themselves. A contract may answer anything: what is no name is null, what is long is cut.
+ * @param contracts `0x` and 40 lower-case digits
+ * @throws NodeFault
+ */
+export async function describeTokens(
+  node: Pick<ChainNode, 'calls'>,
+  chain: string,
+  contracts: readonly string[],
+): Promise<TokenRecord[]> {
+  const calls: ContractCall[] = contracts.flatMap((to) => CALLS.map((data) => ({ to, data })));
+  const answers = await node.calls(calls);
+  return contracts.map((contract, index) => {
+    const [name = null, symbol = null, decimals = null] = answers.slice(
+      index * CALLS.length,
+      (index + 1) * CALLS.length,
+    );
+    return {
+      chain,
+      contractAddress: fromHexText(contract),
+      rootContractAddress: null,
+      symbol: toTokenText(symbol),
+      decimals: toDecimals(decimals),
+      imageUrl: null,
+      name: toTokenText(name),
+      verificationStatus: 'unverified',
+      // A name is claimed by whoever likes: an operator says which token is the true one.
+      isCanonical: false,
+      rootChainId: null,
+      bridgeUsed: null,
+      traceId: contract.slice(2, 34),
+    };
+  });
+}
+
+/** A string of the ABI, or of early contracts a word that ends with zeros. */
+export function toTokenText(answer: string | null): string | null {
+  if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
+  try {
+    const words = new Words(answer);
+    const bytes = words.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : words.string(0);
+    return cleanText(bytes.toString('utf8'));
+  } catch (fault) {
+    if (fault instanceof AbiFault) return null;
+    throw fault;
+  }
+}
+
+function trimZeros(bytes: Buffer): Buffer {
+  const end = bytes.indexOf(0);
+  return end < 0 ? bytes : bytes.subarray(0, end);
+}
+
+/** No control characters, which would move whatever is written beside them, and at most so many characters. */
+function cleanText(text: string): string | null {
+  const clean = [...text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')].slice(0, TEXT_MAX).join('').trim();
+  return clean === '' ? null : clean;
+}
+
+function toDecimals(answer: string | null): number | null {
+  try {
+    const value = answer === null ? null : new Words(answer).uint(0);
+    return value === null || value > BigInt(DECIMALS_MAX) ? null : Number(value);
+  } catch (fault) {
+    if (fault instanceof AbiFault) return null;
+    throw fault;
+  }
+}

@@ -1,0 +1,208 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ChainLog } from '../node.ts';
+import { toActivityRow } from '../rows.ts';
+import { parseBridge } from './bridges.ts';
+import { createReadActivities } from './read-activities.ts';
+import { ORDER_FULFILLED } from './sales.ts';
+import { CONSECUTIVE_MAX, CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from './transfers.ts';
+import { eventTopicOf } from './words.ts';
+
+const TOKEN = `0x${'70'.repeat(20)}`;
+const MARKET = `0x${'3a'.repeat(20)}`;
+const BRIDGE = `0x${'b1'.repeat(20)}`;
+const person = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
+const word = (value: number | bigint | string) =>
+  typeof value === 'string' ? value.replace('0x', '').padStart(64, '0') : value.toString(16).padStart(64, '0');
+const topic = (value: number | bigint | string) => `0x${word(value)}`;
+const data = (...values: (number | bigint | string)[]) => `0x${values.map(word).join('')}`;
+const logOf = (over: Partial<ChainLog>): ChainLog => ({
+  ...{ blockNumber: 7, blockHash: `0x${'bb'.repeat(32)}`, transactionHash: `0x${'cd'.repeat(32)}` },
+  ...{ transactionIndex: 3, logIndex: 5, address: TOKEN, topics: [], data: '0x', ...over },
+});
+const settings = {
+  ...{ chain: 'demo-chain', nativeSymbol: 'ETH', marketplaces: [MARKET] },
+  bridges: parseBridge({
+    contract: BRIDGE,
+    deposit: 'Deposited(address indexed token, address, address indexed who, uint256 amount)',
+    withdrawal: 'Withdrawn(address indexed who, address token, uint amount)',
+  }),
+};
+const read = createReadActivities(settings);
+const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+/** As the writer takes them. */
+const shown = (log: ChainLog) =>
+  read(log, 1_700_000_000).records.map((record) => {
+    const row = toActivityRow(record, PLACE);
+    return { type: row.type, ...JSON.parse(row.details) };
+  });
+
+describe('a log of a token', () => {
+  const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
+  const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+  const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
+
+  it('of an ERC-20 is a transfer, from nobody a mint, to nobody a burn, from nobody to nobody nothing', () => {
+    expect(shown(transfer(1, 2))).toEqual([
+      { type: 'transfer', from: person(1), to: person(2), amount: '5', asset: erc20 },
+    ]);
+    expect(shown(transfer(0, 2))).toEqual([{ type: 'mint', to: person(2), amount: '5', asset: erc20 }]);
+    expect(shown(transfer(1, 0))).toEqual([{ type: 'burn', from: person(1), amount: '5', asset: erc20 }]);
+    expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'nobody' });
+    expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
+  });
+
+  it('of an ERC-721 is told from an ERC-20 by its topics', () => {
+    const log = logOf({ topics: [TRANSFER, topic(0), topic(2), topic(9)] });
+    expect(shown(log)).toEqual([{ type: 'mint', to: person(2), amount: '1', asset: erc721 }]);
+    expect(read(log, 0).tokens).toEqual([]);
+  });
+
+  it('of an ERC-1155 is one activity, of a batch one an item, each with an id of its own', () => {
+    const sides = [topic(8), topic(1), topic(2)];
+    const single = logOf({ topics: [TRANSFER_SINGLE, ...sides], data: data(4, 30) });
+    const asset = { contract_type: 'ERC1155', contract_address: TOKEN, token_id: '4', amount: '30' };
+    expect(shown(single)).toEqual([{ type: 'transfer', from: person(1), to: person(2), amount: '30', asset }]);
+    const batch = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 2, 1, 7) });
+    expect(shown(batch).map(({ amount, asset: { token_id } }) => [token_id, amount])).toEqual([
+      ['4', '1'],
+      ['4', '7'],
+    ]);
+    expect(new Set(read(batch, 0).records.map(({ id }) => id.toString('hex'))).size).toBe(2);
+    const uneven = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 1, 1) });
+    expect(read(uneven, 0)).toMatchObject({ records: [], unread: 'malformed' });
+  });
+
+  it('that claims a range of tokens is taken up to a bound, and says how many it claims beyond', () => {
+    const claim = (last: bigint | number) =>
+      logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
+    expect(shown(claim(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
+    expect(read(claim(12), 0).claimed).toBeNull();
+    const all = read(claim(2n ** 256n - 1n), 0);
+    expect(all.records).toHaveLength(CONSECUTIVE_MAX);
+    expect(all.claimed).toBe(2n ** 256n - 10n);
+    expect(read(claim(9), 0).unread).toBe('malformed');
+  });
+
+  it('gives the same record whoever reads it and when, with the time of its block', () => {
+    const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
+    expect(read(one, 1_700_000_000).records).toEqual(createReadActivities(settings)(other, 1_700_000_000).records);
+    const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
+    expect(indexedAt).toBe(1_700_000_000_000_000);
+    expect(blockchainMetadata).toMatchObject({ blockNumber: '7', transactionIndex: '3', logIndex: '5' });
+    expect(traceId).toBe('cd'.repeat(16));
+  });
+
+  it('that holds anything at all is never a fault, and what it gives is what the writer takes', () => {
+    const hex = fc
+      .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
+      .map((parts) => `0x${parts.join('')}`);
+    const topics = fc
+      .tuple(
+        fc.constantFrom(TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER, ORDER_FULFILLED),
+        fc.array(fc.constantFrom(topic(0), topic(1), topic(2), topic(2n ** 255n)), { maxLength: 3 }),
+      )
+      .map(([first, rest]) => [first, ...rest]);
+    const address = fc.constantFrom(TOKEN, MARKET, BRIDGE);
+    fc.assert(
+      fc.property(topics, hex, address, (some, text, of) => {
+        const { records, unread } = read(logOf({ topics: some, data: text, address: of }), 0);
+        for (const record of records) toActivityRow(record, PLACE);
+        if (records.length > 0) expect(unread).toBeNull();
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+const item = (kind: number, token: string, [id, amount]: readonly [number, number]) => [kind, token, id, amount];
+/** As Seaport encodes it. */
+function orderLog(
+  [offerer, recipient]: readonly [number, number],
+  offer: readonly (number | string)[][],
+  consideration: readonly (number | string)[][],
+): ChainLog {
+  const offerWords = [offer.length, ...offer.flat()];
+  const head = [topic(77), person(recipient), 128, 128 + 32 * offerWords.length];
+  const all = [...head, ...offerWords, consideration.length, ...consideration.flat()];
+  return logOf({ address: MARKET, topics: [ORDER_FULFILLED, topic(offerer), topic(0)], data: data(...all) });
+}
+
+describe('a log of a marketplace', () => {
+  const nft = item(2, TOKEN, [9, 1]);
+  const thing = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+  const coin = (kind: number, token: string, [amount, to]: readonly [number, number]) => [
+    ...item(kind, token, [0, amount]),
+    person(to),
+  ];
+
+  it('is a sale by whoever offers a thing: the fulfiller buys, what goes to others than the seller is fees', () => {
+    const native = person(0);
+    const log = orderLog(
+      [1, 2],
+      [nft],
+      [coin(0, native, [900, 1]), coin(0, native, [75, 3]), coin(0, native, [25, 4])],
+    );
+    const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
+    expect(shown(log)).toEqual([
+      {
+        ...{ type: 'sale', order_id: topic(77), to: person(2), from: person(1), asset: [thing] },
+        payment: {
+          token: { contract_type: 'NATIVE', symbol: 'ETH' },
+          ...{ price_excluding_fees: '900', price_including_fees: '1000', fees },
+        },
+      },
+    ]);
+  });
+
+  it('is a sale to whoever offers money: the fulfiller sells, and the fees come out of the offer', () => {
+    const money = person(500);
+    const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
+    expect(shown(log)).toMatchObject([
+      {
+        ...{ type: 'sale', to: person(1), from: person(2), asset: [thing] },
+        payment: {
+          token: { contract_type: 'ERC20', contract_address: money },
+          ...{ price_excluding_fees: '970', price_including_fees: '1000' },
+        },
+      },
+    ]);
+  });
+
+  it('is nothing when it is of no marketplace, of several contracts or currencies, or names nobody', () => {
+    const paid = coin(0, person(0), [9, 1]);
+    const good = orderLog([1, 2], [nft], [paid]);
+    expect(shown(good)).toHaveLength(1);
+    expect(shown({ ...good, address: TOKEN })).toEqual([]);
+    expect(read(orderLog([1, 2], [nft, item(2, MARKET, [1, 1])], [paid]), 0).unread).toBe('several-contracts');
+    expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, [9, 1])]), 0).unread).toBe('several-currencies');
+    expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('nobody');
+    const many = Array.from({ length: 1_000 }, (_, id) => item(2, TOKEN, [id, 1]));
+    expect(read(orderLog([1, 2], many, [paid]), 0).unread).toBe('too-long');
+  });
+});
+
+describe('a log of a bridge', () => {
+  const deposited = eventTopicOf('Deposited(address,address,address,uint256)');
+  const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
+
+  it('is a deposit or a withdrawal by the events that settings name, of that contract alone', () => {
+    const asset = { contract_type: 'ERC20', contract_address: TOKEN };
+    const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
+    expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
+    expect(shown({ ...log, address: TOKEN })).toEqual([]);
+    const back = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
+    expect(shown(back)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
+    expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
+  });
+
+  it('has no events that cannot be read, and says so before anything is indexed', () => {
+    const contract = BRIDGE;
+    expect(() => parseBridge({ contract })).toThrow('has a deposit or a withdrawal');
+    expect(() => parseBridge({ contract, deposit: 'Deposited' })).toThrow('Name(type [indexed] [name], …)');
+    expect(() => parseBridge({ contract, deposit: 'D(address who)' })).toThrow('names no amount and no token');
+    expect(() => parseBridge({ contract, deposit: 'D(string who, uint256 amount, address token)' })).toThrow(
+      'one word',
+    );
+  });
+});

@@ -1,0 +1,93 @@
+import type { ActivityRecord } from '@playline/contracts';
+import { activityIdOf } from '../activity-id.ts';
+import { readDetails } from '../import/details.ts';
+import type { ChainLog } from '../node.ts';
+import { fromHexText } from '../texts.ts';
+import { type BridgeEvent, readBridge } from './bridges.ts';
+import { type LogActivity, type LogReading, NOTHING, type UnreadReason, unread } from './log-reading.ts';
+import { readSale } from './sales.ts';
+import { readTransfers } from './transfers.ts';
+
+/** What of a chain decides what its logs tell of. */
+export interface LogSettings {
+  /** Name of the chain. */
+  readonly chain: string;
+  /** What its own coin is called. */
+  readonly nativeSymbol: string;
+  /** Marketplaces: any contract can say that something was sold. In lower case, as all addresses. */
+  readonly marketplaces: readonly string[];
+  readonly bridges: readonly BridgeEvent[];
+}
+
+/** What one log tells of. */
+export interface LogRecords {
+  readonly records: readonly ActivityRecord[];
+  /** Contracts of ERC-20 tokens among them. */
+  readonly tokens: readonly string[];
+  /** It claims more than are taken: how many. */
+  readonly claimed: bigint | null;
+  readonly unread: UnreadReason | null;
+}
+
+const TRACE_ID_DIGITS = 32;
+const MICROSECONDS = 1_000_000;
+
+/**
+ * Creates what makes records of logs. The same log gives the same records, whoever reads it and when: `indexedAt` is the
+ * time of the block, the trace id is the beginning of the transaction's hash.
+ */
+export function createReadActivities(settings: LogSettings): (log: ChainLog, blockTimestampS: number) => LogRecords {
+  const marketplaces = new Set(settings.marketplaces);
+  const bridges = Map.groupBy(settings.bridges, ({ contract }) => contract);
+  const readOne = (log: ChainLog): LogReading => {
+    if (marketplaces.has(log.address)) return withinLength(readSale(log, settings.nativeSymbol));
+    for (const event of bridges.get(log.address) ?? []) {
+      const reading = readBridge(log, event);
+      if (reading !== NOTHING) return reading;
+    }
+    return readTransfers(log);
+  };
+  return (log, blockTimestampS) => {
+    const { activities, claimed, unread: reason } = readOne(log);
+    const toRecord = (activity: LogActivity, item: number) =>
+      recordOf(activity, { log, item, chain: settings.chain, indexedAt: blockTimestampS * MICROSECONDS });
+    return { records: activities.map(toRecord), tokens: tokensOf(activities), claimed, unread: reason };
+  };
+}
+
+/** A sale of hundreds of things is longer than what a page may show. */
+function withinLength(reading: LogReading): LogReading {
+  const isLong = reading.activities.some(({ type, details }) => readDetails(type, JSON.stringify(details)) === null);
+  return isLong ? unread('too-long') : reading;
+}
+
+function tokensOf(activities: readonly LogActivity[]): string[] {
+  const isToken = ({ details }: LogActivity) => (details.asset as { contract_type?: string }).contract_type === 'ERC20';
+  return [...new Set(activities.filter(isToken).map(({ contractAddress }) => contractAddress))];
+}
+
+interface RecordPlace {
+  readonly log: ChainLog;
+  readonly item: number;
+  readonly chain: string;
+  readonly indexedAt: number;
+}
+
+function recordOf(activity: LogActivity, { log, item, chain, indexedAt }: RecordPlace): ActivityRecord {
+  const { transactionHash, logIndex } = log;
+  return {
+    chain,
+    id: activityIdOf({ chain, transactionHash, logIndex, item }),
+    type: activity.type,
+    contractAddress: fromHexText(activity.contractAddress),
+    indexedAt,
+    blockchainMetadata: {
+      transactionHash: fromHexText(transactionHash),
+      blockNumber: String(log.blockNumber),
+      transactionIndex: String(log.transactionIndex),
+      logIndex: String(logIndex),
+    },
+    details: JSON.stringify(activity.details),
+    traceId: transactionHash.slice(2, 2 + TRACE_ID_DIGITS),
+  };
+}

@@ -1,0 +1,129 @@
+import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
+import { bloomOf, isEmptyBloom } from './bloom.ts';
+
+/** A block by its place and its hash. */
+export interface BlockName {
+  readonly number: number;
+  readonly hash: string;
+}
+
+/** What is read of a chain, from one node. */
+export interface BlockRange {
+  readonly from: number;
+  readonly to: number;
+  /** The block before `from` as it is known; null when nothing is. */
+  readonly after: BlockName | null;
+  /**
+   * Blocks that the node's chain must hold. One little behind the range is linked to it: between the two a node that lags
+   * might still have orphans.
+   */
+  readonly holds: readonly BlockName[];
+  /** The blocks of the range where they are known already, linked to whatever they must be. */
+  readonly blocks?: readonly ChainBlock[];
+  /** False for chains whose blocks do not say what they hold: then holes in what nodes answer cannot be seen. */
+  readonly hasBlooms: boolean;
+}
+
+export interface ReadBlocks {
+  /** From `from` to `to`, each the child of the one before. */
+  readonly blocks: readonly ChainBlock[];
+  /** All that the blocks hold, in order. */
+  readonly logs: readonly ChainLog[];
+}
+
+/** Of so few blocks logs are asked for one by one, by hash: then they cannot be those of another block. */
+const BY_HASH_MAX = 16;
+/** No node has an orphan that is so deep below what is final. */
+const LINKED_MAX = 128;
+
+/** The node's chain does not hold a block that is known. */
+export class ForkFault extends NodeFault {
+  readonly block: BlockName;
+
+  constructor(block: BlockName, message: string) {
+    super('inconsistent', message);
+    this.block = block;
+  }
+}
+
+const inconsistent = (message: string) => new NodeFault('inconsistent', message);
+
+/** @throws NodeFault unless the blocks are those from `from` to `to`, each the child of the one before */
+export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<BlockRange, 'from' | 'to'>): void {
+  if (blocks.length < to - from + 1) throw new NodeFault('behind', `it lacks blocks between ${from} and ${to}`);
+  for (const [index, { number, parentHash }] of blocks.entries()) {
+    if (number !== from + index) throw inconsistent(`asked for block ${from + index} it gave ${number}`);
+    if (index > 0 && blocks[index - 1]!.hash !== parentHash)
+      throw inconsistent(`block ${number} is no child of the block before`);
+  }
+}
+
+/** @throws NodeFault unless these are all the logs of these blocks, in order */
+export function checkLogs(
+  blocks: readonly ChainBlock[],
+  logs: readonly ChainLog[],
+  hasBlooms: BlockRange['hasBlooms'],
+): void {
+  let at = 0;
+  for (const { number, hash, logsBloom } of blocks) {
+    const own: ChainLog[] = [];
+    for (; logs[at]?.blockNumber === number; at++) own.push(logs[at]!);
+    for (const [index, log] of own.entries()) {
+      if (log.blockHash !== hash) throw inconsistent(`a log of block ${number} is of another block of this number`);
+      const isNext = hasBlooms ? log.logIndex === index : index === 0 || log.logIndex > own[index - 1]!.logIndex;
+      if (!isNext) throw inconsistent(`logs of block ${number} are not all there, or not in order`);
+    }
+    if (hasBlooms && !bloomOf(own).equals(logsBloom))
+      throw inconsistent(`logs of block ${number} are not those that the block says it has`);
+  }
+  if (at < logs.length)
+    throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order, or was not asked for`);
+}
+
+async function readLogs(node: ChainNode, blocks: readonly ChainBlock[], hasBlooms: boolean): Promise<ChainLog[]> {
+  const asked = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
+  if (asked.length > BY_HASH_MAX) {
+    const [first, last] = [blocks[0]!, blocks.at(-1)!];
+    const logs = await node.logsIn(first.number, last.number);
+    // Behind a balancer another node may have answered, which has gone another way meanwhile.
+    for (const { number, hash } of [first, last])
+      if ((await node.block(number))?.hash !== hash) throw inconsistent(`block ${number} has become another one`);
+    return [...logs];
+  }
+  const logs: ChainLog[] = [];
+  for (const { hash } of asked) logs.push(...(await node.logsOf(hash)));
+  return logs;
+}
+
+/** @throws ForkFault */
+function checkHeld(blocks: readonly ChainBlock[], { from, after, holds }: BlockRange): void {
+  if (after !== null && blocks[0]!.parentHash !== after.hash)
+    throw new ForkFault(after, `its block ${from} is no child of the block ${after.number} that is indexed`);
+  for (const name of holds) {
+    const found = blocks[name.number - from];
+    if (found !== undefined && found.hash !== name.hash)
+      throw new ForkFault(name, `its block ${name.number} is not the one that is known`);
+  }
+}
+
+async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly ChainBlock[]> {
+  const { from, to, holds } = range;
+  const behind = holds.map(({ number }) => number).filter((number) => number > to && number - to <= LINKED_MAX);
+  const end = Math.max(to, ...behind);
+  const blocks = range.blocks ?? (await node.blocks(from, end));
+  checkLinks(blocks, { from, to: range.blocks === undefined ? end : to });
+  checkHeld(blocks, range);
+  return blocks.slice(0, to - from + 1);
+}
+
+/**
+ * Reads blocks and all their logs, and believes nothing that can be checked: the blocks link to the one that is known
+ * before them, and the logs are those that the blocks say they have.
+ * @throws ForkFault when the node's chain does not hold what it must; NodeFault `too-much` when fewer blocks may pass
+ */
+export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {
+  const blocks = await readBlocks(node, range);
+  const logs = await readLogs(node, blocks, range.hasBlooms);
+  checkLogs(blocks, logs, range.hasBlooms);
+  return { blocks, logs };
+}

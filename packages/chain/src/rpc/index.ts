@@ -1,0 +1,147 @@
+import { type ChainBlock, type ChainNode, NodeFault, type NodeFaultKind } from '../node.ts';
+import { parseBlock, parseBytes, parseLogs, parseQuantity } from './parse.ts';
+import { createTransport, parseAnswer, type RpcAnswer, type RpcCall, type RpcError } from './transport.ts';
+
+export interface RpcNodeOptions {
+  /** For logs and metrics. */
+  readonly name: string;
+  /** `http:` or `https:`; it may hold a secret anywhere, and nothing of it is told. */
+  readonly url: string;
+  /** How long an answer may take. */
+  readonly timeoutMs?: number;
+  readonly fetch?: typeof fetch;
+}
+
+const TIMEOUT_MS = 20_000;
+/** Questions in one request: some providers take no more. */
+const BATCH_MAX = 50;
+
+/** What nodes say in words, since their numbers mean different things. The first that fits counts. */
+const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
+  [/rate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
+  [
+    /block range|range (is )?too|too many|more than|limited to|response size|exceed|too (large|big|wide)|timed? ?out|max(imum)? .*(range|results|blocks|logs)/i,
+    'too-much',
+  ],
+  [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
+];
+/** What contracts do that do not have the function. */
+const FAILED_CALL = /revert|opcode|out of gas|gas required|execution|stack|invalid jump|vm exception/i;
+const REVERTED = 3;
+
+/** The words of a node may quote its address: only what was found in them is told. */
+function toFault({ code, message }: RpcError): NodeFault {
+  const [, kind = 'unreachable'] = WORDS.find(([pattern]) => pattern.test(message)) ?? [];
+  return new NodeFault(kind, `it answered with fault ${Number.isFinite(code) ? code : ''} (${kind})`);
+}
+
+const toHex = (number: number) => `0x${number.toString(16)}`;
+
+function resultOf(answer: RpcAnswer): unknown {
+  if (!answer.ok) throw toFault(answer.error);
+  return answer.result;
+}
+
+class RpcNode implements ChainNode {
+  readonly name: string;
+  private readonly send: (body: unknown) => Promise<unknown>;
+  /** Until it has refused several questions in one request. */
+  private takesBatches = true;
+  private lastId = 0;
+
+  constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: ask = fetch }: RpcNodeOptions) {
+    this.name = name;
+    this.send = createTransport({ url, timeoutMs, fetch: ask });
+  }
+
+  private toRequest({ method, params }: RpcCall) {
+    return { jsonrpc: '2.0', id: ++this.lastId, method, params };
+  }
+
+  private async ask(call: RpcCall): Promise<unknown> {
+    const request = this.toRequest(call);
+    const { id, answer } = parseAnswer(await this.send(request));
+    // A fault may come without the id of its question.
+    if (answer.ok && id !== request.id) throw new NodeFault('inconsistent', 'it answered another question');
+    return resultOf(answer);
+  }
+
+  private async askBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    const requests = calls.map((call) => this.toRequest(call));
+    const body = await this.send(requests);
+    if (!Array.isArray(body)) {
+      const { answer } = parseAnswer(body);
+      const fault = answer.ok ? null : toFault(answer.error);
+      // Asked too often is no refusal of batches.
+      if (fault?.kind === 'busy') throw fault;
+      this.takesBatches = false;
+      return this.askEach(calls);
+    }
+    const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
+    return requests.map(({ id }) => {
+      const answer = answers.get(id);
+      if (answer === undefined) throw new NodeFault('unreachable', 'it left a question unanswered');
+      return answer;
+    });
+  }
+
+  private async askEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    const answers: RpcAnswer[] = [];
+    for (const call of calls) answers.push(parseAnswer(await this.send(this.toRequest(call))).answer);
+    return answers;
+  }
+
+  private async askMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    const answers: RpcAnswer[] = [];
+    for (let from = 0; from < calls.length; from += BATCH_MAX) {
+      const some = calls.slice(from, from + BATCH_MAX);
+      answers.push(...(await (this.takesBatches && some.length > 1 ? this.askBatch(some) : this.askEach(some))));
+    }
+    return answers;
+  }
+
+  async chainId() {
+    return parseQuantity(await this.ask({ method: 'eth_chainId', params: [] }), 'number of a chain');
+  }
+
+  async block(at: 'latest' | 'finalized' | number) {
+    const tag = typeof at === 'number' ? toHex(at) : at;
+    const block = parseBlock(await this.ask({ method: 'eth_getBlockByNumber', params: [tag, false] }));
+    if (block !== null && typeof at === 'number' && block.number !== at)
+      throw new NodeFault('inconsistent', `asked for block ${at} it gave ${block.number}`);
+    return block;
+  }
+
+  async blocks(from: number, to: number) {
+    const numbers = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+    const answers = await this.askMany(
+      numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [toHex(number), false] })),
+    );
+    const blocks = answers.map((answer) => parseBlock(resultOf(answer)));
+    return blocks.filter((block): block is ChainBlock => block !== null);
+  }
+
+  async logsOf(blockHash: string) {
+    return parseLogs(await this.ask({ method: 'eth_getLogs', params: [{ blockHash }] }));
+  }
+
+  async logsIn(from: number, to: number) {
+    const filter = { fromBlock: toHex(from), toBlock: toHex(to) };
+    return parseLogs(await this.ask({ method: 'eth_getLogs', params: [filter] }));
+  }
+
+  async calls(calls: Parameters<ChainNode['calls']>[0]) {
+    const answers = await this.askMany(calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })));
+    return answers.map((answer) => {
+      if (answer.ok) return parseBytes(answer.result);
+      const { code, message } = answer.error;
+      if (code === REVERTED || FAILED_CALL.test(message)) return null;
+      throw toFault(answer.error);
+    });
+  }
+}
+
+/** Creates a node that is asked by JSON-RPC over HTTP. Nothing is asked yet. @throws TypeError when the address is none */
+export function createRpcNode(options: RpcNodeOptions): ChainNode {
+  return new RpcNode(options);
+}

@@ -1,0 +1,70 @@
+import { type ChainBlock, type ChainLog, NodeFault } from '../node.ts';
+
+const HEX = /^0x[0-9a-f]*$/;
+const BLOOM_DIGITS = 2 + 512;
+const HASH_DIGITS = 2 + 64;
+const ADDRESS_DIGITS = 2 + 40;
+const TOPICS_MAX = 4;
+
+const noAnswer = (what: string) => new NodeFault('unreachable', `it answered with ${what}`);
+
+type Members = Record<string, unknown>;
+
+function membersOf(value: unknown, what: string): Members {
+  if (typeof value !== 'object' || value === null) throw noAnswer(`no ${what}`);
+  return value as Members;
+}
+
+/** Hexadecimal of so many digits with `0x`, in lower case. */
+function hex(value: unknown, digits: number | null, what: string): string {
+  const text = typeof value === 'string' ? value.toLowerCase() : '';
+  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`a ${what} that is none`);
+  return text;
+}
+
+/** @throws NodeFault when it is no whole number that can be counted with */
+export function parseQuantity(value: unknown, what: string): number {
+  const text = hex(value, null, what);
+  const number = text.length > 2 ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(number)) throw noAnswer(`a ${what} that is none`);
+  return number;
+}
+
+/** Null for what nodes give in the place of a block that they do not know. @throws NodeFault for what is no block */
+export function parseBlock(value: unknown): ChainBlock | null {
+  if (value === null || value === undefined) return null;
+  const block = membersOf(value, 'block');
+  return {
+    number: parseQuantity(block.number, 'number of a block'),
+    hash: hex(block.hash, HASH_DIGITS, 'hash of a block'),
+    parentHash: hex(block.parentHash, HASH_DIGITS, 'hash of a block'),
+    timestampS: parseQuantity(block.timestamp, 'time of a block'),
+    logsBloom: Buffer.from(hex(block.logsBloom, BLOOM_DIGITS, 'bloom').slice(2), 'hex'),
+  };
+}
+
+function parseLog(value: unknown): ChainLog {
+  const log = membersOf(value, 'log');
+  if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw noAnswer('a log without topics');
+  const data = hex(log.data, null, 'data of a log');
+  if (data.length % 2 !== 0) throw noAnswer('data of a log that is cut short');
+  return {
+    blockNumber: parseQuantity(log.blockNumber, 'number of a block'),
+    blockHash: hex(log.blockHash, HASH_DIGITS, 'hash of a block'),
+    transactionHash: hex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
+    transactionIndex: parseQuantity(log.transactionIndex, 'index of a transaction'),
+    logIndex: parseQuantity(log.logIndex, 'index of a log'),
+    address: hex(log.address, ADDRESS_DIGITS, 'address'),
+    topics: log.topics.map((topic) => hex(topic, HASH_DIGITS, 'topic')),
+    data,
+  };
+}
+
+/** @throws NodeFault for what is no list of logs */
+export function parseLogs(value: unknown): ChainLog[] {
+  if (!Array.isArray(value)) throw noAnswer('no list of logs');
+  return value.map(parseLog);
+}
+
+/** Hexadecimal of whatever length. @throws NodeFault */
+export const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');

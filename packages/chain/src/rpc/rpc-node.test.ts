@@ -1,0 +1,152 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { NodeFault } from '../node.ts';
+import { createRpcNode } from './index.ts';
+
+interface RpcQuestion {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+type Answer = (body: RpcQuestion | RpcQuestion[], response: ServerResponse, request: IncomingMessage) => void;
+
+let server: Server | null = null;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+const SECRET = 'a-secret-of-the-provider';
+
+/** A node whose answers the test writes. */
+async function openNode(answer: Answer, { login = '', timeoutMs = 5_000 } = {}) {
+  const opened = createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    answer(JSON.parse(text), response, request);
+  });
+  server = opened;
+  await new Promise<void>((resolve) => opened.listen(0, '127.0.0.1', resolve));
+  const { port } = opened.address() as AddressInfo;
+  return createRpcNode({ name: 'demo-chain/1', url: `http://${login}127.0.0.1:${port}/v2/${SECRET}`, timeoutMs });
+}
+const send = (response: ServerResponse, body: unknown) => void response.end(JSON.stringify(body));
+const refuse =
+  (message: string, code = -32000): Answer =>
+  (body, response) =>
+    send(response, { jsonrpc: '2.0', id: (body as RpcQuestion).id, error: { code, message } });
+const hash = (digits: string) => `0x${digits.repeat(32)}`;
+const blockAt = (number: number) => ({
+  ...{ number: `0x${number.toString(16)}`, hash: hash('AA'), parentHash: hash('bb'), timestamp: '0x5' },
+  logsBloom: `0x${'00'.repeat(256)}`,
+});
+const answerBlocks: Answer = (body, response) => {
+  const one = ({ id, params }: RpcQuestion) => ({ jsonrpc: '2.0', id, result: blockAt(Number(params[0])) });
+  send(response, Array.isArray(body) ? body.map(one).toReversed() : one(body));
+};
+const faultOf = async (asked: Promise<unknown>): Promise<NodeFault> => {
+  const fault = await asked.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  expect(fault).toBeInstanceOf(NodeFault);
+  expect(JSON.stringify([String(fault), (fault as Error).stack])).not.toContain(SECRET);
+  return fault as NodeFault;
+};
+
+describe('a node over HTTP', () => {
+  it('is asked for many blocks in one request, and its answers are told apart by their ids', async () => {
+    const sizes: number[] = [];
+    const node = await openNode((body, ...rest) => {
+      sizes.push(Array.isArray(body) ? body.length : 1);
+      answerBlocks(body, ...rest);
+    });
+    const blocks = await node.blocks(5, 124);
+    expect(blocks.map(({ number }) => number)).toEqual(Array.from({ length: 120 }, (_, index) => 5 + index));
+    expect(blocks[0]).toMatchObject({ hash: hash('aa'), timestampS: 5 });
+    expect(sizes).toEqual([50, 50, 20]);
+  });
+
+  it('that takes no batches is asked one by one from then on', async () => {
+    let batches = 0;
+    const node = await openNode((body, response, request) => {
+      if (!Array.isArray(body)) return answerBlocks(body, response, request);
+      batches++;
+      send(response, { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'batch requests are disabled' } });
+    });
+    expect(await node.blocks(1, 3)).toHaveLength(3);
+    expect(await node.blocks(1, 3)).toHaveLength(3);
+    expect(batches).toBe(1);
+  });
+
+  it.each([
+    ['query returned more than 10000 results', 'too-much'],
+    ['block range is too wide', 'too-much'],
+    ['Log response size exceeded', 'too-much'],
+    ['query timeout exceeded', 'too-much'],
+    ['your app has exceeded its compute units per second capacity', 'busy'],
+    ['Too Many Requests', 'busy'],
+    ['unknown block', 'behind'],
+    ['header not found', 'behind'],
+    [`something at https://node.example/${SECRET}`, 'unreachable'],
+  ])('that answers "%s" is %s', async (message, kind) => {
+    const node = await openNode(refuse(message));
+    expect((await faultOf(node.logsIn(1, 2))).kind).toBe(kind);
+  });
+
+  it('that is asked too often says when to ask again', async () => {
+    const node = await openNode((_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('slow down'));
+    expect(await faultOf(node.block('latest'))).toMatchObject({ kind: 'busy', retryAfterMs: 7_000 });
+  });
+
+  it.each([
+    ['is cut short', '{"jsonrpc":"2.0","id":1,"resu'],
+    ['is no JSON', '<html>502</html>'],
+    ['has neither answer nor fault', '{"jsonrpc":"2.0","id":1}'],
+    ['is no block', '{"jsonrpc":"2.0","id":1,"result":7}'],
+    ['has a hash that is none', '{"jsonrpc":"2.0","id":1,"result":{"number":"0x1","hash":"0x12"}}'],
+  ])('whose answer %s has not answered', async (_what, text) => {
+    const node = await openNode((_, response) => void response.end(text));
+    expect((await faultOf(node.block('latest'))).kind).toBe('unreachable');
+  });
+
+  it('that answers another question than was asked is not believed', async () => {
+    const node = await openNode((_, response) => send(response, { jsonrpc: '2.0', id: 1, result: blockAt(9) }));
+    expect((await faultOf(node.block(8))).kind).toBe('inconsistent');
+  });
+
+  it('that does not answer in time, or is not there, is told without its address', async () => {
+    const silent = await openNode(() => {}, { timeoutMs: 100 });
+    expect((await faultOf(silent.chainId())).message).toBe('it does not answer in time');
+    const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
+    expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
+    const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
+    expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
+  });
+
+  it('is told the login of its address in a header', async () => {
+    const node = await openNode(
+      (body, response, { headers }) => {
+        expect(headers.authorization).toBe(`Basic ${Buffer.from('ada:pass word').toString('base64')}`);
+        send(response, { jsonrpc: '2.0', id: (body as RpcQuestion).id, result: '0x7a69' });
+      },
+      { login: 'ada:pass%20word@' },
+    );
+    expect(await node.chainId()).toBe(31337);
+  });
+
+  it('gives of contracts that fail nothing, and of its own faults a fault', async () => {
+    const node = await openNode((body, response) => {
+      const [one, other] = body as RpcQuestion[];
+      send(response, [
+        { jsonrpc: '2.0', id: one!.id, error: { code: 3, message: 'execution reverted' } },
+        { jsonrpc: '2.0', id: other!.id, result: '0x12' },
+      ]);
+    });
+    const call = { to: `0x${'a1'.repeat(20)}`, data: '0x06fdde03' };
+    expect(await node.calls([call, call])).toEqual([null, '0x12']);
+    const busy = await openNode(refuse('rate limit'));
+    expect((await faultOf(busy.calls([call]))).kind).toBe('busy');
+  });
+});

@@ -1,0 +1,23 @@
+import { indexedChains } from '@playline/chain';
+import { kafkaSettings, parseConfig, registrySettings, settings } from '@playline/runtime';
+import { z } from 'zod';
+
+/** Settings of the chain indexer, by the names of their environment variables. */
+export const configSchema = z.object({
+  LOG_LEVEL: settings.logLevel().default('info'),
+  ...kafkaSettings,
+  ...registrySettings,
+  /** Put before every topic name, and before the names of transactions. */
+  TOPIC_PREFIX: z.string().default(''),
+  ADMIN_HOST: settings.text().default('127.0.0.1'),
+  ADMIN_PORT: settings.port(),
+  /** `[{"name":"demo-chain","id":"eip155:31337","rpc":["http://127.0.0.1:8545"]}]`; none: it waits and indexes nothing. */
+  CHAINS_INDEXED: indexedChains().prefault('[]'),
+});
+
+export type Config = z.infer<typeof configSchema>;
+
+/** Settings of the chain indexer. @throws ConfigError naming every setting that is missing or wrong */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  return parseConfig(configSchema, environment);
+}

@@ -1,0 +1,86 @@
+import type { ChainNode, LogRecords, NodeFault } from '@playline/chain';
+import type { ActivityRecord } from '@playline/contracts';
+import type { Metrics } from '@playline/runtime';
+
+/** What the indexer tells of one chain. */
+export interface ChainMetrics {
+  /** What a node says of the end of its chain; null while nothing is final. */
+  setHorizon(horizon: { head: number; headTimestampS: number; final: number | null }): void;
+  setIndexed(block: number): void;
+  countPublished(activities: readonly ActivityRecord[], tokens: number): void;
+  countRange(blocks: number): void;
+  countFault(node: ChainNode, fault: NodeFault): void;
+  countReading(reading: LogRecords): void;
+  countReorg(depth: number): void;
+  setHalted(isHalted: boolean): void;
+  countFenced(): void;
+}
+
+function createGauges(metrics: Metrics) {
+  return {
+    block: metrics.gauge('chain_indexer_block', 'Number of a block', ['chain', 'of']),
+    behind: metrics.gauge('chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
+    headTime: metrics.gauge('chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
+    depth: metrics.gauge('chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
+    halted: metrics.gauge('chain_indexer_halted', '1 while the chain was reorganised below its horizon', ['chain']),
+  };
+}
+
+function createCounters(metrics: Metrics) {
+  return {
+    activities: metrics.counter('chain_indexer_activities_total', 'Activities published', ['chain', 'type']),
+    tokens: metrics.counter('chain_indexer_tokens_total', 'Tokens published', ['chain']),
+    ranges: metrics.counter('chain_indexer_ranges_total', 'Ranges of blocks indexed', ['chain']),
+    blocks: metrics.counter('chain_indexer_blocks_total', 'Blocks indexed', ['chain']),
+    faults: metrics.counter('chain_indexer_faults_total', 'Faults of nodes', ['chain', 'node', 'kind']),
+    capped: metrics.counter('chain_indexer_capped_total', 'Logs that claim more tokens than are taken', ['chain']),
+    unread: metrics.counter('chain_indexer_unread_total', 'Logs that look like ours and are none', ['chain', 'reason']),
+    reorgs: metrics.counter('chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
+    fenced: metrics.counter('chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
+  };
+}
+
+/** Creates what counts for all chains. */
+export function createIndexerMetrics(metrics: Metrics): (chain: string) => ChainMetrics {
+  const [gauges, counters] = [createGauges(metrics), createCounters(metrics)];
+  return (chain) => {
+    const [known, labels] = [{ final: -1, indexed: -1 }, { chain }];
+    const setBehind = () => gauges.behind.set(labels, Math.max(0, known.final - known.indexed));
+    gauges.halted.set(labels, 0);
+    counters.capped.inc(labels, 0);
+    return {
+      setHorizon({ head, headTimestampS, final }) {
+        gauges.block.set({ chain, of: 'head' }, head);
+        gauges.headTime.set(labels, headTimestampS);
+        if (final === null) return;
+        known.final = final;
+        gauges.block.set({ chain, of: 'horizon' }, final);
+        setBehind();
+      },
+      setIndexed(number) {
+        known.indexed = number;
+        gauges.block.set({ chain, of: 'indexed' }, number);
+        setBehind();
+      },
+      countPublished(activities, tokens) {
+        for (const { type } of activities) counters.activities.inc({ chain, type });
+        counters.tokens.inc(labels, tokens);
+      },
+      countRange(blocks) {
+        counters.ranges.inc(labels);
+        counters.blocks.inc(labels, blocks);
+      },
+      countFault: (node, { kind }) => counters.faults.inc({ chain, node: node.name, kind }),
+      countReading({ claimed, unread }) {
+        if (claimed !== null) counters.capped.inc(labels);
+        if (unread !== null) counters.unread.inc({ chain, reason: unread });
+      },
+      countReorg(depth) {
+        counters.reorgs.inc(labels);
+        gauges.depth.set(labels, depth);
+      },
+      setHalted: (isHalted) => gauges.halted.set(labels, isHalted ? 1 : 0),
+      countFenced: () => counters.fenced.inc(labels),
+    };
+  };
+}

@@ -1,0 +1,251 @@
+import { type ChainLog, type ChainNode, createReadActivities, NodeFault } from '@playline/chain';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createFaultyNode, NODE_FAULTS, type NodeFaultName } from './test/faulty-node.ts';
+import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
+import { createStateNode, type LogDraft, MemoryChain, transferDraft } from './test/memory-chain.ts';
+import { MemoryIndexLogs, type PublishFate } from './test/memory-index-logs.ts';
+
+const DEPTH = 4;
+
+/** What a fresh index of these logs is: of every log what it tells, in their order. */
+function idsOf(logs: readonly ChainLog[]): string[] {
+  const read = createReadActivities({ chain: CHAIN.name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
+  return logs.flatMap((log) => read(log, 0).records.map(({ id }) => id.toString('hex')));
+}
+const publishedIds = ({ activities }: MemoryIndexLogs) => activities.map(({ id }) => id.toString('hex'));
+
+const draft: fc.Arbitrary<LogDraft> = fc
+  .record({ contract: fc.integer({ min: 1, max: 4 }), from: fc.nat(2), to: fc.nat(2), value: fc.nat(1_000) })
+  .map(({ contract, from, to, value }) => transferDraft(contract, [from, to], value));
+const drafts = fc.array(draft, { maxLength: 7 });
+
+/** What happens to the chain, to its indexer, and to what stands between them. */
+const action = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('mine' as const), drafts }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('reorg' as const),
+      depth: fc.integer({ min: 1, max: DEPTH }),
+      drafts: fc.array(drafts, { maxLength: 3 }),
+    }),
+  },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('step' as const), count: fc.integer({ min: 1, max: 6 }) }) },
+  // A process that is killed, and one that is started beside a living one.
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('start' as const), isOldKilled: fc.boolean() }) },
+);
+const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
+  { weight: 12, arbitrary: fc.constant('none' as const) },
+  { weight: 13, arbitrary: fc.constantFrom(...NODE_FAULTS) },
+);
+const fates: fc.Arbitrary<PublishFate> = fc.oneof(
+  { weight: 6, arbitrary: fc.constant('published' as const) },
+  { weight: 1, arbitrary: fc.constant('lost' as const) },
+  { weight: 1, arbitrary: fc.constant('published, and nobody says so' as const) },
+);
+const scenario = fc.record({
+  actions: fc.array(action, { minLength: 5, maxLength: 40 }),
+  faults: fc.array(faultNames, { minLength: 1, maxLength: 60 }),
+  fates: fc.array(fates, { minLength: 1, maxLength: 20 }),
+  picks: fc.array(fc.nat(1_000), { minLength: 1, maxLength: 20 }),
+  nodes: fc.integer({ min: 1, max: 3 }),
+  finality: fc.constantFrom('finalized' as const, DEPTH),
+  rangeBlocks: fc.constantFrom(1, 3, 40),
+});
+type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+
+const createTurns = <T>(values: readonly T[]) => {
+  let at = 0;
+  return () => values[at++ % values.length]!;
+};
+
+async function play({ actions, faults, fates: given, picks, ...over }: Scenario) {
+  const chain = new MemoryChain(DEPTH);
+  const logs = new MemoryIndexLogs();
+  const [nextFault, nextPick] = [createTurns(faults), createTurns(picks)];
+  let isHealed = false;
+  logs.fate = createTurns(given);
+  const nodes: ChainNode[] = Array.from({ length: over.nodes }, (_, index) =>
+    createFaultyNode(chain, {
+      name: String(index),
+      draw: () => (isHealed ? 'none' : nextFault()),
+      pick: (below) => nextPick() % below,
+    }),
+  );
+  const indexed = { ...CHAIN, finality: over.finality, rangeBlocks: over.rangeBlocks };
+  const start = () => createTestLane(nodes, logs, { chain: indexed });
+  let lanes = [start()];
+  for (const step of actions) {
+    if (step.kind === 'mine') chain.mine(step.drafts);
+    else if (step.kind === 'reorg') chain.reorg(step.depth, step.drafts);
+    else if (step.kind === 'start') lanes = step.isOldKilled ? [start()] : [...lanes.slice(-2), start()];
+    else
+      for (let count = 0; count < step.count; count++)
+        for (const { lane, clock } of lanes) {
+          await lane.step().catch(() => {});
+          clock.nowMs += 500;
+        }
+  }
+  isHealed = true;
+  logs.fate = () => 'published';
+  await stepToEnd(start());
+  return { chain, logs };
+}
+
+describe('a lane', () => {
+  it('publishes what a fresh index of the final chain is, each activity once and in order, whatever happens to nodes, logs and processes', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { chain, logs } = await play(given);
+        expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+/** A chain with a log in every block. */
+function createBusyChain(blocks: number, salt = ''): MemoryChain {
+  const chain = new MemoryChain(DEPTH, salt);
+  for (let block = 0; block < blocks; block++)
+    chain.mine([transferDraft(1, [0, 1], block), transferDraft(2, [1, 2], block)]);
+  return chain;
+}
+const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
+
+describe('what others have met', () => {
+  it('a reorganisation of all that is not final doubles nothing and ends nothing', async () => {
+    const chain = createBusyChain(20);
+    const logs = new MemoryIndexLogs();
+    const own = createTestLane([honestNode(chain)], logs);
+    await stepToEnd(own);
+    chain.reorg(DEPTH, [[transferDraft(1, [1, 2], 7)]]);
+    await stepToEnd(own);
+    for (let block = 0; block < 2 * DEPTH; block++) chain.mine();
+    await stepToEnd(own);
+    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(await own.metrics.text()).toMatch(/chain_indexer_reorg_depth_blocks\{.*\} 4/);
+  });
+
+  it('a reorganisation below the horizon halts the chain, which writes nothing until its nodes have the block again', async () => {
+    const chain = createBusyChain(20);
+    const logs = new MemoryIndexLogs();
+    const own = createTestLane([honestNode(chain)], logs);
+    await stepToEnd(own);
+    const [before, standing] = [publishedIds(logs), chain.state];
+    chain.replace(DEPTH + 3, []);
+    for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
+    for (let look = 0; look < 5; look++) {
+      await expect(own.lane.step()).rejects.toThrow('no node answers');
+      own.clock.nowMs += 120_000;
+    }
+    expect(own.lane.isHalted).toBe(true);
+    expect(publishedIds(logs)).toEqual(before);
+    expect(await own.metrics.text()).toMatch(/chain_indexer_halted\{.*\} 1/);
+    // Another process knows no better.
+    const other = createTestLane([honestNode(chain)], logs);
+    await expect(other.lane.step()).rejects.toThrow('no node answers');
+    expect(publishedIds(logs)).toEqual(before);
+
+    chain.states.push(standing);
+    for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
+    other.clock.nowMs += 120_000;
+    await stepToEnd(other);
+    expect(other.lane.isHalted).toBe(false);
+    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+  });
+
+  it('a node that lags behind what is indexed is not taken for a reorganisation, and another one is asked', async () => {
+    const chain = createBusyChain(30);
+    const logs = new MemoryIndexLogs();
+    const late = createStateNode('late', DEPTH, () => chain.states[10]!);
+    const own = createTestLane([honestNode(chain)], logs);
+    await stepToEnd(own);
+    const next = createTestLane([late, honestNode(chain)], logs);
+    chain.mine();
+    await stepToEnd(next);
+    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(next.lane.isHalted).toBe(false);
+    expect(await next.metrics.text()).toMatch(/chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
+  });
+
+  it('a node with holes publishes nothing that has one, also where whole blocks are left out', async () => {
+    const chain = createBusyChain(40);
+    const logs = new MemoryIndexLogs();
+    const holes: readonly NodeFaultName[] = ['leaves out all logs', 'leaves out the last log', 'leaves out a log'];
+    const holed = createFaultyNode(chain, { name: 'holed', draw: createTurns(holes), pick: (below) => below >> 1 });
+    const own = createTestLane([holed], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
+    for (let look = 0; look < 6; look++) {
+      await expect(own.lane.step()).rejects.toThrow('no node answers');
+      own.clock.nowMs += 120_000;
+    }
+    expect(logs.activities).toEqual([]);
+  });
+
+  it('a backfill asks for ranges, halves them where a node wants less, and is as large again afterwards', async () => {
+    const chain = createBusyChain(2_000);
+    const logs = new MemoryIndexLogs();
+    const honest = honestNode(chain);
+    const asked: number[] = [];
+    const node: ChainNode = {
+      ...honest,
+      logsIn: (from, to) => {
+        asked.push(to - from + 1);
+        return honest.logsIn(from, to);
+      },
+    };
+    const strict = { ...node, logsIn: async (from: number, to: number) => refuseAbove(100, node, [from, to]) };
+    await stepToEnd(createTestLane([strict], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(Math.max(...asked)).toBe(100);
+    expect(asked.length).toBeLessThan(40);
+  });
+
+  it('a node of another chain, or of one that was made anew, is never asked for blocks', async () => {
+    const logs = new MemoryIndexLogs();
+    const chain = createBusyChain(20);
+    await stepToEnd(createTestLane([honestNode(chain)], logs));
+    const before = publishedIds(logs);
+    const anew = createBusyChain(60, 'anew');
+    await expect(createTestLane([honestNode(anew)], logs).lane.step()).rejects.toThrow(
+      'its first block is not that of',
+    );
+    const other = { ...honestNode(chain), chainId: async () => 1 };
+    await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node of chain 1, not of 31337');
+    expect(publishedIds(logs)).toEqual(before);
+  });
+});
+
+describe('two indexers of one chain', () => {
+  it('do not take it from each other for ever: the one that was fenced stands by while the other goes on', async () => {
+    const chain = createBusyChain(10);
+    const logs = new MemoryIndexLogs();
+    const [first, second] = [createTestLane([honestNode(chain)], logs), createTestLane([honestNode(chain)], logs)];
+    await first.lane.step();
+    await stepToEnd(second);
+    chain.mine([transferDraft(1, [0, 1], 5)]);
+    for (let block = 0; block < DEPTH; block++) chain.mine();
+    expect(await first.lane.step()).toBe('standing by');
+    for (let minute = 0; minute < 20; minute++) {
+      first.clock.nowMs += 60_000;
+      second.clock.nowMs += 60_000;
+      chain.mine([transferDraft(1, [0, 1], 100 + minute)]);
+      await second.lane.step();
+      expect(await first.lane.step()).toBe('standing by');
+    }
+    // The other one has ended: nobody tells of progress any more.
+    for (let minute = 0; minute < 12; minute++) {
+      first.clock.nowMs += 60_000;
+      await first.lane.step();
+    }
+    chain.mine();
+    await stepToEnd(first);
+    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+  });
+});
+
+async function refuseAbove(most: number, node: ChainNode, [from, to]: readonly [number, number]) {
+  if (to - from + 1 > most) throw new NodeFault('too-much', 'fewer at once');
+  return node.logsIn(from, to);
+}

@@ -1,0 +1,278 @@
+import type { IndexedChain } from '@playline/chain';
+import {
+  type ChainNode,
+  createReadActivities,
+  describeTokens,
+  ForkFault,
+  type LogRecords,
+  NodeFault,
+  type ReadBlocks,
+  readRange,
+} from '@playline/chain';
+import type { IndexProgressRecord, TokenRecord } from '@playline/contracts';
+import type { Logger } from '@playline/runtime';
+import { FencedFault, type IndexLog, type IndexLogs } from './index-log.ts';
+import type { ChainMetrics } from './indexer-metrics.ts';
+import { NodePool, NodesFault } from './node-pool.ts';
+import { checkNode } from './steps/check-node.ts';
+import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
+import { planRange, type RangePlan } from './steps/plan-range.ts';
+import { HorizonTracker } from './steps/read-horizon.ts';
+import { StandBy } from './steps/stand-by.ts';
+
+export interface LaneOptions {
+  readonly chain: IndexedChain;
+  readonly nodes: readonly ChainNode[];
+  readonly logs: IndexLogs;
+  readonly metrics: ChainMetrics;
+  readonly logger?: Logger;
+  /** A clock that never goes back, in milliseconds. */
+  readonly nowMs?: () => number;
+  /** Epoch milliseconds. */
+  readonly wallClockMs?: () => number;
+  /** Activities of one step of publishing. */
+  readonly recordsMax?: number;
+}
+
+/** What comes next: more at once, something at the next look, or nothing while another indexer has the chain. */
+export type LaneStep = 'more' | 'idle' | 'standing by';
+
+/** Far behind the horizon it is asked for only so often. */
+const HORIZON_AGE_MAX_MS = 5_000;
+/** Progress is told so often also where nothing happens, so that others see that somebody indexes. */
+const PROGRESS_MS = 20_000;
+/** One answer may come from a node that is just being mended; nothing is written meanwhile. */
+const FORKS_TO_HALT = 3;
+/** `eip155:` */
+const ID_PREFIX = /^eip155:/;
+const GROWTH = 1.25;
+
+/** Indexes one chain, a range of final blocks a step. All that it must remember stands in the log. */
+export class ChainLane {
+  private readonly options: LaneOptions;
+  private readonly pool: NodePool;
+  private readonly tracker: HorizonTracker;
+  private readonly standBy: StandBy;
+  private readonly nowMs: () => number;
+  private readonly wallClockMs: () => number;
+  private readonly readActivities: ReturnType<typeof createReadActivities>;
+  private log: IndexLog | null = null;
+  /** Published, or ahead of what is by blocks that hold nothing. */
+  private progress: IndexProgressRecord | null = null;
+  private publishedAtMs = Number.NEGATIVE_INFINITY;
+  private horizonAtMs = Number.NEGATIVE_INFINITY;
+  private final: { number: number; hash: string } | null = null;
+  private genesis: string | null = null;
+  private size: number;
+  private forks = 0;
+  private readonly knownTokens = new Set<string>();
+  /** Seen, and not described because the node failed. */
+  private readonly openTokens = new Set<string>();
+
+  constructor(options: LaneOptions) {
+    const { chain, metrics } = options;
+    this.options = options;
+    this.nowMs = options.nowMs ?? (() => performance.now());
+    this.wallClockMs = options.wallClockMs ?? Date.now;
+    this.size = chain.rangeBlocks;
+    const settings = { chain: chain.name, nativeSymbol: chain.nativeSymbol, marketplaces: chain.marketplaces };
+    this.readActivities = createReadActivities({ ...settings, bridges: chain.bridges });
+    this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
+    this.standBy = new StandBy(this.nowMs);
+    this.pool = new NodePool({
+      ...{ nodes: options.nodes, nowMs: this.nowMs },
+      check: (node) => this.checkNode(node),
+      onFault: (node, fault) => {
+        metrics.countFault(node, fault);
+        options.logger?.debug({ chain: chain.name, node: node.name, kind: fault.kind, fault }, 'a node failed');
+      },
+    });
+  }
+
+  /** True while nothing is written because nodes have another block where one is indexed. */
+  get isHalted(): boolean {
+    return this.forks >= FORKS_TO_HALT;
+  }
+
+  /**
+   * Does the next piece of work.
+   * @throws NodesFault when no node can be asked; faults of the log, after which it is opened anew
+   */
+  async step(): Promise<LaneStep> {
+    const { chain, logs, metrics, logger } = this.options;
+    if (await this.standBy.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
+    try {
+      this.log ??= await this.openLog();
+      return await this.pool.use((node) => this.index(node));
+    } catch (fault) {
+      if (fault instanceof NodeFault) return this.halve(fault);
+      if (fault instanceof NodesFault) {
+        this.countFork(fault.cause instanceof ForkFault ? fault.cause : null);
+        throw fault;
+      }
+      // What became of the last batch only the log can tell.
+      await this.closeLog();
+      if (!(fault instanceof FencedFault)) throw fault;
+      metrics.countFenced();
+      this.standBy.begin(await logs.readProgress(chain.name));
+      logger?.warn({ chain: chain.name }, 'another indexer has taken this chain: standing by');
+      return 'standing by';
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.closeLog();
+  }
+
+  private async closeLog(): Promise<void> {
+    const { log } = this;
+    this.log = null;
+    await log?.close().catch(() => {});
+  }
+
+  /** The log first, then its progress: the other way round a range would be published twice. */
+  private async openLog(): Promise<IndexLog> {
+    const log = await this.options.logs.open(this.options.chain.name);
+    const { progress } = log;
+    this.progress = progress;
+    this.tracker.reset();
+    [this.final, this.horizonAtMs, this.publishedAtMs] = [null, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const token of log.tokens) this.knownTokens.add(token);
+    if (progress !== null) {
+      this.genesis = `0x${progress.genesisHash.toString('hex')}`;
+      if (progress.nextLog === null) this.tracker.anchor({ number: progress.block, hash: toText(progress.hash) });
+      this.options.metrics.setIndexed(progress.block);
+    }
+    this.pool.recheck();
+    return log;
+  }
+
+  private async checkNode(node: ChainNode): Promise<void> {
+    const number = Number(this.options.chain.id.replace(ID_PREFIX, ''));
+    this.genesis = await checkNode(node, { number, genesis: this.genesis });
+  }
+
+  private async index(node: ChainNode): Promise<LaneStep> {
+    const { chain, metrics } = this.options;
+    const { final } = await this.readHorizon(node);
+    const plan =
+      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: this.size });
+    if (plan === null || final === null) {
+      this.goOn();
+      await this.tellProgress();
+      return 'idle';
+    }
+    const blocks = this.tracker.known(plan.from, plan.to);
+    const read = await readRange(node, { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) });
+    this.goOn();
+    await this.publish(node, read, plan);
+    metrics.countRange(read.blocks.length);
+    if (read.blocks.length >= this.size) this.size = Math.min(chain.rangeBlocks, Math.ceil(this.size * GROWTH));
+    return plan.to < final.number ? 'more' : 'idle';
+  }
+
+  /** Far behind it the horizon that was seen last will do. */
+  private async readHorizon(node: ChainNode): Promise<{ final: { number: number; hash: string } | null }> {
+    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size;
+    if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
+    const { head, final } = await this.tracker.read(node);
+    [this.final, this.horizonAtMs] = [final, this.nowMs()];
+    const horizon = { head: head.number, headTimestampS: head.timestampS, final: final?.number ?? null };
+    this.options.metrics.setHorizon(horizon);
+    return { final };
+  }
+
+  private async publish(node: ChainNode, read: ReadBlocks, plan: RangePlan): Promise<void> {
+    const rules = {
+      readActivities: this.readActivities,
+      onRead: (reading: LogRecords, at: { block: number; log: number }) => this.tellReading(reading, at),
+      ...(this.options.recordsMax !== undefined && { recordsMax: this.options.recordsMax }),
+    };
+    for (const batch of makeBatches(read, plan, rules)) await this.publishBatch(node, batch);
+  }
+
+  private async publishBatch(node: ChainNode, { activities, tokens, reached }: ActivityBatch): Promise<void> {
+    const { metrics } = this.options;
+    const described = await this.describe(node, tokens);
+    this.progress = this.toProgress(reached);
+    metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
+    // Blocks without anything are not worth a transaction each; whoever comes next looks at them again.
+    if (activities.length === 0 && described.length === 0) return this.tellProgress();
+    await this.log!.publish({ activities, tokens: described, progress: this.progress });
+    this.publishedAtMs = this.nowMs();
+    for (const { contractAddress } of described) {
+      this.knownTokens.add(toText(contractAddress));
+      this.openTokens.delete(toText(contractAddress));
+    }
+    metrics.countPublished(activities, described.length);
+  }
+
+  private async tellProgress(): Promise<void> {
+    if (this.progress === null || this.nowMs() - this.publishedAtMs < PROGRESS_MS) return;
+    const progress = { ...this.progress, changedAt: this.wallClockMs() };
+    await this.log!.publish({ activities: [], tokens: [], progress });
+    [this.progress, this.publishedAtMs] = [progress, this.nowMs()];
+  }
+
+  private toProgress(reached: ActivityBatch['reached']): IndexProgressRecord {
+    const genesisHash = Buffer.from(this.genesis!.slice(2), 'hex');
+    return { ...reached, chain: this.options.chain.name, genesisHash, changedAt: this.wallClockMs() };
+  }
+
+  /** Activities wait for no token: one that could not be described is described with a later range. */
+  private async describe(node: ChainNode, seen: ReadonlySet<string>): Promise<TokenRecord[]> {
+    const contracts = [...new Set([...seen, ...this.openTokens])].filter((token) => !this.knownTokens.has(token));
+    if (contracts.length === 0) return [];
+    try {
+      return await describeTokens(node, this.options.chain.name, contracts);
+    } catch (fault) {
+      if (!(fault instanceof NodeFault)) throw fault;
+      this.options.metrics.countFault(node, fault);
+      for (const token of contracts) this.openTokens.add(token);
+      return [];
+    }
+  }
+
+  private halve(fault: NodeFault): LaneStep {
+    if (this.size === 1) throw new NodesFault(0, fault);
+    this.size = Math.max(1, Math.floor(this.size / 2));
+    return 'more';
+  }
+
+  private goOn(): void {
+    if (this.isHalted)
+      this.options.logger?.warn({ chain: this.options.chain.name }, 'the chain holds again what is indexed');
+    this.forks = 0;
+    this.options.metrics.setHalted(false);
+  }
+
+  private countFork(fault: ForkFault | null): void {
+    if (fault === null) return;
+    this.forks++;
+    if (this.forks !== FORKS_TO_HALT) return;
+    this.options.metrics.setHalted(true);
+    const { number: block, hash } = fault.block;
+    this.options.logger?.error(
+      { chain: this.options.chain.name, block, hash, reason: fault.message },
+      'the chain was reorganised below what is final: nothing is indexed until its nodes have this block again',
+    );
+  }
+
+  private tellReorg(depth: number): void {
+    this.options.metrics.countReorg(depth);
+    this.options.logger?.info({ chain: this.options.chain.name, depth }, 'blocks that were not final were replaced');
+  }
+
+  private tellReading(reading: LogRecords, { block, log }: { block: number; log: number }): void {
+    this.options.metrics.countReading(reading);
+    if (reading.claimed === null) return;
+    const { name: chain } = this.options.chain;
+    const taken = reading.records.length;
+    this.options.logger?.error(
+      { chain, block, log, claimed: String(reading.claimed), taken },
+      'a log claims more tokens than are taken: the others are in no history',
+    );
+  }
+}
+
+const toText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;

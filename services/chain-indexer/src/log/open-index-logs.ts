@@ -1,0 +1,153 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  activityCodec,
+  createRecordReader,
+  frameRecord,
+  type IndexProgressRecord,
+  indexProgressCodec,
+  type RecordCodec,
+  type SchemaSource,
+  TOPICS,
+  type Topic,
+  tokenCodec,
+} from '@playline/contracts';
+import { type AtomicPublisher, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
+import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../index-log.ts';
+
+export interface IndexLogsOptions {
+  /** Whoever opens a name ends the one before. */
+  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+  readonly log: LogReader;
+  /** Id of the schema that is registered for a topic, as it is called on the broker. */
+  readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
+  readonly schemaOf: SchemaSource;
+  readonly topicPrefix: string;
+}
+
+type SchemaIds = Readonly<Record<'activities' | 'tokens' | 'progress', number>>;
+
+/** As brokers say that another one of the name was opened; which of them depends on what was asked. */
+const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
+/** Transactions last ten seconds at most, and brokers look for older ones every ten. */
+const DECIDED_MAX_MS = 30_000;
+const DECIDED_WAIT_MS = 50;
+
+/** Whether brokers refused because another one of the name was opened: what a client says of it stands in causes too. */
+function isFenced(fault: unknown): boolean {
+  for (let each = fault; each instanceof Error; each = each.cause)
+    if ('type' in each && FENCED.has(String(each.type))) return true;
+  return false;
+}
+
+/** Opens the logs of chains over a publisher and a reader, which it closes. */
+export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close(): Promise<void> } {
+  const { openPublisher, log, topicPrefix } = options;
+  const nameOf = (topic: Topic) => topicPrefix + topic.name;
+  const readProgress = async (chain: string): Promise<IndexProgressRecord | null> => {
+    let last: IndexProgressRecord | null = null;
+    for await (const record of readChain(options, { topic: TOPICS.indexProgress, codec: indexProgressCodec, chain }))
+      last = record;
+    return last;
+  };
+  const readTokens = async (chain: string): Promise<Set<string>> => {
+    const tokens = new Set<string>();
+    for await (const { contractAddress } of readChain(options, { topic: TOPICS.tokens, codec: tokenCodec, chain }))
+      tokens.add(`0x${contractAddress.toString('hex')}`);
+    return tokens;
+  };
+  const readIds = async (): Promise<SchemaIds> => {
+    const idOf = (topic: Topic, { schema }: { schema: string }) => options.schemaIdOf(nameOf(topic), schema);
+    return {
+      activities: await idOf(TOPICS.activities, activityCodec),
+      tokens: await idOf(TOPICS.tokens, tokenCodec),
+      progress: await idOf(TOPICS.indexProgress, indexProgressCodec),
+    };
+  };
+  return {
+    readProgress,
+    async open(chain): Promise<IndexLog> {
+      const ids = await readIds();
+      const publisher = await openPublisher(`${topicPrefix}chain-indexer.${chain}`);
+      try {
+        await awaitDecided(log, { topic: nameOf(TOPICS.indexProgress), chain });
+        const [progress, tokens] = [await readProgress(chain), await readTokens(chain)];
+        return {
+          ...{ progress, tokens },
+          publish: (batch) => publish(publisher, toRecords(batch, ids, topicPrefix)),
+          close: () => publisher.close(),
+        };
+      } catch (fault) {
+        await publisher.close();
+        throw fault;
+      }
+    },
+    close: () => log.close(),
+  };
+}
+
+async function publish(publisher: AtomicPublisher, records: readonly PlacedRecord[]): Promise<void> {
+  try {
+    await publisher.publish(records);
+  } catch (cause) {
+    if (isFenced(cause)) throw new FencedFault('another indexer has opened the log of this chain', { cause });
+    throw cause;
+  }
+}
+
+function toRecords({ activities, tokens, progress }: IndexBatch, ids: SchemaIds, prefix: string): PlacedRecord[] {
+  const place = (topic: Topic, key: string, value: Buffer): PlacedRecord => ({
+    ...{ topic: prefix + topic.name, key: Buffer.from(key), value, headers: {} },
+  });
+  return [
+    ...activities.map((activity) =>
+      place(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
+    ),
+    ...tokens.map((token) => {
+      const key = `${token.chain} 0x${token.contractAddress.toString('hex')}`;
+      return place(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
+    }),
+    place(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
+  ];
+}
+
+/**
+ * Waits until all that the partition of a chain's progress holds is decided: behind a transaction of another chain that is
+ * still open, what was published last cannot be read yet, and something older would be taken for it.
+ */
+async function awaitDecided(log: LogReader, { topic, chain }: { topic: string; chain: string }): Promise<void> {
+  const all = await log.bounds(topic, { undecided: true });
+  if (all.length === 0) throw new Error(`there is no topic ${topic}`);
+  const partition = toPartition(Buffer.from(chain), all.length);
+  const { end } = all[partition]!;
+  const untilMs = performance.now() + DECIDED_MAX_MS;
+  while ((await log.bounds(topic))[partition]!.end < end) {
+    if (performance.now() > untilMs) throw new Error(`a transaction on ${topic} stays open`);
+    await delay(DECIDED_WAIT_MS);
+  }
+}
+
+interface ChainTopic<T> {
+  readonly topic: Topic;
+  readonly codec: RecordCodec<T>;
+  readonly chain: string;
+}
+
+/** Records of one chain of a compacted topic, in the order of their partitions. */
+async function* readChain<T extends { chain: string }>(
+  { log, schemaOf, topicPrefix }: IndexLogsOptions,
+  { topic, codec, chain }: ChainTopic<T>,
+): AsyncGenerator<T> {
+  const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
+  const name = topicPrefix + topic.name;
+  for (const { partition, start, end } of await log.bounds(name))
+    for await (const { key, value } of log.read({ topic: name, partition, start, end })) {
+      if (value === null || !isOfChain(key, chain)) continue;
+      const read = await readValue(value);
+      if (read.kind === 'record' && read.record.chain === chain) yield read.record;
+    }
+}
+
+function isOfChain(key: Buffer | null, chain: string): boolean {
+  const text = key?.toString() ?? '';
+  return text === chain || text.startsWith(`${chain} `);
+}

@@ -1,0 +1,52 @@
+import { createRpcNode } from '@playline/chain/rpc';
+import { createConnectionFaults } from '@playline/errors';
+import { openAdminServer } from '@playline/http';
+import { createLogger, createMetrics, runService, toKafka, toRegistry } from '@playline/runtime';
+import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
+import { readConfig } from './config.ts';
+import { openIndexLogs } from './log/open-index-logs.ts';
+import { startLanes } from './pipeline.ts';
+import type { RunningLane } from './run-lane.ts';
+
+const SERVICE = 'chain-indexer';
+const config = readConfig(process.env);
+const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
+const metrics = createMetrics(SERVICE);
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+const chains = config.CHAINS_INDEXED;
+
+await runService(logger, async (use) => {
+  let lanes: readonly RunningLane[] = [];
+  const laneOf = (name: string) => lanes.find(({ chain }) => chain === name);
+  const checks = (holds: (lane: RunningLane) => boolean) =>
+    Object.fromEntries(
+      chains.map(({ name }) => {
+        const check = () => {
+          const lane = laneOf(name);
+          return lane !== undefined && holds(lane);
+        };
+        return [name, check];
+      }),
+    );
+  const reasons = () => ({
+    ...faults.reasons(),
+    ...Object.fromEntries(lanes.flatMap(({ chain, reason }) => (reason === null ? [] : [[chain, reason]]))),
+  });
+  const [ready, degraded] = [checks(({ working }) => working), checks(({ active }) => active)];
+  await use('admin listener', () =>
+    openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
+  );
+  const logs = await use('logs', () =>
+    openIndexLogs({
+      openPublisher: (name) => openAtomicPublisher({ ...kafka, name }),
+      log: openLogReader({ ...kafka, clientId: SERVICE }),
+      schemaIdOf: (topic, schema) => registry.idOf(`${topic}-value`, schema),
+      schemaOf: registry.schemaOf,
+      topicPrefix: config.TOPIC_PREFIX,
+    }),
+  );
+  if (chains.length === 0) logger.info('CHAINS_INDEXED names no chain: nothing is indexed');
+  lanes = await startLanes({ chains, createNode: createRpcNode, logs, metrics, logger, use });
+});

@@ -1,0 +1,24 @@
+import { type ChainNode, NodeFault } from '@playline/chain';
+
+/** What tells a chain from every other. */
+export interface ChainIdentity {
+  /** Behind `eip155:`. */
+  readonly number: number;
+  /** Hash of its first block; null when nobody has seen it yet. */
+  readonly genesis: string | null;
+}
+
+/**
+ * Looks whether a node is one of the chain, and not of one that was made anew under its number.
+ * @returns the hash of its first block
+ * @throws NodeFault `other-chain`
+ */
+export async function checkNode(node: ChainNode, { number, genesis }: ChainIdentity): Promise<string> {
+  const given = await node.chainId();
+  if (given !== number) throw new NodeFault('other-chain', `it is a node of chain ${given}, not of ${number}`);
+  const first = await node.block(0);
+  if (first === null) throw new NodeFault('behind', 'it does not know the first block');
+  if (genesis !== null && first.hash !== genesis)
+    throw new NodeFault('other-chain', 'its first block is not that of the chain that is indexed');
+  return first.hash;
+}

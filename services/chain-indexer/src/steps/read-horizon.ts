@@ -1,0 +1,139 @@
+import { type BlockName, type ChainBlock, type ChainNode, checkLinks, ForkFault, NodeFault } from '@playline/chain';
+
+/** What a node says of the end of its chain. */
+export interface Horizon {
+  readonly head: ChainBlock;
+  /** The last final block that was ever seen; null when nothing is final yet. */
+  readonly final: BlockName | null;
+}
+
+export interface HorizonOptions {
+  readonly finality: 'finalized' | number;
+  /** Told of blocks that were not final and were replaced. */
+  readonly onReorg: (depth: number) => void;
+}
+
+/** Blocks that are not final yet and are kept: chains that lag more are followed by their final blocks alone. */
+const TRACKED_MAX = 1_024;
+
+/**
+ * Follows the end of one chain, whichever node is asked. The horizon never moves back, and each one that is seen is a
+ * descendant of the one before: where a node says otherwise, its chain was reorganised below it, or it is another chain.
+ */
+export class HorizonTracker {
+  private readonly options: HorizonOptions;
+  private final: BlockName | null = null;
+  /** From `final` to the latest block, each the child of the one before; empty when they were not read. */
+  private blocks: readonly ChainBlock[] = [];
+  /** Final, and linked to one another; what is indexed next is among them, or they are behind it. */
+  private settled: readonly ChainBlock[] = [];
+
+  constructor(options: HorizonOptions) {
+    this.options = options;
+  }
+
+  /** What is indexed is final, whatever nodes say. */
+  anchor(indexed: BlockName): void {
+    if (this.final !== null && this.final.number >= indexed.number) return;
+    this.final = indexed;
+    this.blocks = [];
+  }
+
+  /** Forgets what was not published: another process may have gone on. */
+  reset(): void {
+    this.final = null;
+    [this.blocks, this.settled] = [[], []];
+  }
+
+  /** The blocks of a range that are known already, linked; undefined when some are not. */
+  known(from: number, to: number): readonly ChainBlock[] | undefined {
+    const first = this.settled.findIndex(({ number }) => number === from);
+    const found = first < 0 ? [] : this.settled.slice(first, first + to - from + 1);
+    return found.length === to - from + 1 ? found : undefined;
+  }
+
+  /** @throws ForkFault when the chain of the node does not hold the horizon; NodeFault `behind` when it lags */
+  async read(node: ChainNode): Promise<Horizon> {
+    const { finality } = this.options;
+    const finalized = finality === 'finalized' ? await node.block('finalized') : null;
+    const head = await node.block('latest');
+    if (head === null) throw new NodeFault('behind', 'it has no block');
+    const said = finality === 'finalized' ? finalized?.number : head.number - finality;
+    const floor = this.final?.number ?? -1;
+    if (head.number < Math.max(floor, said ?? -1)) throw new NodeFault('behind', 'it lags behind what is final');
+    const target = Math.max(floor, said ?? -1);
+    if (target < 0) return { head, final: null };
+    const blocks = await this.follow(node, { head, target });
+    const final = blocks.find(({ number }) => number === target);
+    if (final === undefined) throw new NodeFault('behind', 'it lacks the final block');
+    if (finalized?.number === target && finalized.hash !== final.hash)
+      throw new NodeFault('inconsistent', 'it calls a block final that is not on its chain');
+    this.settle(blocks, final);
+    return { head, final: this.final };
+  }
+
+  private settle(blocks: readonly ChainBlock[], final: ChainBlock): void {
+    const passed = blocks.filter(({ number }) => number <= final.number);
+    const last = this.settled.at(-1);
+    const isNext = last !== undefined && passed.some(({ parentHash }) => parentHash === last.hash);
+    const added = passed.filter(({ number }) => number > (last?.number ?? -1));
+    const settled = isNext || added.length === 0 ? [...this.settled, ...added] : passed;
+    this.settled = settled.slice(-TRACKED_MAX);
+    this.blocks = blocks.filter(({ number }) => number >= final.number);
+    this.final = { number: final.number, hash: final.hash };
+  }
+
+  /** Blocks up to the latest that hold the final one and, where they reach so far, the horizon as it was. */
+  private async follow(
+    node: ChainNode,
+    { head, target }: { head: ChainBlock; target: number },
+  ): Promise<readonly ChainBlock[]> {
+    const tip = this.blocks.at(-1);
+    if (tip !== undefined && tip.hash === head.hash) return this.blocks;
+    if (tip !== undefined && head.number > tip.number && head.number - tip.number <= TRACKED_MAX) {
+      const added = await this.readTo(node, tip.number + 1, head);
+      if (added[0]!.parentHash === tip.hash) return [...this.blocks, ...added];
+    }
+    const from = this.final?.number ?? target;
+    if (head.number - from > TRACKED_MAX) return this.skip(node, { head, target });
+    const blocks = await this.readTo(node, from, head);
+    this.checkHorizon(blocks[0]!);
+    this.tellReorg(blocks);
+    return blocks;
+  }
+
+  /** From `from` to the latest block, linked. */
+  private async readTo(node: ChainNode, from: number, head: ChainBlock): Promise<readonly ChainBlock[]> {
+    if (from === head.number) return [head];
+    const blocks = [...(await node.blocks(from, head.number - 1)), head];
+    checkLinks(blocks, { from, to: head.number });
+    return blocks;
+  }
+
+  /** So much is new that only the final block is looked at; what lies between is linked when it is indexed. */
+  private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
+    if (this.final !== null) {
+      const standing = await node.block(this.final.number);
+      if (standing === null) throw new NodeFault('behind', 'it lacks a block that is final');
+      this.checkHorizon(standing);
+    }
+    const from = head.number - target > TRACKED_MAX ? target : null;
+    if (from === null) return [...(await this.readTo(node, target, head))];
+    const final = await node.block(target);
+    return final === null ? [] : [final];
+  }
+
+  private checkHorizon({ number, hash }: ChainBlock): void {
+    const { final } = this;
+    if (final !== null && final.number === number && final.hash !== hash)
+      throw new ForkFault(final, `its block ${number} is not the one that was final`);
+  }
+
+  private tellReorg(blocks: readonly ChainBlock[]): void {
+    const hashes = new Set(blocks.map(({ hash }) => hash));
+    const head = blocks.at(-1)!;
+    // Above its latest block a node that lags says nothing.
+    const replaced = this.blocks.filter(({ number, hash }) => number <= head.number && !hashes.has(hash));
+    if (replaced.length > 0) this.options.onReorg(replaced.length);
+  }
+}

@@ -1,0 +1,100 @@
+import { type ChainLog, type ChainNode, NodeFault } from '@playline/chain';
+import { bloomOf } from './logs.ts';
+import { type ChainState, createStateNode, type MemoryChain } from './memory-chain.ts';
+
+/** What goes wrong with one question. */
+export const NODE_FAULTS = [
+  'none',
+  'unreachable',
+  'busy',
+  'too-much',
+  'lags',
+  'lags on an orphan',
+  'leaves out a log',
+  'leaves out the last log',
+  'leaves out all logs',
+  'gives a log twice',
+  'gives logs of a replaced block',
+  'gives logs in another order',
+  'gives another hash',
+  'cuts the list of blocks short',
+] as const;
+export type NodeFaultName = (typeof NODE_FAULTS)[number];
+
+/** What a node does with its answers, drawn anew for each question. */
+export interface FaultyNodeOptions {
+  readonly name: string;
+  readonly draw: () => NodeFaultName;
+  /** For choices within a fault: a number from 0 to below `below`. */
+  readonly pick: (below: number) => number;
+}
+
+/**
+ * The logs, but for one. The last log of a block that says nothing to the bloom which others do not say too is left in: that
+ * it is missing nobody could see.
+ */
+function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
+  const left = logs.toSpliced(at, 1);
+  const own = (all: readonly ChainLog[]) => all.filter(({ blockHash }) => blockHash === logs[at]?.blockHash);
+  const isLast = own(logs).at(-1) === logs[at];
+  return isLast && bloomOf(own(left)).equals(bloomOf(own(logs))) ? logs : left;
+}
+
+function spoil(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: FaultyNodeOptions): readonly ChainLog[] {
+  const at = pick(Math.max(1, logs.length));
+  if (fault === 'leaves out a log') return without(logs, at);
+  if (fault === 'leaves out the last log') return without(logs, logs.length - 1);
+  if (fault === 'leaves out all logs') return [];
+  if (fault === 'gives a log twice') return logs.flatMap((log, index) => (index === at ? [log, log] : [log]));
+  if (fault === 'gives logs in another order') return logs.toReversed();
+  return logs;
+}
+
+/** A node behind a balancer that answers as balancers do when some of what is behind them is behind, or broken. */
+export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions): ChainNode {
+  const { draw, pick, name } = options;
+  let state: ChainState = chain.state;
+  const honest = createStateNode(name, chain.depth, () => state);
+  const begin = (): NodeFaultName => {
+    const fault = draw();
+    state = chain.state;
+    if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
+    if (fault === 'busy') throw new NodeFault('busy', 'asked too often', pick(2) === 0 ? null : 500);
+    if (fault.startsWith('lags') || fault === 'gives logs of a replaced block')
+      state = chain.states[chain.states.length - 1 - pick(Math.min(chain.states.length, 12))]!;
+    return fault;
+  };
+  const refuseMany = (fault: NodeFaultName, from: number, to: number) => {
+    if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer at once');
+  };
+  return {
+    name,
+    chainId: () => honest.chainId(),
+    block: async (at) => {
+      const fault = begin();
+      const block = await honest.block(at);
+      return fault === 'gives another hash' && block !== null && at !== 0
+        ? { ...block, hash: `0x${'ab'.repeat(32)}` }
+        : block;
+    },
+    blocks: async (from, to) => {
+      const fault = begin();
+      refuseMany(fault, from, to);
+      const blocks = await honest.blocks(from, to);
+      return fault === 'cuts the list of blocks short' ? blocks.slice(0, -1) : blocks;
+    },
+    logsOf: async (hash) => {
+      const fault = begin();
+      return spoil(await honest.logsOf(hash), fault, options);
+    },
+    logsIn: async (from, to) => {
+      const fault = begin();
+      refuseMany(fault, from, to);
+      return spoil(await honest.logsIn(from, to), fault, options);
+    },
+    calls: async (calls) => {
+      begin();
+      return honest.calls(calls);
+    },
+  };
+}

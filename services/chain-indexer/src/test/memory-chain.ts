@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import type { ChainBlock, ChainLog, ChainNode } from '@playline/chain';
+import { NodeFault } from '@playline/chain';
+import { bloomOf, TOPIC } from './logs.ts';
+
+export type LogDraft = Pick<ChainLog, 'address' | 'topics' | 'data'>;
+
+export interface MadeBlock extends ChainBlock {
+  readonly logs: readonly ChainLog[];
+}
+
+/** One state of a chain: the blocks from the first to the latest. */
+export type ChainState = readonly MadeBlock[];
+
+const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
+
+/** A chain in memory, which is reorganised as chains are: never below what is final. Every state of it is kept. */
+export class MemoryChain {
+  readonly states: ChainState[] = [];
+  readonly depth: number;
+  private made = 0;
+  private readonly salt: string;
+
+  /** @param depth blocks that may be replaced */
+  constructor(depth: number, salt = '') {
+    this.depth = depth;
+    this.salt = salt;
+    this.states.push([this.make(null, [])]);
+  }
+
+  get state(): ChainState {
+    return this.states.at(-1)!;
+  }
+
+  private make(parent: MadeBlock | null, drafts: readonly LogDraft[]): MadeBlock {
+    const number = parent === null ? 0 : parent.number + 1;
+    const name = `${this.salt}/${number}/${this.made++}`;
+    const hash = hashOf(name);
+    const logs = drafts.map((draft, logIndex) => ({
+      ...draft,
+      ...{ blockNumber: number, blockHash: hash, logIndex, transactionIndex: logIndex >> 1 },
+      transactionHash: hashOf(`${name}/${logIndex >> 1}`),
+    }));
+    const times = { timestampS: 1_700_000_000 + number * 2 };
+    return { number, hash, parentHash: parent?.hash ?? hashOf('none'), logsBloom: bloomOf(logs), logs, ...times };
+  }
+
+  mine(drafts: readonly LogDraft[] = []): void {
+    this.states.push([...this.state, this.make(this.state.at(-1)!, drafts)]);
+  }
+
+  /** Replaces the latest blocks, fewer than are not final, by others, and one more. */
+  reorg(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
+    const kept = Math.min(depth, this.depth, this.state.length - 1);
+    this.replace(kept, drafts);
+  }
+
+  /** As many as are asked for, final or not. */
+  replace(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
+    const blocks = this.state.slice(0, this.state.length - depth);
+    for (let index = 0; index <= depth; index++) blocks.push(this.make(blocks.at(-1)!, drafts[index] ?? []));
+    this.states.push(blocks);
+  }
+
+  /** Logs of the blocks that are final now. */
+  finalLogs(): ChainLog[] {
+    return this.state.filter(({ number }) => number <= finalOf(this.state, this.depth)).flatMap(({ logs }) => logs);
+  }
+}
+
+export const finalOf = (state: ChainState, depth: number): number => state.length - 1 - depth;
+
+/** A node that tells the truth about the state that it is given with each question. */
+export function createStateNode(name: string, depth: number, stateOf: () => ChainState): ChainNode {
+  const find = (hash: string) => {
+    const found = stateOf().find((block) => block.hash === hash);
+    if (found === undefined) throw new NodeFault('behind', 'unknown block');
+    return found;
+  };
+  return {
+    name,
+    chainId: async () => 31337,
+    block: async (at) => {
+      const state = stateOf();
+      const number = at === 'latest' ? state.length - 1 : at === 'finalized' ? finalOf(state, depth) : at;
+      return state[number] ?? null;
+    },
+    blocks: async (from, to) => stateOf().slice(from, to + 1),
+    logsOf: async (hash) => find(hash).logs,
+    logsIn: async (from, to) =>
+      stateOf()
+        .slice(from, to + 1)
+        .flatMap(({ logs }) => logs),
+    calls: async (calls) => calls.map(() => null),
+  };
+}
+
+const word = (value: number | bigint) => value.toString(16).padStart(64, '0');
+const addressWord = (number: number) => `0x${word(number)}`;
+
+/** A log of a token, by numbers that stand for addresses; 0 is nobody. */
+export function transferDraft(contract: number, sides: readonly [number, number], value: number): LogDraft {
+  const address = `0x${contract.toString(16).padStart(40, '0')}`;
+  const [from, to] = sides;
+  if (contract % 2 === 0)
+    return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to)], data: `0x${word(value)}` };
+  return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to), `0x${word(value)}`], data: '0x' };
+}

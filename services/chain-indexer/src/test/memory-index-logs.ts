@@ -1,0 +1,45 @@
+import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
+import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
+
+/** What becomes of a batch that is on its way when its process is killed, or its brokers are away. */
+export type PublishFate = 'published' | 'lost' | 'published, and nobody says so';
+
+/** Logs of chains in memory, with what brokers see to: one writer a chain, and all of a batch or nothing. */
+export class MemoryIndexLogs implements IndexLogs {
+  readonly activities: ActivityRecord[] = [];
+  readonly tokens: TokenRecord[] = [];
+  batches = 0;
+  /** Asked for each batch. */
+  fate: () => PublishFate = () => 'published';
+  private readonly owners = new Map<string, number>();
+  private readonly progress = new Map<string, IndexProgressRecord>();
+
+  async open(chain: string) {
+    const owner = (this.owners.get(chain) ?? 0) + 1;
+    this.owners.set(chain, owner);
+    const own = this.tokens.filter((token) => token.chain === chain);
+    return {
+      progress: this.progress.get(chain) ?? null,
+      tokens: new Set(own.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`)),
+      publish: async (batch: IndexBatch) => {
+        await Promise.resolve();
+        if (this.owners.get(chain) !== owner) throw new FencedFault('fenced');
+        const fate = this.fate();
+        if (fate !== 'lost') this.append(chain, batch);
+        if (fate !== 'published') throw new Error(`the batch is ${fate}`);
+      },
+      close: async () => {},
+    };
+  }
+
+  async readProgress(chain: string) {
+    return this.progress.get(chain) ?? null;
+  }
+
+  private append(chain: string, { activities, tokens, progress }: IndexBatch): void {
+    this.activities.push(...activities);
+    this.tokens.push(...tokens);
+    this.progress.set(chain, progress);
+    this.batches++;
+  }
+}

@@ -1,0 +1,83 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type ChainState, finalOf, type MadeBlock, type MemoryChain } from './memory-chain.ts';
+
+interface RpcQuestion {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** A chain in memory, as a node over HTTP. */
+export interface RpcServer {
+  /** With a secret in it. */
+  readonly url: string;
+  /** Questions that were answered, by method. */
+  readonly asked: Map<string, number>;
+  /** Decides of each request whether it is answered as it should be; true: it was answered by the one who decided. */
+  spoil: (response: ServerResponse) => boolean;
+  close(): Promise<void>;
+}
+
+export const RPC_SECRET = 'key-of-the-provider';
+
+const toHex = (number: number) => `0x${number.toString(16)}`;
+const toBlock = (block: MadeBlock | undefined) =>
+  block === undefined
+    ? null
+    : {
+        ...{ number: toHex(block.number), hash: block.hash, parentHash: block.parentHash },
+        ...{ timestamp: toHex(block.timestampS), logsBloom: `0x${block.logsBloom.toString('hex')}` },
+      };
+const toLogs = (blocks: readonly MadeBlock[]) =>
+  blocks.flatMap(({ logs }) =>
+    logs.map((log) => ({
+      ...{ address: log.address, topics: log.topics, data: log.data, transactionHash: log.transactionHash },
+      ...{ blockHash: log.blockHash, blockNumber: toHex(log.blockNumber), removed: false },
+      ...{ logIndex: toHex(log.logIndex), transactionIndex: toHex(log.transactionIndex) },
+    })),
+  );
+
+function answer(state: ChainState, depth: number, { method, params }: RpcQuestion): unknown {
+  if (method === 'eth_chainId') return toHex(31337);
+  if (method === 'eth_getBlockByNumber') {
+    const [tag] = params as [string];
+    const last = state.length - 1;
+    return toBlock(state[tag === 'latest' ? last : tag === 'finalized' ? finalOf(state, depth) : Number(tag)]);
+  }
+  if (method === 'eth_getLogs') {
+    const [filter] = params as [{ blockHash?: string; fromBlock: string; toBlock: string }];
+    const { blockHash, fromBlock, toBlock: end } = filter;
+    if (blockHash !== undefined) return toLogs(state.filter(({ hash }) => hash === blockHash));
+    return toLogs(state.slice(Number(fromBlock), Number(end) + 1));
+  }
+  // Of every token the same: "GLD", as early contracts say it.
+  return `0x${Buffer.from('GLD').toString('hex').padEnd(64, '0')}`;
+}
+
+export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
+  const asked = new Map<string, number>();
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    if (opened.spoil(response)) return;
+    const body = JSON.parse(text) as RpcQuestion | RpcQuestion[];
+    const one = (question: RpcQuestion) => {
+      asked.set(question.method, (asked.get(question.method) ?? 0) + 1);
+      return { jsonrpc: '2.0', id: question.id, result: answer(chain.state, chain.depth, question) };
+    };
+    response.end(JSON.stringify(Array.isArray(body) ? body.map(one) : one(body)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const opened: RpcServer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/${RPC_SECRET}`,
+    asked,
+    spoil: () => false,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return opened;
+}

@@ -1,0 +1,51 @@
+import type { IndexedChain } from '@playline/chain';
+import {
+  type ActivityRecord,
+  activityCodec,
+  FRAME_BYTES,
+  indexProgressCodec,
+  TOPICS,
+  tokenCodec,
+} from '@playline/contracts';
+import { createSchemaRegistry, openAtomicPublisher, openLogReader, readTopic } from '@playline/stream/kafka';
+import { openOwnStores, openServiceProcesses, testStores } from '@playline/testkit';
+import { openIndexLogs } from '../log/open-index-logs.ts';
+
+const MAIN = new URL('../main.ts', import.meta.url).pathname;
+
+/** Topics of their own, and indexers that run on them. */
+export async function openRealIndexers() {
+  const own = await openOwnStores();
+  const brokers = testStores().kafka;
+  const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = own.environment;
+  const processes = openServiceProcesses(MAIN, {
+    ...{ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX: own.prefix, LOG_LEVEL: 'warn' },
+  });
+  const valuesOf = async (name: string) => {
+    const records = await readTopic({ brokers, topic: own.prefix + name });
+    return records.map(({ value }) => value!.subarray(FRAME_BYTES));
+  };
+  const registry = createSchemaRegistry({ url: SCHEMA_REGISTRY_URL });
+  return {
+    /** What is not given is as in every test. */
+    start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
+      processes.start({ CHAINS_INDEXED: JSON.stringify([chain]), ...settings }),
+    /** Logs of chains in this process: what the service opens. */
+    openLogs: (beforeCommit?: () => Promise<void>) =>
+      openIndexLogs({
+        openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
+        log: openLogReader({ brokers, clientId: 'test' }),
+        schemaIdOf: (topic, schema) => registry.idOf(`${topic}-value`, schema),
+        schemaOf: registry.schemaOf,
+        topicPrefix: own.prefix,
+      }),
+    activities: async (): Promise<ActivityRecord[]> =>
+      (await valuesOf(TOPICS.activities.name)).map(activityCodec.decode),
+    tokens: async () => (await valuesOf(TOPICS.tokens.name)).map(tokenCodec.decode),
+    progress: async () => (await valuesOf(TOPICS.indexProgress.name)).map(indexProgressCodec.decode),
+    close: async () => {
+      await processes.close();
+      await own.close();
+    },
+  };
+}

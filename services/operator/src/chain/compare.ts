@@ -1,0 +1,67 @@
+import { type ActivityRow, type ChainStore, toActivityJson } from '@playline/chain';
+import type { ActivityRecord } from '@playline/contracts';
+import { ACTIVITIES } from '../import/subjects.ts';
+import type { ReadRangeOfChain } from './read-ranges.ts';
+
+/** What a history lacks of its chain. */
+export interface Compared {
+  activities: number;
+  missing: number;
+  different: number;
+  /** A sentence each, the first ones. */
+  readonly findings: string[];
+}
+
+/** More would hide the first ones. */
+const FINDINGS_MAX = 100;
+/** Ids in one question. */
+const IDS_MAX = 500;
+
+/** All that readers are shown of an activity, but for when it was updated. */
+export function toShownContent(row: ActivityRow): Record<string, unknown> {
+  const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
+  return { ...content, chain: row.chain };
+}
+
+const textOf = (row: ActivityRow) => JSON.stringify(toShownContent(row));
+
+function tell(compared: Compared, { blockchainMetadata, type, id }: ActivityRow, what: string): void {
+  if (compared.findings.length >= FINDINGS_MAX) return;
+  const at = `block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex}`;
+  compared.findings.push(`${type} ${id} (${at}) ${what}`);
+}
+
+/** Looks which activities of a range the history does not have as the chain says them. @throws StoreFault */
+export async function compareRange(
+  store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+  { records, capped }: ReadRangeOfChain,
+  compared: Compared,
+): Promise<void> {
+  for (let from = 0; from < records.length; from += IDS_MAX)
+    await compareSome(store, records.slice(from, from + IDS_MAX), compared);
+  for (const { block, log, claimed, taken } of capped)
+    if (compared.findings.length < FINDINGS_MAX)
+      compared.findings.push(
+        `block ${block}, log ${log} claims ${claimed} tokens, of which the first ${taken} are taken`,
+      );
+}
+
+async function compareSome(
+  store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+  records: readonly ActivityRecord[],
+  compared: Compared,
+): Promise<void> {
+  const rows = records.map(ACTIVITIES.toRow);
+  const standing = await ACTIVITIES.readStanding(store, rows);
+  for (const row of rows) {
+    compared.activities++;
+    const stored = standing.get(row.id);
+    if (stored === undefined) {
+      compared.missing++;
+      tell(compared, row, 'is not in the history');
+    } else if (textOf(stored) !== textOf(row)) {
+      compared.different++;
+      tell(compared, row, 'is not what the history says');
+    }
+  }
+}

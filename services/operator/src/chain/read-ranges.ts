@@ -1,0 +1,89 @@
+import {
+  type BlockName,
+  type BlockRange,
+  type ChainNode,
+  createReadActivities,
+  type IndexedChain,
+  NodeFault,
+  type ReadBlocks,
+  readRange,
+} from '@playline/chain';
+import type { ActivityRecord } from '@playline/contracts';
+import { UnreachableError } from '../command.ts';
+
+/** A log that claims more tokens than are taken. */
+export interface CappedLog {
+  readonly block: number;
+  readonly log: number;
+  readonly claimed: bigint;
+  readonly taken: number;
+}
+
+/** What the chain says of some blocks. */
+export interface ReadRangeOfChain {
+  readonly to: number;
+  readonly records: readonly ActivityRecord[];
+  readonly capped: readonly CappedLog[];
+}
+
+export interface RangesOptions {
+  readonly chain: IndexedChain;
+  /** Those of the chain, the preferred one first. */
+  readonly nodes: readonly ChainNode[];
+  /** Both inclusive. */
+  readonly from: number;
+  readonly to: number;
+  /** A block that the chain must hold, which is seen where it is near. */
+  readonly holds: readonly BlockName[];
+  /** Aborted when the person asks for the end. */
+  readonly stop: AbortSignal;
+}
+
+/**
+ * Reads blocks as the indexer does, with its checks: each range links to the one before.
+ * @throws UnreachableError when no node answers as it should
+ */
+export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRangeOfChain> {
+  const { chain, to, stop } = options;
+  const read = createReadActivities({ ...chain, chain: chain.name });
+  let [from, size, after]: [number, number, BlockName | null] = [options.from, chain.rangeBlocks, null];
+  while (from <= to && !stop.aborted) {
+    const end = Math.min(from + size - 1, to);
+    const range: BlockRange = { from, to: end, after, holds: options.holds, hasBlooms: chain.hasBlooms };
+    const found: ReadBlocks | null = await askNodes(options.nodes, (node) => readRange(node, range), size > 1);
+    if (found === null) {
+      size = Math.max(1, Math.floor(size / 2));
+      continue;
+    }
+    const times = new Map(found.blocks.map(({ number, timestampS }) => [number, timestampS]));
+    const [records, capped]: [ActivityRecord[], CappedLog[]] = [[], []];
+    for (const log of found.logs) {
+      const reading = read(log, times.get(log.blockNumber)!);
+      records.push(...reading.records);
+      const { claimed } = reading;
+      if (claimed !== null)
+        capped.push({ block: log.blockNumber, log: log.logIndex, claimed, taken: reading.records.length });
+    }
+    yield { to: end, records, capped };
+    const { number, hash } = found.blocks.at(-1)!;
+    [from, after] = [end + 1, { number, hash }];
+  }
+}
+
+/** @returns null when a node wants to be asked for less, and less may be asked for */
+export async function askNodes<T>(
+  nodes: readonly ChainNode[],
+  work: (node: ChainNode) => Promise<T>,
+  mayHalve = false,
+): Promise<T | null> {
+  const faults: string[] = [];
+  for (const node of nodes)
+    try {
+      return await work(node);
+    } catch (fault) {
+      if (!(fault instanceof NodeFault)) throw fault;
+      if (fault.kind === 'too-much' && mayHalve) return null;
+      faults.push(`${node.name}: ${fault.message}`);
+    }
+  throw new UnreachableError(`no node of the chain answers as it should (${faults.join('; ')})`);
+}

@@ -1,0 +1,183 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type ActivityRow, createReadActivities, toActivityRow } from '@playline/chain';
+import { createRpcNode } from '@playline/chain/rpc';
+import { activityCodec, FRAME_BYTES, TOPICS, tokenCodec } from '@playline/contracts';
+import { readTopic } from '@playline/stream/kafka';
+import {
+  bareEnvironment,
+  openOwnStores,
+  openRedisDatabase,
+  openServiceProcesses,
+  testStores,
+  until,
+} from '@playline/testkit';
+import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
+import { type Address, encodeFunctionData, type Hash, parseEther, stringToHex } from 'viem';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
+const OPERATOR = MAIN('operator');
+/** Blocks behind the latest one that are final: two epochs of two. */
+const DEPTH = 4;
+const NAME = 'demo-chain';
+
+let chain: TestChain;
+let own: Awaited<ReturnType<typeof openOwnStores>>;
+let redis: Awaited<ReturnType<typeof openRedisDatabase>>;
+let indexers: ReturnType<typeof openServiceProcesses>;
+let writers: ReturnType<typeof openServiceProcesses>;
+let chains: string;
+
+beforeAll(async () => {
+  chain = await openTestChain();
+  own = await openOwnStores();
+  redis = await openRedisDatabase();
+  chains = JSON.stringify([{ name: NAME, id: 'eip155:31337', rpc: [chain.rpc], pollMs: 100, rangeBlocks: 50 }]);
+  indexers = openServiceProcesses(MAIN('chain-indexer'), {
+    ...own.environment,
+    CHAINS_INDEXED: chains,
+    LOG_LEVEL: 'warn',
+  });
+  writers = openServiceProcesses(MAIN('activity-writer'), {
+    ...{ ...own.environment, REDIS_URL: redis.url, CONSUMER_GROUP: `${own.prefix}writer`, LOG_LEVEL: 'warn' },
+  });
+});
+afterAll(async () => {
+  await Promise.all([indexers?.close(), writers?.close(), chain?.close()]);
+  await Promise.all([redis?.close(), own?.close()]);
+});
+
+const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+const valuesOf = async (name: string) =>
+  (await readTopic({ brokers: testStores().kafka, topic: own.prefix + name })).map(({ value }) => value!);
+const published = async (): Promise<ActivityRow[]> =>
+  (await valuesOf(TOPICS.activities.name))
+    .filter((value) => value !== null)
+    .map((value) => toActivityRow(activityCodec.decode(value.subarray(FRAME_BYTES)), PLACE));
+const shown = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
+  rows.map(({ type, details }) => ({ type, ...(JSON.parse(details) as Record<string, unknown>) }));
+
+const call = (contract: keyof typeof CONTRACT_ABIS, functionName: string, args: readonly unknown[]): Hash =>
+  encodeFunctionData({ abi: CONTRACT_ABIS[contract], functionName, args } as never);
+
+/** What the chain says now of all that is final, asked for block by block. */
+async function freshIndex(): Promise<string[]> {
+  const node = createRpcNode({ name: 'test', url: chain.rpc });
+  const read = createReadActivities({ chain: NAME, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
+  const final = (await node.block('finalized'))!.number;
+  const ids: string[] = [];
+  for (const { hash, timestampS } of await node.blocks(0, final))
+    for (const log of await node.logsOf(hash))
+      ids.push(...read(log, timestampS).records.map((record) => toActivityRow(record, PLACE).id));
+  return ids;
+}
+
+async function operate(...words: readonly string[]): Promise<{ code: number; out: string }> {
+  const child = spawn(process.execPath, [OPERATOR, ...words], {
+    env: { ...bareEnvironment(), ...own.environment, CHAINS_INDEXED: chains },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let out = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (out += text));
+  const [code] = await once(child, 'exit');
+  return { code, out };
+}
+const chainCommand = (...words: readonly string[]) => operate('chain', ...words);
+
+async function untilIndexed(): Promise<string[]> {
+  const expected = await freshIndex();
+  await until('all that is final is published', async () => (await published()).length >= expected.length);
+  return expected;
+}
+
+describe('a chain that is indexed from a real node', () => {
+  let erc20: Address;
+
+  it('is read as its contracts say: mints, transfers and burns of three standards, with the names of tokens', async () => {
+    await indexers.start();
+    const [admin, player] = chain.accounts as readonly [Address, Address];
+    const demo = await chain.deployDemo(admin);
+    erc20 = demo.erc20 as Address;
+    const to = player.toLowerCase();
+    await chain.send({ to: erc20, data: call('demo-erc20', 'mint', [admin, parseEther('5')]) });
+    await chain.send({ to: erc20, data: call('demo-erc20', 'transfer', [player, 7n]) });
+    const nft = demo.erc721 as Address;
+    await chain.send({ to: nft, data: call('demo-erc721', 'mintBatch', [[{ to: admin, tokenIds: [7n, 8n] }]]) });
+    await chain.send({ to: nft, data: call('demo-erc721', 'burn', [8n]) });
+    const many = demo.erc1155 as Address;
+    await chain.send({ to: many, data: call('demo-erc1155', 'safeMintBatch', [player, [1n, 2n], [10n, 20n], '0x']) });
+    const old = await chain.deploy('old-erc20', [stringToHex('Early', { size: 32 }), stringToHex('ERL', { size: 32 })]);
+    await chain.send({ to: old, data: call('old-erc20', 'mint', [player, 3n]) });
+    await chain.deploy('consecutive-erc721', [player, 3n]);
+    await chain.mine(DEPTH);
+    const expected = await untilIndexed();
+    const rows = await published();
+    expect(rows.map(({ id }) => id)).toEqual(expected);
+    const erc721 = (token_id: string) => ({ contract_type: 'ERC721', contract_address: nft, token_id, amount: '1' });
+    const from = admin.toLowerCase();
+    expect(shown(rows)).toEqual(
+      expect.arrayContaining([
+        { type: 'transfer', from, to, amount: '7', asset: { contract_type: 'ERC20', contract_address: erc20 } },
+        { type: 'mint', to: from, amount: '1', asset: erc721('7') },
+        { type: 'burn', from, amount: '1', asset: erc721('8') },
+      ]),
+    );
+    expect(
+      shown(rows).filter(({ asset }) => (asset as { contract_address: string }).contract_address === many),
+    ).toHaveLength(2);
+    expect(rows.slice(-3).map(({ details }) => JSON.parse(details).asset.token_id)).toEqual(['0', '1', '2']);
+    const tokens = (await valuesOf(TOPICS.tokens.name)).map((value) => tokenCodec.decode(value.subarray(FRAME_BYTES)));
+    expect(tokens.map(({ name, symbol, decimals }) => [name, symbol, decimals])).toContainEqual(['Early', 'ERL', null]);
+    expect(tokens.some(({ decimals }) => decimals === 18)).toBe(true);
+  });
+
+  it('survives a reorganisation of all that is not final, and kills of the indexer and of the node', async () => {
+    const [, player] = chain.accounts as readonly [Address, Address];
+    const mint = (value: bigint) => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, value]) });
+    for (let value = 1n; value <= 3n; value++) await mint(value);
+    await chain.reorg(3);
+    await mint(4n);
+    await chain.mine(DEPTH);
+    await indexers.close();
+    await chain.save();
+    await chain.kill();
+    await chain.restart();
+    await chain.mine(DEPTH);
+    await indexers.start();
+    await mint(5n);
+    await chain.mine(DEPTH);
+    const expected = await untilIndexed();
+    expect((await published()).map(({ id }) => id)).toEqual(expected);
+  });
+
+  it('is compared with its history by commands, which publish what is missing and nothing twice', async () => {
+    const { code: ofStatus, out: status } = await chainCommand('status', '--json');
+    expect(ofStatus, status).toBe(0);
+    const { head, horizon, indexed, behind } = JSON.parse(status);
+    expect([head - horizon, horizon - indexed, behind]).toEqual([DEPTH, behind, behind]);
+    // Nobody has written the history yet.
+    const before = await chainCommand('verify', '--chain', NAME);
+    expect(before.code, before.out).toBe(1);
+    expect(before.out).toContain('is not in the history');
+    const count = (await published()).length;
+    const early = await chainCommand(
+      'backfill',
+      '--chain',
+      NAME,
+      '--from',
+      '0',
+      '--to',
+      String(indexed),
+      '--writer-group',
+      `${own.prefix}writer`,
+    );
+    expect(early.code, early.out).toBe(0);
+    expect((await published()).length).toBe(count);
+    await writers.start();
+    await until('the history is written', async () => (await chainCommand('verify', '--chain', NAME)).code === 0);
+    const beyond = await chainCommand('backfill', '--chain', NAME, '--from', '0', '--to', String(indexed + 100));
+    expect(beyond.code).toBe(2);
+    expect(beyond.out).not.toContain(chain.rpc);
+  });
+});
