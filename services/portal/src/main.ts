@@ -35,6 +35,7 @@ import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
+import { createStanding } from './standing/index.ts';
 import { createAudit } from './stores/audit.ts';
 import { createKeys } from './stores/keys.ts';
 import { type LogParts, openNoun } from './stores/noun.ts';
@@ -109,7 +110,7 @@ await runService(logger, async (use) => {
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
-    settings,
+    ...{ settings, standing: createStanding({ ...log, writerGroup }) },
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

@@ -22,6 +22,19 @@ export function number(value: number, unit = ''): string {
   return unit === '' ? text : `${text}\u00a0${unit}`;
 }
 
+const SPAN_UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+];
+
+/** A span of time in its largest unit of which there are two. @param ms milliseconds; below 0 counts as none */
+export function span(ms: number): string {
+  const [name, unit] = SPAN_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
+  return number(Math.max(0, Math.round(ms / unit)), name);
+}
+
 /** A share as a percentage with one digit behind the point. */
 export function share(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}\u00a0%`;
