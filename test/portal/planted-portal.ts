@@ -106,7 +106,7 @@ function toErasure({ erasureId }: RowsPlace): ErasureLine {
 
 function toAuditLine(environmentId: string, textOf: TextOf): AuditLine {
   return {
-    ...{ happenedMs: Date.now() - 1_000, environmentId, kind: 'project', revision: 3 },
+    ...{ happenedMs: Date.now() - 1_000, entryId: 'an entry', environmentId, kind: 'project', revision: 3 },
     ...{ object: textOf('object of a change'), action: textOf('action'), actor: textOf('actor') },
     ...{ requestId: textOf('request of a change'), address: textOf('address of an actor') },
     detail: JSON.stringify({ name: textOf('name in a change') }),

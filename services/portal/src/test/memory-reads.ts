@@ -1,5 +1,6 @@
 import type {
   AuditLine,
+  AuditPlace,
   ConsentChange,
   ErasureLine,
   LinkDecision,
@@ -52,10 +53,14 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);
       return found === undefined || found.state === 'waiting' ? null : { erasureId, environmentId };
     },
-    audit: async ({ projectId, sinceMs, untilMs, entriesMax }) =>
+    audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
       (rows.audit?.[projectId] ?? [])
         .filter(({ happenedMs }) => happenedMs >= sinceMs && happenedMs < untilMs)
-        .sort((a, b) => b.happenedMs - a.happenedMs)
+        .filter((line) => before === undefined || byPlace(line, before) < 0)
+        .sort((a, b) => byPlace(b, a))
         .slice(0, entriesMax),
   };
 }
+
+const byPlace = (a: AuditPlace, b: AuditPlace) =>
+  a.happenedMs - b.happenedMs || (a.entryId === b.entryId ? 0 : a.entryId < b.entryId ? -1 : 1);
