@@ -61,6 +61,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
       create: { plain: () => ({ kind: 'secret', name: 'Made' }) },
       refresh: { plain: (planted) => ({ kind: 'publishable', ...confirmEnvironment(planted) }) },
       revoke: { plain: (planted) => ({ kind: 'secret', ...confirmEnvironment(planted) }) },
+      origins: { plain: () => ({ origins: 'https://game.example' }) },
       test: { plain: () => ({ key: 'nobody' }) },
     },
   },

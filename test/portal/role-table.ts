@@ -26,6 +26,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200',
   'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/environments/:environment/keys origins': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/keys test': 'sign-in 404 404 200 200 200',
 
   'GET /projects/:project/environments/:environment/collections': READERS,

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
 import { boundReading } from './bound-reading.ts';
+import { narrowOrigin } from './cors.ts';
 import { readOn } from './read-on.ts';
 import { type Trace, traceOf } from './trace.ts';
 
@@ -43,7 +44,7 @@ export class Exchange implements Trace {
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: Frame;
-  readonly #headers: HeaderList;
+  #headers: HeaderList;
   #answered = false;
   #isLast = false;
   #gone: AbortSignal | null = null;
@@ -69,6 +70,11 @@ export class Exchange implements Trace {
   get gone(): AbortSignal {
     this.#gone ??= watchGone(this.request, this.#response);
     return this.#gone;
+  }
+
+  /** Says whose pages may read the answer, in the place of anybody's: those of one origin, or nobody's (null). */
+  allowOrigin(origin: string | null): void {
+    this.#headers = narrowOrigin(this.#headers, origin);
   }
 
   /** Sends JSON text. */

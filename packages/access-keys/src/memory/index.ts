@@ -30,6 +30,11 @@ export function createMemoryKeyStore(): KeyView {
       else live.set(slot, added.hash);
       return true;
     },
+    amend: async (changed) => {
+      if (live.get(slotOf(changed)) !== changed.hash) return false;
+      records.set(changed.hash, changed);
+      return true;
+    },
     list: async (projectId) =>
       [...records.values()]
         .filter((record) => record.projectId === projectId)

@@ -68,6 +68,21 @@ export function field(options: FieldOptions): Markup {
 ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}</div>`;
 }
 
+/** A labelled field of several lines. */
+export function lines({
+  name,
+  label,
+  value = '',
+  hint = '',
+}: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
+  const id = createFieldId(name);
+  // A line break right behind the tag is not part of the text.
+  return html`<div class="field"><label for="${id}">${label}</label>
+<textarea id="${id}" name="${name}" rows="4" maxlength="15000" autocomplete="off" spellcheck="false" aria-describedby="${id}-hint">
+${value}</textarea>
+<span class="hint" id="${id}-hint">${hint}</span></div>`;
+}
+
 export interface ChoiceOptions {
   readonly name: string;
   readonly label: string;
