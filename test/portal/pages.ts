@@ -80,7 +80,10 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
       enable: { refers: ({ disabledAddress }) => ({ address: disabledAddress }) },
     },
   },
-  '/projects/:project/environments/:environment/live': { query: () => ({ find: STORED_ID }) },
+  '/projects/:project/environments/:environment/live': {
+    query: () => ({ find: STORED_ID }),
+    deeds: { person: { plain: () => ({ person: 'nobody' }) } },
+  },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {

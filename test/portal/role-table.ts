@@ -47,6 +47,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
 
   'GET /projects/:project/environments/:environment/live': READERS,
+  'POST /projects/:project/environments/:environment/live person': 'sign-in 404 404 303 303 303',
   'GET /projects/:project/environments/:environment/live/events': READERS,
 
   'GET /projects/:project/environments/:environment/rejections': READERS,

@@ -4,6 +4,7 @@ import type {
   ConsentChange,
   ErasureLine,
   LinkDecision,
+  MessageLine,
   PortalReads,
   Rejection,
   RejectionCount,
@@ -13,6 +14,7 @@ import { maskId } from '../reads/masked.ts';
 
 /** What stands in ClickHouse of each environment, and of each project what was done. */
 export interface MemoryRows {
+  readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
   readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
@@ -27,7 +29,15 @@ export interface MemoryRows {
 /** Reads of rows in memory, by environments and projects whole; what no page of a test asks for is empty. */
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
-    messages: async ({ sinceMs }) => ({ messages: [], next: null, searchedSinceMs: sinceMs }),
+    messages: async ({ environmentId, sinceMs, name = '', identityIds, sight }) => ({
+      messages: (rows.messages?.[environmentId] ?? [])
+        .filter((each) => name === '' || each.name === name)
+        .filter((each) => identityIds === undefined || identityIds.includes(each.identityId))
+        .map((each) =>
+          sight === 'raw ids' ? each : { ...each, userId: maskId(each.userId), anonymousId: maskId(each.anonymousId) },
+        ),
+      ...{ next: null, searchedSinceMs: sinceMs },
+    }),
     message: async () => [],
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
