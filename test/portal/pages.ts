@@ -98,6 +98,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),
   },
+  '/projects/:project/alerts': {},
   '/projects/:project/audit': {},
   '/instance/audit': {},
   '/projects/:project/environments/:environment/limits': {
@@ -199,6 +200,13 @@ export function pathFor(path: string, planted: Planted, environment = planted.en
   const names: Record<string, string> = { project: planted.id, environment, ...params?.(planted) };
   const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(names[name] ?? ''));
   return query === undefined ? filled : `${filled}?${new URLSearchParams(query(planted))}`;
+}
+
+const LIVE = '/projects/:project/environments/:environment/live';
+
+/** The list of stored messages beside Live, of a span. */
+export function storedPathFor(planted: Planted): string {
+  return `${pathFor(LIVE, planted).split('?')[0]}?since=2026-01-01T00:00`;
 }
 
 /** Somebody who has signed in, with good tokens for any form of any page: whatever refuses them is no token. */

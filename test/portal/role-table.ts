@@ -60,6 +60,8 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/erasures': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
 
+  'GET /projects/:project/alerts': READERS,
+
   'GET /projects/:project/audit': 'sign-in 404 404 404 200 200',
 
   'GET /instance/audit': ADMINISTRATORS,

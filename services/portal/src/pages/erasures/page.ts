@@ -55,17 +55,7 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
       html`<p>Clients ask for one with a secret key: the documentation of the gateway says how. It then stands here with what has become of it.</p>`,
     );
   const rows = erasures.map((each) => toRow(visit, each));
-  const heads = [
-    'Erasure',
-    'State',
-    'Asked for',
-    'Identities',
-    'Fenced',
-    'Invisible',
-    'Off the disk',
-    'Out of the log',
-    'Receipt',
-  ];
+  const heads = ['Erasure', 'State', 'Identities', 'Fenced', 'Invisible', 'Off the disk', 'Out of the log', 'Receipt'];
   return html`<p>From the first step on nothing older of a person comes back; every time is counted from the request.</p>
 ${table('Erasures', heads, rows)}
 ${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm run erasures -- list.</p>` : ''}`;
@@ -77,9 +67,8 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
-    html`<code>${each.erasureId}</code>`,
+    html`<code>${each.erasureId}</code><br>${time(each.requestedMs)}`,
     each.state,
-    time(each.requestedMs),
     each.identities === null ? '–' : number(each.identities),
     since(each.fencedMs),
     since(each.visiblyErasedMs),

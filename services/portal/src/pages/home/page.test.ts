@@ -59,6 +59,6 @@ describe('the page of projects', () => {
     const away = () => Promise.reject(new Error('away'));
     const { portal, project } = await open({ delay: away, letters: away });
     const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
-    expect([status, text.includes('Sky'), text.split('cannot be told now').length]).toEqual([200, true, 3]);
+    expect([status, text.includes('Sky'), text.split('cannot be told now').length]).toEqual([200, true, 4]);
   });
 });

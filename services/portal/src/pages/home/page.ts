@@ -6,14 +6,15 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { settleWithin } from '@playline/http';
+import { type Figures, readFigures } from '../../alerts/figures.ts';
+import { type FoundAlerts, findAlerts } from '../../alerts/find-alerts.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, field, number, share, span } from '../../frame/parts.ts';
-import type { OpenLetters, WriterDelay } from '../../standing/index.ts';
+import type { OpenLetters } from '../../standing/index.ts';
 import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'projects' | 'usage' | 'standing' | 'frame'>;
+type Parts = Pick<PagesParts, 'projects' | 'usage' | 'standing' | 'keys' | 'frame'>;
 
 /** The projects that an account has a role in. */
 export function createHomePage(parts: Parts): PortalPage {
@@ -52,43 +53,20 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
   };
 }
 
-/** An hour, and the minute that is not over: what is rare shows as a number of the hour. */
-const MINUTES = 61;
 /** What rates are of: enough minutes that one busy second does not pass for the rule; the present one is left out. */
 const RATE_MINUTES = 6;
 /** Below one a second a rate says nothing to people. */
 const RATE_MIN = 1;
 
-/** What all cards tell from; null where it cannot be had now: the page tells what projects there are all the same. */
-interface Figures {
-  /** By environment id. */
-  readonly minutes: ReadonlyMap<string, readonly EnvironmentMinute[]> | null;
-  readonly delay: WriterDelay | null;
-  readonly letters: OpenLetters | null;
-  readonly nowMs: number;
-}
-
-async function readFigures({ usage, standing, frame }: Parts, projects: readonly ProjectRecord[]): Promise<Figures> {
-  const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
-  const [minutes, delay, letters] = await Promise.all([
-    usage.readEnvironments(ids, MINUTES).catch(() => null),
-    toldInTime(standing.writerDelay()),
-    toldInTime(standing.openLetters()),
-  ]);
-  return { minutes, delay, letters, nowMs: frame.wallClockMs() };
-}
-
-/** Brokers that do not answer keep nobody from their projects. */
-const STANDING_MAX_MS = 2_000;
-const toldInTime = <T>(told: Promise<T>): Promise<T | null> => settleWithin(STANDING_MAX_MS, told).catch(() => null);
-
-function toCard({ id, name, environments }: ProjectRecord, figures: Figures): HtmlValue {
+function toCard(project: ProjectRecord, figures: Figures): HtmlValue {
+  const { id, name, environments } = project;
   return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
 <dl>${environments.map(
     (each) =>
       html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(figures.minutes, each.id)}</dd>`,
   )}<dt>Visible delay</dt><dd>${toDelay(figures)}</dd>
-<dt>Open dead letters</dt><dd>${toLetters(figures.letters, environments)}</dd></dl>
+<dt>Open dead letters</dt><dd>${toLetters(figures.letters, environments)}</dd>
+<dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, figures))}</a></dd></dl>
 <p class="quiet"><code>${id}</code></p></li>`;
 }
 
@@ -110,6 +88,12 @@ const sumOf = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'reject
 function toDelay({ delay, nowMs }: Figures): string {
   if (delay === null) return 'cannot be told now';
   return delay.oldestMs === null ? 'none: all is stored' : span(nowMs - delay.oldestMs);
+}
+
+/** That none is known says nothing where something cannot be told. */
+function toAlerts({ alerts, unknown }: FoundAlerts): string {
+  if (unknown.length > 0) return alerts.length === 0 ? 'cannot be told now' : `at least ${number(alerts.length)}`;
+  return alerts.length === 0 ? 'none' : number(alerts.length);
 }
 
 function toLetters(letters: OpenLetters | null, environments: ProjectRecord['environments']): string {
