@@ -1,6 +1,6 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import type { Exchange, HeaderList, Route } from '@playline/http';
+import { ClientGone, type Exchange, type HeaderList, type Route } from '@playline/http';
 import { readForm } from './form-values.ts';
 import { toDocument } from './layout.ts';
 import { sendLongFile } from './long-file.ts';
@@ -202,8 +202,7 @@ const HTML = 'text/html; charset=utf-8';
 /** What a person is shown of a fault, with the trace id to give to whoever runs the portal. */
 export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
   const isPublic = fault instanceof PublicError && fault.status < 500;
-  // What was given up because nobody waits for it any more has not failed.
-  if (!isPublic && !exchange.gone.aborted) onFault(exchange, fault);
+  if (!isPublic && !isOfLeaving(fault)) onFault(exchange, fault);
   if (exchange.answered) return;
   const status = isPublic ? fault.status : 500;
   const message = isPublic
@@ -216,6 +215,11 @@ ${isPublic ? '' : html`<p>If it lasts, give the operator this trace id: <code>${
   const title = TITLES[status] ?? 'That did not work';
   const text = toDocument(null, { title, content });
   exchange.answerText(status, { type: HTML, text }, [...wait, ...PAGE_HEADERS]);
+}
+
+/** What was given up because nobody waits for it any more has not failed. */
+function isOfLeaving(fault: unknown): boolean {
+  return fault instanceof ClientGone || (fault instanceof Error && fault.cause instanceof ClientGone);
 }
 
 const TITLES: Readonly<Record<number, string>> = {

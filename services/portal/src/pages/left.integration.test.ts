@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createQueryRows, type QueryRows } from '@playline/runtime';
+import { createLogger, createQueryRows, type QueryRows } from '@playline/runtime';
 import { testStores, until } from '@playline/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPortalReads } from '../reads/index.ts';
@@ -23,7 +23,8 @@ async function openSlow(deadlineMs: number) {
   const faults: unknown[] = [];
   const ask = createQueryRows({ ...account, onFault: (fault) => faults.push(fault) }, { deadlineMs, isBound: true });
   const query: QueryRows = (_sql, options) => ask(`${SLOW} /* ${mark} */`, options);
-  portal = await openPortal({ reads: createPortalReads(query) });
+  const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => faults.push(line) });
+  portal = await openPortal({ reads: createPortalReads(query), logger });
   const project = await portal.addProject('Game');
   const browser = await portal.signIn({ project, role: 'owner' });
   const of = `/projects/${project.id}`;
