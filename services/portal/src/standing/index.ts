@@ -3,7 +3,7 @@ import { deadLetterTopicOf, type LogReader, type StreamRecord } from '@playline/
 import { LIVE_LIMITS } from '../live/limits.ts';
 import { createReadFinding } from '../live/read-entries.ts';
 import { countOpenLetters, type OpenLetters } from './open-letters.ts';
-import { createShared } from './shared.ts';
+import { createShared } from './shared-reading.ts';
 import { readWriterDelay, type WriterDelay } from './writer-delay.ts';
 
 export type { OpenLetters } from './open-letters.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { createCountedLog } from '../live/test/counted-log.ts';
 import { createStanding } from './index.ts';
 import { countOpenLetters } from './open-letters.ts';
-import { createShared } from './shared.ts';
+import { createShared } from './shared-reading.ts';
 import { readWriterDelay } from './writer-delay.ts';
 
 const MESSAGES = TOPICS.messages.name;

@@ -41,7 +41,7 @@ async function open() {
       keys: [],
       environments: [{ environmentId: owner.environmentId, accepted, rejected }],
     });
-  const use = (keyId: string, lastUsedAt: number, uses: number, refusals: number) =>
+  const use = (keyId: string, { lastUsedAt = Date.now(), uses = 1, refusals = 0 }) =>
     usage.add({
       minuteAt: minuteOf(Date.now()),
       keys: [{ keyId, uses, refusals, lastUsedAt, lastRefusal: null }],
@@ -58,7 +58,7 @@ describe('alerts of a project', () => {
     const { browser, path, makeKey, count, use } = await open();
     await makeKey('secret', 89);
     const { keyId } = await makeKey('publishable', 400);
-    await use(keyId, Date.now(), 1_000, 19);
+    await use(keyId, { uses: 1_000, refusals: 19 });
     // A share of few messages says nothing, and the bound itself is not above it.
     await count(10, 10);
     expect((await browser.get(path)).text).toContain('No alert');
@@ -71,7 +71,7 @@ describe('alerts of a project', () => {
     const { browser, path, told, makeKey, count, use, owner } = await open();
     await makeKey('secret', 91);
     const { keyId } = await makeKey('publishable', 1);
-    await use(keyId, Date.now(), 100, 20);
+    await use(keyId, { uses: 100, refusals: 20 });
     await count(900, 100);
     told.delay = { waiting: 5, oldestMs: Date.now() - 120_500 };
     told.letters = { ...told.letters, byEnvironment: new Map([[owner.environmentId, 3]]) };
@@ -87,7 +87,7 @@ describe('alerts of a project', () => {
   it('tell of a secret key that was used long ago, and of none that has ended', async () => {
     const { browser, path, makeKey, use, store, owner } = await open();
     const { keyId } = await makeKey('secret', 400);
-    await use(keyId, Date.now() - 95 * DAY_MS, 1, 0);
+    await use(keyId, { lastUsedAt: Date.now() - 95 * DAY_MS });
     expect((await browser.get(path)).text).toContain('for 95\u00a0d');
     await revokeKey({ store }, { ...owner, kind: 'secret' });
     expect((await browser.get(path)).text).toContain('No alert');
