@@ -109,6 +109,26 @@ describe('the page of live messages in a browser', () => {
     expect(await page.locator('.live tbody tr').count()).toBe(200);
   });
 
+  it.each([390, 1280])(
+    'stacks the fields of its filters evenly at %d pixels, with the page itself on the first screen',
+    async (width) => {
+      const { page } = await open();
+      await page.setViewportSize({ width, height: 800 });
+      for (const form of await page.locator('form.filter').all()) {
+        const boxes = await Promise.all((await form.locator('.field').all()).map((field) => field.boundingBox()));
+        const [lefts, widths, heights] = (['x', 'width', 'height'] as const).map(
+          (name) => new Set(boxes.map((box) => Math.round(box?.[name] ?? -1))),
+        );
+        expect([widths!.size, heights!.size]).toEqual([1, 1]);
+        expect(lefts!.size).toBe(Math.min(boxes.length, width === 390 ? 2 : 6));
+      }
+      const heading = await page.getByRole('heading', { level: 1 }).boundingBox();
+      expect(heading!.y).toBeLessThan(220);
+      const isScrolled = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
+      expect(isScrolled).toBe(false);
+    },
+  );
+
   it('fits a telephone without scrolling sideways', async () => {
     const { world, page, environmentId } = await open();
     await world.send({ environmentId, eventName: 'x'.repeat(300) });

@@ -1,3 +1,4 @@
+import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
 import { argumentsOf, callOf, fillPortalRows, OTHER, OURS, ofOther } from './test/portal-rows.ts';
@@ -145,6 +146,23 @@ describe('a question of the portal', () => {
     expect([ok, text]).toEqual([false, expect.stringMatching(/TIMEOUT_EXCEEDED|TOO_SLOW|Timeout/i)]);
     // The engine looks between blocks of rows.
     expect(performance.now() - begin).toBeLessThan(15_000);
+  });
+
+  it('ends when nobody waits for it any more', async () => {
+    const slow = 'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each';
+    const running = async () =>
+      Number(
+        await engine.operate("SELECT count() FROM system.processes WHERE user = 'portal' AND query LIKE '%sipHash64%'"),
+      );
+    const stop = new AbortController();
+    const left = expect(engine.ask('portal', slow, { signal: stop.signal })).rejects.toThrow();
+    await until('it is asked', async () => (await running()) === 1);
+    const begin = performance.now();
+    stop.abort();
+    await left;
+    await until('it has ended', async () => (await running()) === 0);
+    // Sooner than by its own bound of five seconds.
+    expect(performance.now() - begin).toBeLessThan(3_000);
   });
 
   it('reads no more rows than its bound, and gives no more than a page needs', async () => {

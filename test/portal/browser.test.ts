@@ -67,6 +67,14 @@ describe('every page', () => {
     },
   );
 
+  it('shows the receipts of erasures beside everything else at 1,280 pixels', async () => {
+    const { page } = await tabOf(administrator);
+    await page.goto(at('/projects/:project/environments/:environment/erasures'));
+    const isCut = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
+    expect(await page.evaluate(isCut)).toEqual([false]);
+    expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
+  });
+
   it('is whole too for somebody who has nothing yet', async () => {
     const nobodyYet = await plantAccount(portal, { name: 'Newcomer' });
     const { page, faults } = await tabOf(nobodyYet);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTILE } from './hostile.ts';
-import { deedUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
+import { deedUseOf, pagesOf, pathFor, personOf, type Seen, storedPathFor } from './pages.ts';
 import { AUTHOR, plant, plantAccount, type TextOf } from './planted.ts';
 import { NEAR_PROVIDER, openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 import { asRead, type Shape, shapeOf } from './shape.ts';
@@ -32,7 +32,12 @@ async function pagesWith(textOf: TextOf): Promise<Answer[]> {
     answers.push({ page: path, ...seen, shape: shapeOf(seen.text) });
   }
   const found = await person.send(pathFor(PEOPLE, planted), 'search', { kind: 'key', id: planted.personKey });
-  return [...answers, { page: 'a person who was found', ...found, shape: shapeOf(found.text) }];
+  const listed = await person.get(storedPathFor(planted));
+  return [
+    ...answers,
+    { page: 'a person who was found', ...found, shape: shapeOf(found.text) },
+    { page: 'stored messages of a span', ...listed, shape: shapeOf(listed.text) },
+  ];
 }
 
 const PEOPLE = '/projects/:project/environments/:environment/people';

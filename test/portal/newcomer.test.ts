@@ -34,7 +34,7 @@ function settingsOf({ folder, file }: JourneyStack): Record<string, string> {
 }
 
 beforeAll(async () => {
-  stack = await startJourneyStack({ services: ['gateway', 'event-writer', 'portal'] });
+  stack = await startJourneyStack({ services: ['gateway', 'identity-linker', 'event-writer', 'eraser', 'portal'] });
   const main = join(CHECKOUT, 'services', 'gateway', 'src', 'main.ts');
   gateways = openServiceProcesses(main, settingsOf(stack));
   const [port = 0] = await freePorts(1);
@@ -103,6 +103,31 @@ const isRefusing = async (url: string, secret: string) => {
   return (await fetch(url + path, { method: 'DELETE', headers })).status === 401;
 };
 
+/** The sender of the first event is found by their id, and erased. */
+async function erasePlayer(id: string): Promise<string> {
+  await page.getByRole('link', { name: 'People', exact: true }).click();
+  await page.getByLabel('Id', { exact: true }).fill(id);
+  await press('Find');
+  await page.locator('summary', { hasText: 'Erase this person' }).click();
+  await page.getByLabel('Type the id again').fill(id);
+  await press('Erase this person');
+  expect(await heading()).toBe('The erasure is asked for');
+  return (await page.locator('.copyable code').textContent()) ?? '';
+}
+
+/** Looks at the page again until the receipt is there, and downloads it. */
+async function downloadReceipt(erasureId: string): Promise<Record<string, unknown>> {
+  await page.getByRole('link', { name: 'Erasures', exact: true }).first().click();
+  // Others were asked for, to see which keys are refused.
+  const link = page.getByRole('row', { name: erasureId }).getByRole('link', { name: 'Download' });
+  await until('the receipt is there', async () => {
+    await page.reload();
+    return (await link.count()) === 1;
+  });
+  const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+  return JSON.parse(readFileSync((await download.path()) ?? '', 'utf8'));
+}
+
 describe('somebody who has just started the stack', () => {
   it('administers it, makes a project and keys, sees a first event arrive, and ends a key on every gateway', async () => {
     await step('the link is opened, and makes the administrator', becomeAdministrator);
@@ -147,6 +172,17 @@ describe('somebody who has just started the stack', () => {
     const successor = (await page.locator('.secret code').textContent()) ?? '';
     for (const url of urls) expect(await isRefusing(url, successor)).toBe(false);
     expect(faults).toEqual([]);
+  });
+
+  it('then erases the player who sent it, and keeps the receipt', async () => {
+    const erasureId = await step('an erasure', () => erasePlayer('player-1'));
+    const receipt = await step('its receipt', () => downloadReceipt(erasureId));
+    expect(receipt).toMatchObject({ erasureId, closureCount: 1, visiblyErasedAt: expect.any(String) });
+    expect(JSON.stringify(receipt)).not.toContain('player-1');
+    const [{ events } = {}] = await stack.query<{ events: string }>(
+      "SELECT count() AS events FROM events WHERE anonymous_id = 'player-1'",
+    );
+    expect([Number(events), faults]).toEqual([0, []]);
     console.info(steps.map((line) => `newcomer: ${line}`).join('\n'));
   });
 });

@@ -69,6 +69,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
       create: { plain: () => ({ kind: 'secret', name: 'Made' }) },
       refresh: { plain: (planted) => ({ kind: 'publishable', ...confirmEnvironment(planted) }) },
       revoke: { plain: (planted) => ({ kind: 'secret', ...confirmEnvironment(planted) }) },
+      origins: { plain: () => ({ origins: 'https://game.example' }) },
       test: { plain: () => ({ key: 'nobody' }) },
     },
   },
@@ -87,7 +88,10 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
       enable: { refers: ({ disabledAddress }) => ({ address: disabledAddress }) },
     },
   },
-  '/projects/:project/environments/:environment/live': { query: () => ({ find: STORED_ID }) },
+  '/projects/:project/environments/:environment/live': {
+    query: () => ({ find: STORED_ID }),
+    deeds: { person: { plain: () => ({ person: 'nobody' }) } },
+  },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
@@ -102,6 +106,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),
   },
+  '/projects/:project/alerts': {},
   '/projects/:project/audit': {},
   '/instance/audit': {},
   '/projects/:project/environments/:environment/limits': {
@@ -210,6 +215,13 @@ export function pathFor(path: string, planted: Planted, environment = planted.en
   const names: Record<string, string> = { project: planted.id, environment, ...params?.(planted) };
   const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(names[name] ?? ''));
   return query === undefined ? filled : `${filled}?${new URLSearchParams(query(planted))}`;
+}
+
+const LIVE = '/projects/:project/environments/:environment/live';
+
+/** The list of stored messages beside Live, of a span. */
+export function storedPathFor(planted: Planted): string {
+  return `${pathFor(LIVE, planted).split('?')[0]}?since=2026-01-01T00:00`;
 }
 
 /** Somebody who has signed in, with good tokens for any form of any page: whatever refuses them is no token. */

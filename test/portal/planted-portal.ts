@@ -3,7 +3,10 @@ import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts
 import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
 import type {
   AuditLine,
+  ConsentChange,
   ErasureLine,
+  LinkDecision,
+  MessageLine,
   Rejection,
   RejectionCount,
   RejectionStep,
@@ -17,6 +20,9 @@ export interface PlantedRows {
   readonly rejections: Record<string, RejectionCount[]>;
   readonly steps: Record<string, RejectionStep[]>;
   readonly traces: Record<string, Record<string, Rejection[]>>;
+  readonly messages: Record<string, MessageLine[]>;
+  readonly links: Record<string, LinkDecision[]>;
+  readonly consents: Record<string, ConsentChange[]>;
   readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
   readonly audit: Record<string, AuditLine[]>;
@@ -34,6 +40,9 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     rejections: {},
     steps: {},
     traces: {},
+    messages: {},
+    links: {},
+    consents: {},
     ids: {},
     erasures: {},
     audit: {},
@@ -80,12 +89,48 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
   rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
   rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
   rows.erasures[environmentId] = [toErasure(place)];
+  rows.messages[environmentId] = [toMessage(textOf)];
   rows.audit[projectId] = [toAuditLine(environmentId, textOf)];
   rows.live[environmentId] = toEvents(textOf);
   rows.found[environmentId] = [
     {
       ...{ messageId: STORED_ID, traceId: TRACE_ID, receivedAt: Date.now() },
       ...{ type: 'track', name: textOf('name of a stored event'), surface: textOf('surface of a stored event') },
+    },
+  ];
+}
+
+/** A stored message of a list; ids are shown to whoever may see them. */
+function toMessage(textOf: TextOf): MessageLine {
+  return {
+    ...{ messageId: textOf('message id in a list'), happenedMs: Date.now() - 1_000, receivedMs: Date.now() - 1_000 },
+    ...{ type: textOf('type in a list'), name: textOf('name in a list'), surface: textOf('surface in a list') },
+    ...{ library: '', libraryVersion: '', isTest: false, consentLevel: '', identityId: '0'.repeat(32) },
+    ...{ anonymousId: '', userId: textOf('user id in a list'), identityType: '', traceId: textOf('trace in a list') },
+  };
+}
+
+interface OfPerson {
+  readonly environmentId: string;
+  /** Hexadecimal. */
+  readonly identityId: string;
+}
+
+/** What tables tell of a person: who was linked or refused, and what was chosen. */
+export function plantDecisions({ rows }: PlantedPortal, of: OfPerson, textOf: TextOf): void {
+  const { environmentId, identityId } = of;
+  const other = { identityId: 'f'.repeat(32), kind: textOf('kind of another identity') };
+  const decision: LinkDecision = {
+    ...{ receivedMs: Date.now(), link: textOf('link'), outcome: 'refused', reason: textOf('reason of a refusal') },
+    ...{ a: { identityId, kind: textOf('kind of an identity') }, b: other, movedCount: 1 },
+    ...{ messageId: textOf('message of a link'), traceId: textOf('trace of a link') },
+  };
+  const linked = { ...decision, outcome: 'linked', reason: '', messageId: textOf('message that linked') };
+  rows.links[environmentId] = [decision, linked];
+  rows.consents[environmentId] = [
+    {
+      ...{ identityId, status: textOf('status of a consent'), source: textOf('source of a consent') },
+      ...{ receivedMs: Date.now(), traceId: textOf('trace of a consent') },
     },
   ];
 }
@@ -108,7 +153,7 @@ function toErasure({ erasureId }: RowsPlace): ErasureLine {
 
 function toAuditLine(environmentId: string, textOf: TextOf): AuditLine {
   return {
-    ...{ happenedMs: Date.now() - 1_000, environmentId, kind: 'project', revision: 3 },
+    ...{ happenedMs: Date.now() - 1_000, entryId: 'an entry', environmentId, kind: 'project', revision: 3 },
     ...{ object: textOf('object of a change'), action: textOf('action'), actor: textOf('actor') },
     ...{ requestId: textOf('request of a change'), address: textOf('address of an actor') },
     detail: JSON.stringify({ name: textOf('name in a change') }),

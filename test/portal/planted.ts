@@ -14,7 +14,7 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import { type PlantedPortal, plantRows } from './planted-portal.ts';
+import { type PlantedPortal, plantDecisions, plantRows } from './planted-portal.ts';
 
 /** One project with a text of its own in every field that people or clients can fill. */
 export interface Planted {
@@ -235,8 +235,10 @@ async function plantSignableKey(
 }
 
 /** Somebody whose id stands in a message: a page finds it by its key. */
-function plantPerson({ parts, rows }: PlantedPortal, environmentId: string, textOf: TextOf): string {
+function plantPerson(portal: PlantedPortal, environmentId: string, textOf: TextOf): string {
+  const { parts, rows } = portal;
   const key = parts.people.keyOf(environmentId, 'anonymous', `player of ${environmentId}`).toString('hex');
   rows.ids[environmentId] = { [key]: textOf('id of a person') };
+  plantDecisions(portal, { environmentId, identityId: key }, textOf);
   return key;
 }

@@ -26,6 +26,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200',
   'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/environments/:environment/keys origins': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/keys test': 'sign-in 404 404 200 200 200',
 
   'GET /projects/:project/environments/:environment/collections': READERS,
@@ -46,6 +47,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
 
   'GET /projects/:project/environments/:environment/live': READERS,
+  'POST /projects/:project/environments/:environment/live person': 'sign-in 404 404 303 303 303',
   'GET /projects/:project/environments/:environment/live/events': READERS,
 
   'GET /projects/:project/environments/:environment/rejections': READERS,
@@ -57,6 +59,8 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
   'GET /projects/:project/environments/:environment/erasures': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
+
+  'GET /projects/:project/alerts': READERS,
 
   'GET /projects/:project/audit': 'sign-in 404 404 404 200 200',
 

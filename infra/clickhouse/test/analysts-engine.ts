@@ -12,6 +12,7 @@ export interface How {
   /** After `?database=playline`. */
   readonly search?: string;
   readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
 }
 
 export interface Answer {
@@ -55,9 +56,9 @@ export async function openAnalystsEngine(): Promise<AnalystsEngine> {
     ...{ operator: operatorPassword, analyst: analystPassword, views: viewsPassword, writer: writerPassword },
     portal: portalPassword,
   };
-  const ask: AnalystsEngine['ask'] = async (account, sql, { search = '', headers = {} } = {}) => {
+  const ask: AnalystsEngine['ask'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
     const named = { 'x-clickhouse-user': account, 'x-clickhouse-key': passwordOf[account] ?? '' };
-    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql };
+    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql, ...(signal && { signal }) };
     const answer = await fetch(`${url}/?database=playline${search}`, sent);
     return { ok: answer.ok, text: await answer.text() };
   };

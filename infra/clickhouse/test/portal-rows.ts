@@ -36,6 +36,7 @@ export function argumentsOf(environment: Environment): Record<string, Record<str
   const any = { type: "''", name: "''", surface: "''", test: "''", identity: "''" };
   return {
     portal_messages: { ...of, ...span, before: "''", ...any },
+    portal_messages_of_people: { ...of, ...span, before: "''", name: "''", ...identities },
     portal_message: { ...of, message: quoted(MESSAGE[environment]) },
     portal_rejections: { ...of, ...span, ...narrowed },
     portal_rejection_times: { ...of, ...span, step: '3600', ...narrowed },

@@ -7,6 +7,7 @@ export * from './key-text.ts';
 export * from './live-keys.ts';
 export * from './logged-key-store.ts';
 export * from './operations.ts';
+export * from './origins.ts';
 export * from './projects/index.ts';
 export * from './rate-limit-keys/index.ts';
 export * from './rebuild.ts';

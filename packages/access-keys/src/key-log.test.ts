@@ -18,6 +18,8 @@ const record: KeyRecord = {
   text: null,
   changedBy: 'ada',
   requestId: 'r-1',
+  origins: [],
+  changedAt: 0,
 };
 const ended = { ...record, revokedAt: 2_000 };
 const bytesOf = (value: KeyRecord): KeyBytes => ({

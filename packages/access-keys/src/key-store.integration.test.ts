@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { KeyRecord, KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
-import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
+import { createKey, type NewKey, refreshKey, revokeKey, setKeyOrigins } from './operations.ts';
 import { IncompleteViewFault } from './records/view-faults.ts';
 import { openRedisKeyStore, type RedisKeyStore } from './redis/index.ts';
 
@@ -53,6 +53,28 @@ describe.each([
     const second = await refreshKey({ store, prefix, author: refreshed! }, { ...wanted, name: undefined });
     expect(second.record).toMatchObject({ text: second.key, name: 'web client', ...refreshed });
     expect(await store.find(first.record.hash)).toMatchObject(refreshed!);
+  });
+
+  it('says whose pages may use a key, which goes on otherwise as it was, and over a refresh', async () => {
+    const store = await open();
+    const wanted = newKey();
+    const { record } = await createKey({ store, prefix }, wanted);
+    expect(record.origins).toEqual([]);
+    const { environmentId } = wanted;
+    const author = { changedBy: 'ada', requestId: 'r-2' };
+    const changed = await setKeyOrigins({ store, author }, { environmentId, origins: ['HTTPS://Game.Example:443/'] });
+    expect(changed).toEqual({
+      ...{ ...record, ...author, origins: ['https://game.example'], changedAt: expect.any(Number) },
+    });
+    expect([await store.find(record.hash), await store.list(wanted.projectId)]).toEqual([changed, [changed]]);
+    const next = await refreshKey({ store, prefix }, wanted);
+    expect(next.record).toMatchObject({ origins: ['https://game.example'], changedAt: 0 });
+    expect(await store.amend({ ...changed, origins: [] })).toBe(false);
+    expect((await store.find(record.hash))?.revokedAt).not.toBeNull();
+    await revokeKey({ store }, wanted);
+    await expect(setKeyOrigins({ store }, { environmentId, origins: [] })).rejects.toMatchObject({
+      code: 'RESOURCE_NOT_FOUND',
+    });
   });
 
   it('gives an environment one live key of a kind', async () => {

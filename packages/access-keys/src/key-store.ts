@@ -24,6 +24,10 @@ export interface KeyRecord {
   /** Who made or ended it, and with what request; '' when it was not said. */
   readonly changedBy: string;
   readonly requestId: string;
+  /** Of a publishable key: origins whose pages may use it (`parseOrigins`); none: any. */
+  readonly origins: readonly string[];
+  /** Epoch milliseconds; 0 while it is as it was made. */
+  readonly changedAt: number;
 }
 
 /** Keeps key records. Each environment has at most one live key of a kind. */
@@ -38,6 +42,11 @@ export interface KeyStore {
    *   (none, when `ended` is null)
    */
   replace(ended: KeyRecord | null, added: KeyRecord | null): Promise<boolean>;
+  /**
+   * Puts a changed record in the place of the one with its hash.
+   * @returns false, and changes nothing, unless that is the environment's live key of its kind
+   */
+  amend(changed: KeyRecord): Promise<boolean>;
   /** Every key of a project, ended ones too, oldest first. */
   list(projectId: string): Promise<KeyRecord[]>;
 }

@@ -1,5 +1,5 @@
 import type { KeyLog } from './key-log.ts';
-import type { KeyRecord, KeyStore, KeyView } from './key-store.ts';
+import type { KeyStore, KeyView } from './key-store.ts';
 import { rebuildInTurn } from './rebuild.ts';
 import { ViewFault } from './records/view-faults.ts';
 
@@ -22,10 +22,17 @@ export function createLoggedKeyStore(view: KeyView, log: KeyLog): KeyStore {
     if (live?.hash !== ended?.hash) return false;
     // The guarantee: whoever sees a change in the view finds it in the log, so the log can always give the view back.
     await log.append([ended, added].filter((record) => record !== null));
-    if (await replaceInView(view, ended, added)) return true;
+    if (await intoView(view.replace(ended, added))) return true;
     // Only somebody who waited for no turn can have won between the look and the write: our key must not live.
     if (added !== null) await log.append([{ ...added, revokedAt: Date.now() }]);
     return false;
+  };
+  const amendInTurn: KeyStore['amend'] = async (changed) => {
+    await completeInTurn();
+    const live = await view.findLive(changed.environmentId, changed.kind);
+    if (live?.hash !== changed.hash) return false;
+    await log.append([changed]);
+    return intoView(view.amend(changed));
   };
   return {
     find: view.find,
@@ -38,12 +45,13 @@ export function createLoggedKeyStore(view: KeyView, log: KeyLog): KeyStore {
       return view.list(projectId);
     },
     replace: (ended, added) => view.exclusive(() => replaceInTurn(ended, added)),
+    amend: (changed) => view.exclusive(() => amendInTurn(changed)),
   };
 }
 
-async function replaceInView(view: KeyView, ended: KeyRecord | null, added: KeyRecord | null): Promise<boolean> {
+async function intoView(write: Promise<boolean>): Promise<boolean> {
   try {
-    return await view.replace(ended, added);
+    return await write;
   } catch (cause) {
     throw new ViewFault('the log has the change and the view may not have it: rebuild the view', { cause });
   }

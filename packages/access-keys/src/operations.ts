@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { KeyRecord, KeyStore } from './key-store.ts';
 import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
+import { parseOrigins } from './origins.ts';
 import type { Author } from './records/record-store.ts';
 
 export interface KeyContext {
@@ -19,6 +20,8 @@ export interface NewKey {
   kind: KeyKind;
   /** What people call it; a refreshed key keeps the name of the one before when it is absent. */
   name?: string | undefined;
+  /** Of a publishable key, as `parseOrigins` gives them; a refreshed key keeps those of the one before. */
+  origins?: readonly string[];
 }
 
 export interface CreatedKey {
@@ -44,7 +47,7 @@ export async function createKey(context: KeyContext, wanted: NewKey): Promise<Cr
 export async function refreshKey(context: KeyContext, wanted: NewKey): Promise<CreatedKey> {
   const { store, author = NOBODY } = context;
   const live = await findLiveOrThrow(store, wanted);
-  const created = makeKey(context, { ...wanted, name: wanted.name ?? live.name });
+  const created = makeKey(context, { ...wanted, name: wanted.name ?? live.name, origins: live.origins });
   if (await store.replace({ ...live, ...author, revokedAt: Date.now() }, created.record)) return created;
   throw conflict(wanted, 'The key was replaced at the same moment.');
 }
@@ -60,6 +63,22 @@ export async function revokeKey(
   const ended = { ...(await findLiveOrThrow(store, wanted)), ...author, revokedAt: Date.now() };
   if (await store.replace(ended, null)) return ended;
   throw conflict(wanted, 'The key was replaced at the same moment.');
+}
+
+/**
+ * Says whose pages may use the publishable key of an environment. Every process knows within a second.
+ * @param wanted.origins as people write them; none: any
+ * @throws PublicError VALIDATION_ERROR for what is no origin; else as `refreshKey`
+ */
+export async function setKeyOrigins(
+  { store, author = NOBODY }: Pick<KeyContext, 'store' | 'author'>,
+  wanted: { readonly environmentId: string; readonly origins: readonly string[] },
+): Promise<KeyRecord> {
+  const origins = parseOrigins(wanted.origins);
+  const place = { environmentId: wanted.environmentId, kind: 'publishable' } as const;
+  const changed = { ...(await findLiveOrThrow(store, place)), ...author, origins, changedAt: Date.now() };
+  if (await store.amend(changed)) return changed;
+  throw conflict(place, 'The key was replaced at the same moment.');
 }
 
 async function findLiveOrThrow(
@@ -94,6 +113,7 @@ function makeKey({ prefix, author = NOBODY }: Omit<KeyContext, 'store'>, wanted:
     // Clients carry it: it is no secret, and whoever builds a client needs it again.
     text: wanted.kind === 'publishable' ? key : null,
     ...author,
+    ...{ origins: wanted.origins ?? [], changedAt: 0 },
   };
   return { record, key };
 }

@@ -5,7 +5,7 @@ import type { KeyRecord, KeyView } from './key-store.ts';
 import { hashKey } from './key-text.ts';
 import { createLoggedKeyStore } from './logged-key-store.ts';
 import { createMemoryKeyLog, createMemoryKeyStore } from './memory/index.ts';
-import { createKey, type NewKey, refreshKey, revokeKey } from './operations.ts';
+import { createKey, type NewKey, refreshKey, revokeKey, setKeyOrigins } from './operations.ts';
 import { catchUpKeys, rebuildKeys } from './rebuild.ts';
 import { LogLost, ViewFault, type ViewStanding } from './records/view-faults.ts';
 
@@ -36,6 +36,17 @@ describe('createLoggedKeyStore', () => {
     await refreshKey(context, wanted);
     await revokeKey(context, wanted);
     expect(seen).toEqual([1, 3, 4]);
+  });
+
+  it('has a change of origins in the log before the view has it, and gives it back to a view that missed it', async () => {
+    const { view, log, context } = setUp();
+    const { record } = await createKey(context, { ...wanted, kind: 'publishable' });
+    const deaf: KeyView = { ...view, amend: () => Promise.reject(new Error('killed')) };
+    const change = { environmentId: wanted.environmentId, origins: ['https://game.example'] };
+    await expect(setKeyOrigins({ store: createLoggedKeyStore(deaf, log) }, change)).rejects.toThrow(ViewFault);
+    expect([log.appended.length, (await view.find(record.hash))?.origins]).toEqual([2, []]);
+    await rebuildKeys(view, log);
+    expect(await view.find(record.hash)).toMatchObject({ origins: ['https://game.example'], revokedAt: null });
   });
 
   it('puts the end of a key and its successor into one append', async () => {

@@ -18,6 +18,10 @@ export interface AccessKeyRecord {
   /** Who made or ended it, and with what request; '' where a release before did not say. */
   changedBy: string;
   requestId: string;
+  /** Of a publishable key: origins whose pages may use it, such as `https://game.example`; none: any. */
+  origins: readonly string[];
+  /** When it was changed last while it lived, in epoch milliseconds; 0: never since it was made. */
+  changedAt: number;
 }
 
 /** How many messages a second, and how many at once. */

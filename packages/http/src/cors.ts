@@ -9,6 +9,16 @@ export interface CorsHeaders {
   readonly preflight: HeaderList;
 }
 
+/**
+ * The same headers for pages of one origin alone, or of none. Without any they stay so: operations that no page may call.
+ * What is kept of the answer on its way is kept for that origin.
+ */
+export function narrowOrigin(answer: HeaderList, origin: string | null): HeaderList {
+  if (answer.length === 0) return answer;
+  const vary = ['vary', 'Origin'];
+  return origin === null ? vary : [answer[0]!, origin, ...answer.slice(2), ...vary];
+}
+
 /** Any origin, no credentials: specification, part A, "CORS". */
 export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeaders {
   const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];

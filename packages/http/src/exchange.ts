@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
 import { boundReading } from './bound-reading.ts';
+import { narrowOrigin } from './cors.ts';
 import { readOn } from './read-on.ts';
 import { type Trace, traceOf } from './trace.ts';
 
@@ -43,9 +44,10 @@ export class Exchange implements Trace {
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: Frame;
-  readonly #headers: HeaderList;
+  #headers: HeaderList;
   #answered = false;
   #isLast = false;
+  #gone: AbortSignal | null = null;
 
   constructor(frame: Frame, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
     const trace = traceOf(pair.request.headers.traceparent as string | undefined);
@@ -59,6 +61,20 @@ export class Exchange implements Trace {
 
   get answered(): boolean {
     return this.#answered;
+  }
+
+  /**
+   * Aborted with `ClientGone` when the caller has left in front of the end of the answer, or has ended its half of the
+   * connection: for pages, since browsers do that only when they leave. Watched from the first time it is asked for.
+   */
+  get gone(): AbortSignal {
+    this.#gone ??= watchGone(this.request, this.#response);
+    return this.#gone;
+  }
+
+  /** Says whose pages may read the answer, in the place of anybody's: those of one origin, or nobody's (null). */
+  allowOrigin(origin: string | null): void {
+    this.#headers = narrowOrigin(this.#headers, origin);
   }
 
   /** Sends JSON text. */
@@ -87,8 +103,9 @@ export class Exchange implements Trace {
    * Begins an answer without an end, such as events for a page, which the caller writes and ends. A drain ends it: such
    * an answer would hold the process until its bound. Null when it was answered, or nobody is there any more.
    * @param type its content type
+   * @param options.isFile it has an end, in front of which nobody may take it for whole: a drain waits for it, and breaks it off
    */
-  openStream(type: string, headers: HeaderList = []): Writable | null {
+  openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;
     this.#answered = true;
     const response = this.#response;
@@ -105,6 +122,7 @@ export class Exchange implements Trace {
     ];
     response.writeHead(200, list as string[]);
     response.flushHeaders();
+    if (options.isFile === true) return response;
     if (this.#frame.draining) response.end();
     this.#frame.streams.add(response);
     response.once('close', () => this.#frame.streams.delete(response));
@@ -165,6 +183,22 @@ export class Exchange implements Trace {
     boundReading(this.#response, this.#frame.answerMaxMs);
     if (!this.request.complete) readOn(this.request);
   }
+}
+
+function watchGone(request: IncomingMessage, response: ServerResponse): AbortSignal {
+  const { socket } = request;
+  const controller = new AbortController();
+  const leave = () => controller.abort(new ClientGone('the caller has left'));
+  const close = () => {
+    socket.off('end', leave);
+    if (!response.writableFinished) leave();
+  };
+  if (response.destroyed || socket.readableEnded) leave();
+  else {
+    socket.once('end', leave);
+    response.once('close', close);
+  }
+  return controller.signal;
 }
 
 /** A request that names nothing this service has. */

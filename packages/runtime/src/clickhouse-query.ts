@@ -79,7 +79,11 @@ export function createQueryRows(
     const deadline = AbortSignal.timeout(deadlineMs);
     const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
     const body = `${sql} FORMAT JSONCompactEachRow`;
-    const response = await askClickHouse(account, url, {
+    // Whoever has left is no fault of the store.
+    const onFault = (fault: unknown) => {
+      if (signal?.aborted !== true) account.onFault?.(fault);
+    };
+    const response = await askClickHouse({ ...account, onFault }, url, {
       method: 'POST',
       headers,
       body,

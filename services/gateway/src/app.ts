@@ -9,7 +9,7 @@ import { createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
-import { createOperationCount } from './count-use.ts';
+import { createOperationCount, STRANGE_ORIGIN } from './count-use.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
 import { createRateLimits, type RateLimitParts } from './rate-limits/index.ts';
@@ -57,7 +57,11 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
   const limits = createRateLimits({ ...parts, settings: config });
-  const authorise = createAuthorise(publishableKeyHeader, limits.failedKeys.guard(parts.verifyPublishable));
+  const authorise = createAuthorise(
+    publishableKeyHeader,
+    limits.failedKeys.guard(parts.verifyPublishable),
+    (key, { traceId }) => parts.usage.refused(key, { reason: STRANGE_ORIGIN, traceId }),
+  );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Asked when the metrics are read: it changes four times in every request.
   parts.metrics.collectedGauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers', {

@@ -9,6 +9,9 @@ export type CountUse = Pick<UsageCounter, 'used' | 'refused'>;
 /** What a batch without one acceptable message is refused for, beside the codes of envelopes. */
 export const ALL_REJECTED = 'ALL_MESSAGES_REJECTED';
 
+/** What a page is refused for whose origin is not among those of the key. */
+export const STRANGE_ORIGIN = 'ORIGIN_NOT_ALLOWED';
+
 /** Counts a request that ended in a fault. One whose caller has gone was not refused. */
 export function countFault(
   usage: CountUse,

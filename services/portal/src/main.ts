@@ -36,6 +36,7 @@ import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
+import { createStanding } from './standing/index.ts';
 import { createAudit } from './stores/audit.ts';
 import { createKeys } from './stores/keys.ts';
 import { type LogParts, openNoun } from './stores/noun.ts';
@@ -113,7 +114,7 @@ await runService(logger, async (use) => {
     openIdProvider: provider && createOpenIdProvider({ ...provider, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
-    settings,
+    ...{ settings, standing: createStanding({ ...log, writerGroup }) },
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

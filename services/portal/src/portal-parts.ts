@@ -11,6 +11,7 @@ import type {
 import type { LiveHub } from './live/index.ts';
 import type { SearchMessages } from './pages/live/search.ts';
 import type { PortalReads } from './reads/index.ts';
+import type { PipelineStanding } from './standing/index.ts';
 import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
 import type { PortalPeople } from './stores/people.ts';
@@ -27,6 +28,8 @@ export interface PortalParts {
   readonly usage: Pick<KeyUsage, 'readKeys' | 'readEnvironments'>;
   /** What becomes of messages, for all who look. */
   readonly live: LiveHub;
+  /** How far the pipeline has come. */
+  readonly standing: PipelineStanding;
   /** Null where stored messages cannot be searched. */
   readonly searchMessages: SearchMessages | null;
   /** Who is one person, and what may be asked for about them. */

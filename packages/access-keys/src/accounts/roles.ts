@@ -17,6 +17,7 @@ const LEAST_ROLES = {
   'keys.create': 'developer',
   'keys.refresh': 'developer',
   'keys.revoke': 'developer',
+  'keys.origins': 'developer',
   'signable-keys.create': 'developer',
   'signable-keys.disable': 'developer',
   'limit.set': 'owner',

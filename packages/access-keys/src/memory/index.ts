@@ -30,10 +30,12 @@ export function createMemoryKeyStore(): KeyView {
       else live.set(slot, added.hash);
       return true;
     },
-    list: async (projectId) =>
-      [...records.values()]
-        .filter((record) => record.projectId === projectId)
-        .toSorted((a, b) => a.createdAt - b.createdAt),
+    amend: async (changed) => {
+      if (live.get(slotOf(changed)) !== changed.hash) return false;
+      records.set(changed.hash, changed);
+      return true;
+    },
+    list: async (projectId) => keysOf(records, projectId),
     isComplete: async () => true,
     standing: async () => ({ run: 'this process', completeIn: 'this process' }),
     hashes: async () => [...records.keys()],
@@ -41,10 +43,7 @@ export function createMemoryKeyStore(): KeyView {
       place: { list: String(list), version: changes.length },
       changes: place?.list === String(list) ? changes.slice(place.version) : null,
     }),
-    scanLive: async () => ({
-      cursor: null,
-      hashes: [...records.values()].filter(({ revokedAt }) => revokedAt === null).map(({ hash }) => hash),
-    }),
+    scanLive: async () => ({ cursor: null, hashes: liveHashesOf(records) }),
     restore: async (restored, strangers) => {
       restoreInto({ records, live }, restored, strangers);
       list++;
@@ -55,6 +54,15 @@ export function createMemoryKeyStore(): KeyView {
       return mine;
     },
   };
+}
+
+function keysOf(records: ReadonlyMap<string, KeyRecord>, projectId: string): KeyRecord[] {
+  const own = [...records.values()].filter((record) => record.projectId === projectId);
+  return own.toSorted((a, b) => a.createdAt - b.createdAt);
+}
+
+function liveHashesOf(records: ReadonlyMap<string, KeyRecord>): string[] {
+  return [...records.values()].filter(({ revokedAt }) => revokedAt === null).map(({ hash }) => hash);
 }
 
 function slotOf({ kind, environmentId }: Pick<KeyRecord, 'kind' | 'environmentId'>): string {

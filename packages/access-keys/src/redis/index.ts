@@ -5,7 +5,7 @@ import { IncompleteViewFault } from '../records/view-faults.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 import { createList } from './list.ts';
 import { createNames, type Names } from './names.ts';
-import { COMPLETE, FIND, REMOVE, REPLACE, RESTORE, STANDING } from './scripts.ts';
+import { AMEND, COMPLETE, FIND, REMOVE, REPLACE, RESTORE, STANDING } from './scripts.ts';
 import { runInTurn } from './turn.ts';
 
 export type { RedisAccessOptions } from './connection.ts';
@@ -63,6 +63,11 @@ function createKeyView(redis: Redis, names: Names): KeyView {
       const values = [subject.kind, endedHash, JSON.stringify(ended), addedHash, JSON.stringify(added), randomUUID()];
       return (await redis.eval(REPLACE, keys.length, ...keys, ...values)) === 1;
     },
+    amend: async (changed) => {
+      const keys = [names.environment(changed.environmentId), names.record(changed.hash)];
+      const values = [changed.kind, changed.hash, JSON.stringify(changed)];
+      return (await redis.eval(AMEND, keys.length, ...keys, ...values)) === 1;
+    },
     list: async (projectId) => {
       const hashes = await redis.lrange(names.project(projectId), 0, -1);
       const records = await Promise.all(hashes.map(find));
@@ -119,7 +124,7 @@ async function scanHashes(redis: Redis, names: Names): Promise<string[]> {
 const HASH = /^[0-9a-f]{64}$/;
 
 /** What a release before did not keep. */
-const UNSAID = { name: '', text: null, changedBy: '', requestId: '' };
+const UNSAID = { name: '', text: null, changedBy: '', requestId: '', origins: [], changedAt: 0 };
 
 function parseRecord(text: string | null): KeyRecord | null {
   return text === null ? null : { ...UNSAID, ...(JSON.parse(text) as KeyRecord) };

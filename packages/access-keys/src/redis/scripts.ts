@@ -89,6 +89,14 @@ redis.call('RPUSH', KEYS[2], ARGV[4])
 return 1`;
 
 /**
+ * Which keys live is as it was, so the list is too. KEYS: live keys of the environment, record. ARGV: kind, hash, record.
+ */
+export const AMEND = `
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('SET', KEYS[2], ARGV[3])
+return 1`;
+
+/**
  * Brings one record of the log in; an ended one never comes back to life.
  * KEYS: live keys of the environment, keys of the project, record, live keys. ARGV: kind, hash, record, '1' when it has
  * ended.

@@ -59,6 +59,7 @@ const key: AccessKeyRecord = {
   ...{ keyId: 'key-1', projectId: 'demo', environmentId: 'demo-production', environment: 'production' },
   ...{ kind: 'secret', hash: secret('hash'), first4: 'sk_a', last4: 'wxyz', createdAt: 1_000, revokedAt: null },
   ...{ name: 'server', text: secret('text'), changedBy: 'ada', requestId: 'request-7' },
+  ...{ origins: [], changedAt: 0 },
 };
 const rateLimitKey: RateLimitKeyRecord = {
   ...{ keyId: 'limit-1', revision: 1, partner: 'Partner', calls: 10, windowS: 60, expiresAt: null },
@@ -159,7 +160,8 @@ describe('what the audit says of a record', () => {
     ['project.change', auditOfProject(project)],
     ['project.archive', auditOfProject({ ...project, state: 'archived' })],
     ['key.create', auditOfKey(key)],
-    ['key.end', auditOfKey({ ...key, revokedAt: 2_000 })],
+    ['key.change', auditOfKey({ ...key, changedAt: 2_000 })],
+    ['key.end', auditOfKey({ ...key, changedAt: 2_000, revokedAt: 3_000 })],
     ['rate-limit-key.create', auditOfRateLimitKey(rateLimitKey)],
     ['rate-limit-key.end', auditOfRateLimitKey({ ...rateLimitKey, revision: 2, revokedAt: 2_000 })],
     ['collection.create', auditOfCollection(collection)],
@@ -177,6 +179,14 @@ describe('what the audit says of a record', () => {
     const [made, ended] = [auditOfKey(key)[0]!, auditOfKey({ ...key, revokedAt: 3_000 })[0]!];
     expect([made.happenedAt, ended.happenedAt]).toEqual([1_000, 3_000]);
     expect(made.entryId).not.toBe(ended.entryId);
+  });
+
+  it('tells of a change of a key when it was made, and of a publishable one whose pages may use it', () => {
+    const origins = ['https://game.example'];
+    const changed = auditOfKey({ ...key, kind: 'publishable', origins, changedAt: 2_000, requestId: 'request-8' })[0]!;
+    expect([changed.happenedAt, JSON.parse(changed.detail).origins]).toEqual([2_000, origins]);
+    expect(changed.entryId).not.toBe(auditOfKey(key)[0]!.entryId);
+    expect(auditOfKey(key)[0]!.detail).not.toContain('origins');
   });
 
   it('takes a key of a release that did not say who made it', () => {

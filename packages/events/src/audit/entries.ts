@@ -86,14 +86,20 @@ export function auditOfProject(project: ProjectRecord): AuditRow[] {
   return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
 }
 
-/** Of a record of a key of an environment, which has no revision: it is made once and ends once. */
+/**
+ * Of a record of a key of an environment, which has no revision: it is made once and ends once. What was changed in between
+ * is told apart by its requests.
+ */
 export function auditOfKey(key: AccessKeyRecord): AuditRow[] {
   const { keyId, projectId, environmentId, environment, kind, first4, last4, name, createdAt, revokedAt } = key;
-  const { changedBy, requestId } = key;
+  const { changedBy, requestId, origins, changedAt } = key;
   const isEnded = revokedAt !== null;
-  const change = { revision: isEnded ? 2 : 1, changedAt: revokedAt ?? createdAt, changedBy, requestId };
-  const described = { kind: 'key', object: keyId, projectId, environmentId, verb: isEnded ? 'end' : 'create' } as const;
-  return [toRow({ ...described, detail: { kind, environment, name, first4, last4 } }, change)];
+  const verb = verbOf({ isFirst: !isEnded && changedAt === 0, isEnded, end: 'end' });
+  const happenedAt = revokedAt ?? (changedAt === 0 ? createdAt : changedAt);
+  const change = { revision: isEnded ? 2 : 1, changedAt: happenedAt, changedBy, requestId };
+  const described = { kind: 'key', object: keyId, projectId, environmentId, verb } as const;
+  const shown = { kind, environment, name, first4, last4, ...(kind === 'publishable' ? { origins } : {}) };
+  return [toRow({ ...described, detail: shown }, change)];
 }
 
 /** Of a record of a partner's key, which belongs to the instance. */

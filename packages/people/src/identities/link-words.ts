@@ -11,7 +11,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 /** Why the rules refused something, for a person. A word that this version does not know is said as it stands. */
-export const refusalText = (reason: string): string => REFUSALS[reason] ?? reason;
+export const refusalText = (reason: string): string =>
+  // Not what every object has: a word is found or it is not.
+  (Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined) ?? reason;
 
 /** What a decision about a link says of itself. */
 export interface DecidedLink {

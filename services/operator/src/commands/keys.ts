@@ -1,6 +1,6 @@
 import type { Change, RateLimitKeyRecord, SignableKeyRecord, SignerPublicKey } from '@playline/access-keys';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
-import { type EnvironmentKeysContext, environmentOf, list, make, revoke } from '../keys/words.ts';
+import { type EnvironmentKeysContext, environmentOf, list, make, origins, revoke } from '../keys/words.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
 import { rebuildViews } from '../records/rebuild-views.ts';
@@ -18,6 +18,7 @@ export interface KeysContext extends EnvironmentKeysContext {
 
 const HELP = `usage: operator keys create|refresh|revoke --environment E --kind publishable|secret [--name N]
        operator keys list [--environment …] [--kind …]
+       operator keys origins --environment E [--origins https://game.example,…|any]
        operator keys create --kind rate-limit --partner P --calls N [--window-s 300] [--expires 2027-01-31]
        operator keys refresh|revoke --kind rate-limit --id I
        operator keys list --kind rate-limit [--partner P]
@@ -29,6 +30,8 @@ const HELP = `usage: operator keys create|refresh|revoke --environment E --kind 
             --replace ends the live one, if there is one
   refresh   ends the live key and prints its successor, this once
   revoke    ends the live key without a successor
+  origins   shows whose pages may use the publishable key, or says it: pages of other origins are refused within a second;
+            servers and clients that are no browser say no origin, and may use the key all the same
   list      shows live and ended keys and their use; of a secret key never its text
   rebuild   makes Redis equal to the logs of keys, projects and all other records of access: after Redis has lost data, or a
             command died half-way. A log that cannot be read keeps the others from nothing
@@ -58,6 +61,7 @@ const OPTIONS = {
   replace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   name: { type: 'string' },
+  origins: { type: 'string' },
   ...RATE_LIMIT_KEY_OPTIONS,
 } as const;
 
@@ -106,8 +110,15 @@ const toSignableAction = (act: (work: signableKeys.SignableKeyWork) => Promise<v
   });
 
 const OF_ENVIRONMENTS: KindOfKeys = {
-  words: { create: toAction(make), refresh: toAction(make), revoke: toAction(revoke), list: toAction(list), rebuild },
-  options: ['environment', 'replace', 'name'],
+  words: {
+    create: toAction(make),
+    refresh: toAction(make),
+    revoke: toAction(revoke),
+    list: toAction(list),
+    origins: toAction(origins),
+    rebuild,
+  },
+  options: ['environment', 'replace', 'name', 'origins'],
 };
 
 /** Kinds of keys that are not the one live key of an environment. */
@@ -147,6 +158,7 @@ function actionOf(word: string | undefined, values: Values): Action {
   const stranger = Object.keys(OPTIONS).find((name) => isGiven(name) && ![...OF_ALL, ...options].includes(name));
   if (stranger !== undefined) throw new UsageError(`--${stranger}: ${reasonOf(stranger, isOther ? kind : null)}`);
   if (values.replace === true && word !== 'create') throw new UsageError('--replace: only with create');
+  if (values.origins !== undefined && word !== 'origins') throw new UsageError('--origins: only with origins');
   if (values.name !== undefined && !NAMED.includes(word ?? ''))
     throw new UsageError(`--name: only with ${NAMED.join(', ')}`);
   return action;

@@ -43,7 +43,7 @@ function createOperator(answer?: string) {
 const keyOf = (projectId: string, environmentId: string, createdAt: number): KeyRecord => ({
   ...{ keyId: `${environmentId} ${createdAt}`, projectId, environmentId, environment: 'production', kind: 'secret' },
   ...{ hash: `${environmentId} ${createdAt}`, first4: 'abcd', last4: 'wxyz', createdAt, revokedAt: null },
-  ...{ name: '', text: null, changedBy: '', requestId: '' },
+  ...{ name: '', text: null, changedBy: '', requestId: '', origins: [], changedAt: 0 },
 });
 const secretIn = (project: string, environment: string) =>
   ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;

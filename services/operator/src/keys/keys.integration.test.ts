@@ -129,6 +129,23 @@ describe('key commands on Kafka and Redis', () => {
     expect(bytes).not.toContain(key.slice(key.indexOf('-') + 1));
   });
 
+  it('say whose pages may use a publishable key, on the log too, and show it', async () => {
+    const [{ keyId }] = (await run(change('create', 'publishable'))).made;
+    const place = ['origins', '--environment', 'production'];
+    const list = ['https://game.example', 'http://localhost:5173'];
+    expect((await run([...place, '--origins', list.join(', ')])).made).toMatchObject([{ keyId, origins: list }]);
+    expect((await run(place)).made).toMatchObject([{ keyId, origins: list, state: 'live' }]);
+    const records = await readTopic({ brokers: testStores().kafka, topic });
+    const own = records.filter((record) => String(record.key) === keyId);
+    const logged = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).origins);
+    expect(logged).toEqual([[], list]);
+    await redis.client.flushdb();
+    expect((await run(place)).made).toMatchObject([{ origins: list }]);
+    expect((await run([...place, '--origins', 'any'])).made).toMatchObject([{ origins: [] }]);
+    expect(await run([...place, '--origins', 'game.example'])).toMatchObject({ code: 1, made: [] });
+    expect(await run([...place, '--kind', 'secret'])).toMatchObject({ code: 2, made: [] });
+  });
+
   it('judge every key alike after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
     await run(change('create', 'publishable'));
     await run(change('create', 'secret'));

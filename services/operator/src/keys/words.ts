@@ -1,4 +1,12 @@
-import { createKey, type KeyRecord, type NewKey, NO_USE, refreshKey, revokeKey } from '@playline/access-keys';
+import {
+  createKey,
+  type KeyRecord,
+  type NewKey,
+  NO_USE,
+  refreshKey,
+  revokeKey,
+  setKeyOrigins,
+} from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import { choiceOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
@@ -97,6 +105,22 @@ export async function revoke(context: EnvironmentKeysContext, values: Values, te
   const ended = await changeKeys(context, (store) => revokeKey({ store, author: context.projects.author }, wanted));
   terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
   await publish(context, wanted, '');
+}
+
+/** Shows the origins of the publishable key, or sets them: `any` takes the list away. */
+export async function origins(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
+  const kind = textOf(values, 'kind') ?? 'publishable';
+  if (kind !== 'publishable') throw new UsageError('--kind: only a publishable key has origins');
+  const { environmentId } = await wantedOf(context, { ...values, kind });
+  const given = textOf(values, 'origins');
+  const record = await changeKeys(context, async (store) => {
+    if (given === undefined) return store.findLive(environmentId, kind);
+    const wanted = given === 'any' ? [] : given.split(',').map((text) => text.trim());
+    return setKeyOrigins({ store, author: context.projects.author }, { environmentId, origins: wanted });
+  });
+  if (record === null) throw new Error(`${environmentId} has no publishable key.`);
+  const words = record.origins.length === 0 ? 'any' : record.origins.join('\n');
+  terminal.result(values.json === true ? JSON.stringify(toPublicRecord(record)) : words);
 }
 
 /**

@@ -1,5 +1,8 @@
 // Pages work without this file; with it texts can be copied and times are also those of the reader.
 
+// On a telephone the list of pages is a line that scrolls.
+document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+
 for (const button of document.querySelectorAll('button.copy')) {
   button.hidden = false;
   button.addEventListener('click', async () => {

@@ -116,6 +116,7 @@ function entriesOfProject(visit: Visit): Entry[] {
   const base = projectPath(visit.project.id);
   return [
     { text: 'Project', path: base },
+    { text: 'Alerts', path: `${base}/alerts` },
     { text: 'Members', path: `${base}/members` },
     ...(visit.mayDo('audit.read') ? [{ text: 'Audit', path: `${base}/audit` }] : []),
   ];

@@ -1,8 +1,9 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import type { Exchange, HeaderList, Route } from '@playline/http';
+import { ClientGone, type Exchange, type HeaderList, type Route } from '@playline/http';
 import { readForm } from './form-values.ts';
 import { toDocument } from './layout.ts';
+import { sendLongFile } from './long-file.ts';
 import { notThere } from './not-there.ts';
 import { assertOurHost, assertOurOrigin } from './origin.ts';
 import type { Access, Answer, Deed, FormValues, PortalPage, Visit } from './page.ts';
@@ -69,7 +70,7 @@ async function showPage({ parts, page, exchange, params }: Asked): Promise<void>
   if (!assertOurHost(parts.origin, exchange)) return;
   const visit = await visitOf(parts, exchange, params);
   if (!isAdmitted(visit, page.access)) return refuse(visit, page.access);
-  sendAnswer(visit, await page.show(visit), noticeOf(page, visit));
+  await sendAnswer(visit, await page.show(visit), noticeOf(page, visit));
 }
 
 async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
@@ -103,7 +104,7 @@ interface Doing {
 async function runDeed(doing: Doing, deed: Deed): Promise<void> {
   const { visit, values } = doing;
   try {
-    sendAnswer(visit, await deed.run(visit, values), null);
+    await sendAnswer(visit, await deed.run(visit, values), null);
   } catch (fault) {
     if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
     await showFailed(doing, fault);
@@ -113,7 +114,7 @@ async function runDeed(doing: Doing, deed: Deed): Promise<void> {
 /** The page with what was typed, and what is wrong with it. */
 async function showFailed({ page, visit, values }: Doing, { message, status }: PublicError): Promise<void> {
   const shown = await page.show(visit, { message, values });
-  sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
+  await sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
 }
 
 const FORM_TOO_OLD = {
@@ -169,9 +170,10 @@ function noticeOf({ notices }: PortalPage, { query }: Visit): { kind: 'done'; te
 
 type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 
-function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
+async function sendAnswer(visit: Visit, answer: Answer, message: Message): Promise<void> {
   if (answer.kind === 'see') sendSee(visit, answer);
   else if (answer.kind === 'leave') sendLeave(visit, answer);
+  else if (answer.kind === 'long file') await sendLongFile(visit, answer, toFileHeaders(answer.name));
   else if (answer.kind === 'file') sendFile(visit, answer);
   else if (answer.kind === 'page') sendPage(visit, answer, message);
 }
@@ -189,9 +191,13 @@ function sendLeave({ exchange }: Visit, { to, cookie }: Of<'leave'>): void {
 }
 
 function sendFile({ exchange }: Visit, { name, type, text }: Of<'file'>): void {
-  const headers = ['content-disposition', `attachment; filename="${name}"`, ...PAGE_HEADERS];
-  exchange.answerText(200, { type, text }, headers);
+  exchange.answerText(200, { type, text }, toFileHeaders(name));
 }
+
+const toFileHeaders = (name: string): HeaderList => [
+  ...['content-disposition', `attachment; filename="${name}"`],
+  ...PAGE_HEADERS,
+];
 
 function sendPage(visit: Visit, { status = 200, ...page }: Of<'page'>, message: Message): void {
   const { title, content, scripts, formsTo = [] } = page;
@@ -203,9 +209,9 @@ const HTML = 'text/html; charset=utf-8';
 
 /** What a person is shown of a fault, with the trace id to give to whoever runs the portal. */
 export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
-  if (exchange.answered) return;
   const isPublic = fault instanceof PublicError && fault.status < 500;
-  if (!isPublic) onFault(exchange, fault);
+  if (!isPublic && !isOfLeaving(fault)) onFault(exchange, fault);
+  if (exchange.answered) return;
   const status = isPublic ? fault.status : 500;
   const message = isPublic
     ? fault.message
@@ -217,6 +223,11 @@ ${isPublic ? '' : html`<p>If it lasts, give the operator this trace id: <code>${
   const title = TITLES[status] ?? 'That did not work';
   const text = toDocument(null, { title, content });
   exchange.answerText(status, { type: HTML, text }, [...wait, ...PAGE_HEADERS]);
+}
+
+/** What was given up because nobody waits for it any more has not failed. */
+function isOfLeaving(fault: unknown): boolean {
+  return fault instanceof ClientGone || (fault instanceof Error && fault.cause instanceof ClientGone);
 }
 
 const TITLES: Readonly<Record<number, string>> = {

@@ -30,6 +30,8 @@ export interface Visit {
   /** What a browser says it is, at most 200 characters, and where from. */
   readonly userAgent: string;
   readonly address: string;
+  /** Aborted when whoever asked has left: what is read for the page goes no further. Pass it to reads. */
+  readonly signal: AbortSignal;
   /** Null for whoever has not signed in: only pages for everybody are visited so. */
   readonly account: AccountRecord | null;
   readonly session: SessionRecord | null;
@@ -73,6 +75,8 @@ export type Answer =
   | { readonly kind: 'leave'; readonly to: URL; readonly cookie: string }
   /** A file to keep. */
   | { readonly kind: 'file'; readonly name: string; readonly type: string; readonly text: string }
+  /** A file as it is made, of any length; one that cannot be made to its end is broken off, so that nobody takes it for whole. */
+  | { readonly kind: 'long file'; readonly name: string; readonly type: string; readonly pieces: AsyncIterable<string> }
   /** The page has answered the exchange itself, such as by a stream. */
   | { readonly kind: 'answered' };
 

@@ -22,6 +22,19 @@ export function number(value: number, unit = ''): string {
   return unit === '' ? text : `${text}\u00a0${unit}`;
 }
 
+const SPAN_UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+];
+
+/** A span of time in its largest unit of which there are two. @param ms milliseconds; below 0 counts as none */
+export function span(ms: number): string {
+  const [name, unit] = SPAN_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
+  return number(Math.max(0, Math.round(ms / unit)), name);
+}
+
 /** A share as a percentage with one digit behind the point. */
 export function share(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}\u00a0%`;
@@ -32,7 +45,7 @@ export interface FieldOptions {
   readonly label: string;
   readonly value?: string;
   readonly hint?: string;
-  readonly type?: 'text' | 'password' | 'number' | 'email';
+  readonly type?: 'text' | 'password' | 'number' | 'email' | 'datetime-local';
   readonly autocomplete?: string;
   readonly isRequired?: boolean;
   readonly charactersMax?: number;
@@ -53,6 +66,21 @@ export function field(options: FieldOptions): Markup {
   return html`<div class="field"><label for="${id}">${label}</label>
 <input id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" maxlength="${options.charactersMax ?? 300}"${isRequired ? html` required` : ''}${hint === undefined ? '' : html` aria-describedby="${id}-hint"`}>
 ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}</div>`;
+}
+
+/** A labelled field of several lines. */
+export function lines({
+  name,
+  label,
+  value = '',
+  hint = '',
+}: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
+  const id = createFieldId(name);
+  // A line break right behind the tag is not part of the text.
+  return html`<div class="field"><label for="${id}">${label}</label>
+<textarea id="${id}" name="${name}" rows="4" maxlength="15000" autocomplete="off" spellcheck="false" aria-describedby="${id}-hint">
+${value}</textarea>
+<span class="hint" id="${id}-hint">${hint}</span></div>`;
 }
 
 export interface ChoiceOptions {

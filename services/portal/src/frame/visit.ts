@@ -28,7 +28,7 @@ export async function visitOf(
     account !== null && mayDo({ account, action, projectId });
   return {
     ...{ exchange, path: url.pathname, query: url.searchParams, project, environment, account },
-    params: names,
+    ...{ params: names, signal: exchange.gone },
     session: visitor?.session ?? null,
     userAgent: String(exchange.request.headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS_MAX),
     address: parts.addressOf(exchange.request),

@@ -38,6 +38,11 @@ describe('a filter of live messages', () => {
   it.each([
     ['', true, true],
     ['type=track', true, false],
+    [`who=${'07'.repeat(16)}`, true, false],
+    [`who=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
+    [`who=${'70'.repeat(16)}`, false, false],
+    // The key stands in it, but as no whole one.
+    [`who=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
     ['type=page', false, false],
     ['name=LEVEL', true, false],
     ['name=ended', false, false],

@@ -9,13 +9,15 @@ export interface LiveFilter {
   readonly name: string;
   /** Message id, trace id or identity key, in small letters. Never an id that a client gave somebody: it stands in links. */
   readonly id: string;
+  /** Identity keys with dots between them: messages that name anybody of these. As the page makes them of an id. */
+  readonly who: string;
   readonly surface: string;
   /** `yes` or `no` */
   readonly test: string;
   readonly fate: string;
 }
 
-export const NO_FILTER: LiveFilter = { type: '', name: '', id: '', surface: '', test: '', fate: '' };
+export const NO_FILTER: LiveFilter = { type: '', name: '', id: '', who: '', surface: '', test: '', fate: '' };
 
 /** What each part of a filter may be; those without a list are texts. */
 export const FILTER_CHOICES = {
@@ -26,6 +28,8 @@ export const FILTER_CHOICES = {
 } as const satisfies Partial<Record<keyof LiveFilter, readonly string[]>>;
 
 const NAME_CHARACTERS_MAX = 200;
+/** An id may be that of a visitor, of a user without a type, or of one in each type. */
+const WHO = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
 const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 
 /** Reads a filter from a query. @throws PublicError VALIDATION_ERROR that says what a part may be */
@@ -34,10 +38,12 @@ export function parseFilter(query: URLSearchParams): LiveFilter {
     ...NO_FILTER,
     name: (query.get('name') ?? '').trim(),
     id: (query.get('id') ?? '').trim().toLowerCase(),
+    who: query.get('who') ?? '',
   };
   if (wanted.name.length > NAME_CHARACTERS_MAX) throw mistake('name', `at most ${NAME_CHARACTERS_MAX} characters`);
   if (wanted.id !== '' && !ID.test(wanted.id))
     throw mistake('id', 'a message id (UUID), a trace id or an identity key (32 hexadecimal digits)');
+  if (wanted.who !== '' && !WHO.test(wanted.who)) throw mistake('who', 'identity keys with dots between them');
   const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
     const value = query.get(name) ?? '';
     if (value !== '' && !choices.some((choice) => choice === value))
@@ -52,14 +58,22 @@ function mistake(field: string, expected: string): PublicError {
 }
 
 /** Whether an entry is wanted, as it is now. */
-export function isWanted({ type, name, id, surface, test, fate }: LiveFilter, entry: LiveEntry): boolean {
+export function isWanted({ type, name, id, who, surface, test, fate }: LiveFilter, entry: LiveEntry): boolean {
   const { message, rejection } = entry;
   if (fate !== '' && entry.fate !== fate) return false;
   if (surface !== '' && (message ?? rejection)?.surface !== surface) return false;
   if (type !== '' && message?.type !== type) return false;
   if (name !== '' && message?.name.toLowerCase().includes(name.toLowerCase()) !== true) return false;
   if (test !== '' && message?.test !== (test === 'yes')) return false;
+  if (who !== '' && !isAbout(entry, who)) return false;
   return id === '' || isNamed(entry, id);
+}
+
+/** Keys are of one length with dots between them, so each is found whole or not at all. */
+function isAbout({ message }: LiveEntry, who: string): boolean {
+  if (message === null) return false;
+  const { anonymousKey, ownKeys } = message;
+  return (anonymousKey !== '' && who.includes(anonymousKey)) || ownKeys.some((key) => who.includes(key));
 }
 
 function isNamed({ traceId, message }: LiveEntry, id: string): boolean {

@@ -4,6 +4,7 @@ import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
 import { createAccountsPage } from './accounts/page.ts';
+import { createAlertsPage } from './alerts/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
@@ -39,6 +40,7 @@ export function createPages(parts: PagesParts): PortalPage[] {
   return [
     createHomePage(parts),
     createProjectPage(parts),
+    createAlertsPage(parts),
     createKeysPage(parts),
     createCollectionsPage(parts),
     createSignableKeysPage(parts),

@@ -10,7 +10,7 @@ export interface ViewQuestion<T> {
   readonly args: Readonly<Record<string, Argument>>;
   /** Expressions over the view's columns, in the order in which `toRow` gets their values. */
   readonly columns: readonly string[];
-  /** `ORDER BY` and what follows; nothing of it comes from outside. */
+  /** `WHERE` or `ORDER BY` and what follows; what comes from outside stands in it as a literal (`quote`). */
   readonly tail?: string;
   /** Rows at most. */
   readonly rowsMax: number;

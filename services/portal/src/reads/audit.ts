@@ -1,5 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
-import { askView, msOf } from './ask-view.ts';
+import { askView, msOf, quote } from './ask-view.ts';
 import type { Span } from './messages.ts';
 
 /** Whose audit: of a project, or with '' of the instance. */
@@ -7,12 +7,19 @@ export interface AuditQuestion extends Span {
   readonly projectId: string;
   readonly actor?: string;
   readonly action?: string;
+  /** Where the page in front ended. */
+  readonly before?: AuditPlace;
   readonly entriesMax: number;
 }
 
-/** Who did what; `happenedMs` in epoch milliseconds, `detail` JSON text, `address` '' after 90 days. */
-export interface AuditLine {
+/** An entry among those of a project, by when it was made; many may be of one moment. */
+export interface AuditPlace {
   readonly happenedMs: number;
+  readonly entryId: string;
+}
+
+/** Who did what; `happenedMs` in epoch milliseconds, `detail` JSON text, `address` '' after 90 days. */
+export interface AuditLine extends AuditPlace {
   readonly environmentId: string;
   readonly kind: string;
   readonly object: string;
@@ -26,7 +33,8 @@ export interface AuditLine {
 
 /** The newest first. */
 export function readAudit(query: QueryRows, question: AuditQuestion, options?: QueryOptions) {
-  const { projectId, sinceMs, untilMs, actor = '', action = '', entriesMax } = question;
+  const { projectId, sinceMs, actor = '', action = '', before, entriesMax } = question;
+  const untilMs = before === undefined ? question.untilMs : Math.min(question.untilMs, before.happenedMs + 1);
   return askView<AuditLine>(
     query,
     {
@@ -34,16 +42,50 @@ export function readAudit(query: QueryRows, question: AuditQuestion, options?: Q
       args: { project: projectId, since: sinceMs, until: untilMs, actor, action },
       columns: [
         ...[msOf('happened_at'), 'environment_id', 'kind', 'object', 'revision', 'action', 'actor', 'request_id'],
-        ...['address', 'detail'],
+        ...['address', 'detail', 'entry_id'],
       ],
-      tail: 'ORDER BY happened_at DESC, entry_id DESC',
+      tail: `${before === undefined ? '' : behind(before)} ORDER BY happened_at DESC, entry_id DESC`,
       rowsMax: entriesMax,
-      toRow: ([happened, environmentId, kind, object, revision, action, actor, requestId, address, detail]) => ({
+      toRow: ([
+        happened,
+        environmentId,
+        kind,
+        object,
+        revision,
+        action,
+        actor,
+        requestId,
+        address,
+        detail,
+        entryId,
+      ]) => ({
         ...{ happenedMs: Number(happened), environmentId: String(environmentId), kind: String(kind) },
         ...{ object: String(object), revision: Number(revision), action: String(action), actor: String(actor) },
         ...{ requestId: String(requestId), address: String(address), detail: String(detail) },
+        entryId: String(entryId),
       }),
     },
     options,
   );
+}
+
+const behind = ({ happenedMs, entryId }: AuditPlace) =>
+  `WHERE (${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quote(entryId)})`;
+
+/** So many rows are held at a time, a few hundred kilobytes. */
+const ENTRIES_PER_QUESTION = 2_000;
+
+/** All entries that are asked for, the newest first, however many: a page of them at a time. */
+export async function* readWholeAudit(
+  audit: (question: AuditQuestion) => Promise<readonly AuditLine[]>,
+  question: Omit<AuditQuestion, 'entriesMax' | 'before'>,
+): AsyncGenerator<readonly AuditLine[]> {
+  let before: AuditPlace | undefined;
+  for (;;) {
+    const entries = await audit({ ...question, entriesMax: ENTRIES_PER_QUESTION, ...(before && { before }) });
+    if (entries.length > 0) yield entries;
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < ENTRIES_PER_QUESTION) return;
+    before = { happenedMs: last.happenedMs, entryId: last.entryId };
+  }
 }

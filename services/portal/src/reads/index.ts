@@ -31,6 +31,7 @@ import {
 } from './rejections.ts';
 
 export type * from './audit.ts';
+export { readWholeAudit } from './audit.ts';
 export type { ErasureLine } from './erasures.ts';
 export { maskId, type Sight } from './masked.ts';
 export type * from './messages.ts';

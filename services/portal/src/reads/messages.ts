@@ -19,6 +19,8 @@ export interface MessageSearch extends Span {
   readonly test?: boolean;
   /** 32 hexadecimal digits: messages of this owner. */
   readonly identityId?: string;
+  /** The same of anybody: messages that name one of these in any part. Type, surface and test are not asked for then. */
+  readonly identityIds?: readonly string[];
   /** Where the page in front ended. */
   readonly after?: MessagePlace;
   /** 1 to 500; 100 when absent. */
@@ -119,14 +121,16 @@ interface Window extends Span {
 function readWindow(query: QueryRows, search: MessageSearch, { signal, ...window }: Window & QueryOptions) {
   const { environmentId, type = '', name = '', surface = '', test, identityId = '', sight } = search;
   const { sinceMs, untilMs, before, rowsMax } = window;
+  const args = { environment: environmentId, since: sinceMs, until: untilMs, before, name };
+  const narrowed = { type, surface, test: test === undefined ? '' : String(test), identity: identityId };
+  const of =
+    search.identityIds === undefined
+      ? { view: 'portal_messages', args: { ...args, ...narrowed } }
+      : { view: 'portal_messages_of_people', args: { ...args, identities: search.identityIds } };
   return askView(
     query,
     {
-      view: 'portal_messages',
-      args: {
-        ...{ environment: environmentId, since: sinceMs, until: untilMs, before, type, name, surface },
-        ...{ test: test === undefined ? '' : String(test), identity: identityId },
-      },
+      ...of,
       columns: LINE_COLUMNS,
       tail: 'ORDER BY event_time DESC, message_id DESC',
       rowsMax,

@@ -94,6 +94,35 @@ describe('the search of messages', () => {
     expect(await found({ name: "jump' OR '1' = '1" })).toEqual([]);
   });
 
+  it('finds messages that name a person in any part, in one environment, page by page', async () => {
+    const environment = environmentOf();
+    const [ada, bob] = ['a'.repeat(16), 'b'.repeat(16)];
+    const events = [
+      eventOf(environment, NOW_MS, { identity_key: ada, user_id: 'ada' }),
+      eventOf(environment, NOW_MS - 1, { identity_key: bob, anonymous_key: ada }),
+      eventOf(environment, NOW_MS - 2 * DAY_MS, { type: 'alias', event_name: '', from_key: ada, to_key: bob }),
+      eventOf(environment, NOW_MS - 3 * DAY_MS, { type: 'alias', event_name: '', from_key: bob, to_key: ada }),
+    ];
+    const others = [
+      eventOf(environment, NOW_MS, { identity_key: bob }),
+      eventOf(`${environment}-2`, NOW_MS, { identity_key: ada }),
+    ];
+    await insert('events', [...events, ...others]);
+    const identityIds = [Buffer.from(ada).toString('hex'), 'cd'.repeat(16)];
+    const found: string[] = [];
+    let after: MessageSearch['after'];
+    for (let pages = 0; pages < 10; pages++) {
+      const page = await reads.messages(search(environment, { identityIds, messagesMax: 1, ...(after && { after }) }));
+      found.push(...page.messages.map(({ messageId }) => messageId));
+      if (page.next === null) break;
+      after = page.next;
+    }
+    expect(found).toEqual(events.map(({ message_id }) => message_id));
+    const named = await reads.messages(search(environment, { identityIds, name: 'jump' }));
+    expect(named.messages).toHaveLength(2);
+    expect((await reads.messages(search(environment, { identityIds: [] }))).messages).toEqual([]);
+  });
+
   it('shows masked ids, and nothing that clients wrote freely, to whoever may not see ids', async () => {
     const environment = environmentOf();
     const secret = 'RAWID';

@@ -29,9 +29,9 @@ export interface KeysParts extends Omit<LogParts, 'producer'> {
 export function createKeys({ view, ...parts }: KeysParts): Keys {
   const log = createLog(parts);
   const store = createLoggedKeyStore(view, log);
-  const replace: KeyStore['replace'] = async (ended, added) => {
+  const broughtIn = async (change: Promise<boolean>) => {
     try {
-      return await store.replace(ended, added);
+      return await change;
     } catch (fault) {
       if (!(fault instanceof ViewFault)) throw fault;
       // The log has the change: a key that was ended must not live on because Redis missed one write.
@@ -39,7 +39,9 @@ export function createKeys({ view, ...parts }: KeysParts): Keys {
       return true;
     }
   };
-  return { list: store.list, store: { ...store, replace } };
+  const replace: KeyStore['replace'] = (ended, added) => broughtIn(store.replace(ended, added));
+  const amend: KeyStore['amend'] = (changed) => broughtIn(store.amend(changed));
+  return { list: store.list, store: { ...store, replace, amend } };
 }
 
 function createLog({ producer, reader, registry, topicPrefix }: Omit<KeysParts, 'view'>): KeyLog {

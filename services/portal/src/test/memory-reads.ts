@@ -1,8 +1,10 @@
 import type {
   AuditLine,
+  AuditPlace,
   ConsentChange,
   ErasureLine,
   LinkDecision,
+  MessageLine,
   PortalReads,
   Rejection,
   RejectionCount,
@@ -12,6 +14,7 @@ import { maskId } from '../reads/masked.ts';
 
 /** What stands in ClickHouse of each environment, and of each project what was done. */
 export interface MemoryRows {
+  readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
   readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
@@ -26,7 +29,15 @@ export interface MemoryRows {
 /** Reads of rows in memory, by environments and projects whole; what no page of a test asks for is empty. */
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
-    messages: async ({ sinceMs }) => ({ messages: [], next: null, searchedSinceMs: sinceMs }),
+    messages: async ({ environmentId, sinceMs, name = '', identityIds, sight }) => ({
+      messages: (rows.messages?.[environmentId] ?? [])
+        .filter((each) => name === '' || each.name === name)
+        .filter((each) => identityIds === undefined || identityIds.includes(each.identityId))
+        .map((each) =>
+          sight === 'raw ids' ? each : { ...each, userId: maskId(each.userId), anonymousId: maskId(each.anonymousId) },
+        ),
+      ...{ next: null, searchedSinceMs: sinceMs },
+    }),
     message: async () => [],
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
@@ -52,10 +63,14 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);
       return found === undefined || found.state === 'waiting' ? null : { erasureId, environmentId };
     },
-    audit: async ({ projectId, sinceMs, untilMs, entriesMax }) =>
+    audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
       (rows.audit?.[projectId] ?? [])
         .filter(({ happenedMs }) => happenedMs >= sinceMs && happenedMs < untilMs)
-        .sort((a, b) => b.happenedMs - a.happenedMs)
+        .filter((line) => before === undefined || byPlace(line, before) < 0)
+        .sort((a, b) => byPlace(b, a))
         .slice(0, entriesMax),
   };
 }
+
+const byPlace = (a: AuditPlace, b: AuditPlace) =>
+  a.happenedMs - b.happenedMs || (a.entryId === b.entryId ? 0 : a.entryId < b.entryId ? -1 : 1);

@@ -156,6 +156,10 @@ function createParts(origin: URL): PortalAppParts {
     people: createMemoryPeople(),
     reads: createMemoryReads(),
     ...{ live: openUnseenLive(), searchMessages: null },
+    standing: {
+      writerDelay: async () => ({ waiting: 0, oldestMs: null }),
+      openLetters: async () => ({ total: 0, byEnvironment: new Map(), isWhole: true }),
+    },
     audit: { append: async () => {} },
     settings: SETTINGS,
   };

@@ -3,15 +3,13 @@ import { projectPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, table, time } from '../../frame/parts.ts';
-import type { AuditLine } from '../../reads/index.ts';
+import { type AuditLine, type AuditPlace, readWholeAudit } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toCsv } from './csv.ts';
+import { toAuditCsv } from './csv.ts';
 
 type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame'>;
 
 const LINES_A_PAGE = 100;
-/** Of a file; a longer audit is exported in spans. */
-const LINES_MAX = 10_000;
 /** As long as entries are kept, and a month until they are gone. */
 const KEPT_MS = 761 * 86_400_000;
 
@@ -49,39 +47,41 @@ async function showAudit(
 ): Promise<Answer> {
   const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
   const nameOf = (actor: string) => names.get(actor) ?? actor;
-  const untilMs = untilOf(visit, frame.wallClockMs());
+  const { signal } = visit;
+  const untilMs = frame.wallClockMs() + AHEAD_MS;
   const asked = { projectId, sinceMs: untilMs - KEPT_MS, untilMs };
   if (visit.query.get('as') === 'csv') {
-    const text = toCsv(await reads.audit({ ...asked, entriesMax: LINES_MAX }), nameOf);
-    return { kind: 'file', name: `audit-${projectId || 'instance'}.csv`, type: 'text/csv; charset=utf-8', text };
+    const pieces = toAuditCsv(
+      readWholeAudit((question) => reads.audit(question, { signal }), asked),
+      nameOf,
+    );
+    return { kind: 'long file', name: `audit-${projectId || 'instance'}.csv`, type: 'text/csv; charset=utf-8', pieces };
   }
-  const { page, olderUntilMs } = toPage(await reads.audit({ ...asked, entriesMax: LINES_A_PAGE + 1 }));
-  return { kind: 'page', title, content: toContent(visit, { page, olderUntilMs, untilMs, nameOf }) };
+  const before = placeOf(visit);
+  const lines = await reads.audit({ ...asked, entriesMax: LINES_A_PAGE + 1, ...(before && { before }) }, { signal });
+  const page = lines.slice(0, LINES_A_PAGE);
+  return { kind: 'page', title, content: toContent(visit, { page, hasOlder: lines.length > page.length, nameOf }) };
 }
 
-/** The moment that the path names, else the next one: clocks of others may be a little ahead. */
-function untilOf({ query }: Visit, nowMs: number): number {
-  const given = query.get('until') ?? '';
-  return /^\d{1,14}$/.test(given) ? Number(given) : nowMs + 60_000;
-}
+/** Clocks of others may be a little ahead. */
+const AHEAD_MS = 60_000;
+/** Kinds, ids of objects and requests make the id of an entry. */
+const ENTRY_CHARACTERS_MAX = 700;
 
-/** Entries of one moment stay together, so that the next page begins in front of it; only one moment may be longer. */
-function toPage(lines: readonly AuditLine[]): { page: readonly AuditLine[]; olderUntilMs: number | null } {
-  const extra = lines[LINES_A_PAGE];
-  if (extra === undefined) return { page: lines, olderUntilMs: null };
-  const before = lines.filter(({ happenedMs }) => happenedMs > extra.happenedMs);
-  const page = before.length === 0 ? lines.slice(0, LINES_A_PAGE) : before;
-  return { page, olderUntilMs: page.at(-1)!.happenedMs };
+/** The entry behind which the page begins, where the address names one. */
+function placeOf({ query }: Visit): AuditPlace | undefined {
+  const [time = '', entryId = ''] = [query.get('before') ?? '', query.get('entry') ?? ''];
+  if (!/^\d{1,14}$/.test(time) || entryId.length > ENTRY_CHARACTERS_MAX) return undefined;
+  return { happenedMs: Number(time), entryId };
 }
 
 interface Shown {
   readonly page: readonly AuditLine[];
-  readonly olderUntilMs: number | null;
-  readonly untilMs: number;
+  readonly hasOlder: boolean;
   readonly nameOf: (actor: string) => string;
 }
 
-function toContent(visit: Visit, { page, olderUntilMs, untilMs, nameOf }: Shown): Markup {
+function toContent(visit: Visit, { page, hasOlder, nameOf }: Shown): Markup {
   if (page.length === 0)
     return emptyState('Nothing was done', html`<p>Entries stand here within seconds of a change, for two years.</p>`);
   const rows = page.map((line): readonly HtmlValue[] => [
@@ -92,12 +92,15 @@ function toContent(visit: Visit, { page, olderUntilMs, untilMs, nameOf }: Shown)
     line.address === '' ? '–' : line.address,
     disclosure('Show', html`<pre>${toDetail(line)}</pre>`),
   ]);
-  const older = olderUntilMs === null ? '' : html`<a href="${visit.path}?until=${olderUntilMs}">Older entries</a>`;
+  const older = hasOlder ? html`<a href="${visit.path}?${toQuery(page.at(-1)!)}">Older entries</a>` : '';
   const back = visit.project === null ? '' : html` <a href="${projectPath(visit.project.id)}">The project</a>`;
-  return html`<p>Whoever made a change stands in the record of it, and the entry follows from the record. Where a request came from is kept for 90 days. <a href="${visit.path}?as=csv&until=${untilMs}">Export as CSV</a>${back}</p>
+  return html`<p>Whoever made a change stands in the record of it, and the entry follows from the record. Where a request came from is kept for 90 days. <a href="${visit.path}?as=csv">Export all as CSV</a>${back}</p>
 ${table('What was done', ['Time', 'Action', 'To what', 'By whom', 'From where', 'Detail'], rows)}
 <p>${older}</p>`;
 }
+
+const toQuery = ({ happenedMs, entryId }: AuditPlace) =>
+  new URLSearchParams({ before: String(happenedMs), entry: entryId }).toString();
 
 /** What it was changed to, a member a line; what is no JSON stands as it is. */
 function toDetail({ detail, environmentId, requestId }: AuditLine): string {

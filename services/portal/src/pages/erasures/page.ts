@@ -2,7 +2,7 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { environmentPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { emptyState, number, table, time } from '../../frame/parts.ts';
+import { emptyState, number, span, table, time } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import type { ErasureLine } from '../../reads/index.ts';
 
@@ -18,7 +18,7 @@ export function createErasuresPage({ reads }: Parts): PortalPage {
     access: 'erasures.read',
     show: async (visit) => {
       const { environment } = placeOf(visit);
-      const erasures = await reads.erasures(environment.id);
+      const erasures = await reads.erasures(environment.id, { signal: visit.signal });
       return { kind: 'page', title: `Erasures of ${environment.name}`, content: toContent(visit, erasures) };
     },
   };
@@ -33,7 +33,9 @@ export function createReceiptPage({ reads }: Parts): PortalPage {
       const { environment } = placeOf(visit);
       const erasureId = visit.params.erasure ?? '';
       const isId = ERASURE_ID.test(erasureId);
-      const receipt = isId ? await reads.receipt({ environmentId: environment.id, erasureId }) : null;
+      const receipt = isId
+        ? await reads.receipt({ environmentId: environment.id, erasureId }, { signal: visit.signal })
+        : null;
       if (receipt === null) throw notThere();
       const text = `${JSON.stringify(receipt, null, 2)}\n`;
       return { kind: 'file', name: `erasure-${erasureId}.json`, type: 'application/json', text };
@@ -53,17 +55,7 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
       html`<p>Clients ask for one with a secret key: the documentation of the gateway says how. It then stands here with what has become of it.</p>`,
     );
   const rows = erasures.map((each) => toRow(visit, each));
-  const heads = [
-    'Erasure',
-    'State',
-    'Asked for',
-    'Identities',
-    'Fenced',
-    'Invisible',
-    'Off the disk',
-    'Out of the log',
-    'Receipt',
-  ];
+  const heads = ['Erasure', 'State', 'Identities', 'Fenced', 'Invisible', 'Off the disk', 'Out of the log', 'Receipt'];
   return html`<p>From the first step on nothing older of a person comes back; every time is counted from the request.</p>
 ${table('Erasures', heads, rows)}
 ${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm run erasures -- list.</p>` : ''}`;
@@ -72,12 +64,11 @@ ${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm
 function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   const { project, environment } = placeOf(visit);
   const receipt = `${environmentPath(project.id, environment.name)}/erasures/${encodeURIComponent(each.erasureId)}/receipt`;
-  const since = (ms: number | null) => (ms === null ? '–' : toSpan(ms - each.requestedMs));
+  const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
-    html`<code>${each.erasureId}</code>`,
+    html`<code>${each.erasureId}</code><br>${time(each.requestedMs)}`,
     each.state,
-    time(each.requestedMs),
     each.identities === null ? '–' : number(each.identities),
     since(each.fencedMs),
     since(each.visiblyErasedMs),
@@ -85,17 +76,4 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
     each.logExpiredMs === null ? due : since(each.logExpiredMs),
     each.state === 'waiting' ? '–' : html`<a href="${receipt}">Download</a>`,
   ];
-}
-
-const UNITS: readonly (readonly [name: string, ms: number])[] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1000],
-];
-
-/** A span in its largest unit of which there are two. */
-function toSpan(ms: number): string {
-  const [name, unit] = UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
-  return number(Math.max(0, Math.round(ms / unit)), name);
 }

@@ -6,25 +6,36 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
+import { type Figures, readFigures } from '../../alerts/figures.ts';
+import { type FoundAlerts, findAlerts } from '../../alerts/find-alerts.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, emptyState, field, number, share } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import { disclosure, emptyState, field, number, share, span } from '../../frame/parts.ts';
+import type { OpenLetters } from '../../standing/index.ts';
+import type { PagesParts } from '../index.ts';
+
+type Parts = Pick<PagesParts, 'projects' | 'usage' | 'standing' | 'keys' | 'frame'>;
 
 /** The projects that an account has a role in. */
-export function createHomePage({ projects, usage }: Pick<PortalParts, 'projects' | 'usage'>): PortalPage {
+export function createHomePage(parts: Parts): PortalPage {
+  const { projects } = parts;
   return {
     path: '/',
     access: 'signed in',
     show: async (visit, fault) => {
       const mine = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
       const live = mine.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
-      const rates = await readRates(usage, live);
+      const figures = await readFigures(parts, live);
       const archived = mine.filter(({ state }) => state === 'archived');
       return {
         kind: 'page',
         title: 'Projects',
-        content: html`${live.length === 0 ? nothingYet(visit) : html`<ul class="cards">${live.map((project) => toCard(project, rates))}</ul>`}
+        content: html`${
+          live.length === 0
+            ? nothingYet(visit)
+            : html`<ul class="cards">${live.map((project) => toCard(project, figures))}</ul>
+${toMeasures(visit, figures)}`
+        }
 ${toCreateForm(visit, fault?.values.text('name') ?? '', fault?.message)}
 ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`<ul>${archived.map(toLine)}</ul>`)}`,
       };
@@ -42,33 +53,65 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
   };
 }
 
-/** What rates are of: enough minutes that one busy second does not pass for the rule. */
+/** What rates are of: enough minutes that one busy second does not pass for the rule; the present one is left out. */
 const RATE_MINUTES = 6;
+/** Below one a second a rate says nothing to people. */
+const RATE_MIN = 1;
 
-/** By environment id; null where the counts cannot be had now. */
-type Rates = ReadonlyMap<string, readonly EnvironmentMinute[]> | null;
-
-/** The page tells what projects there are although nobody can count at the moment. */
-async function readRates(usage: PortalParts['usage'], projects: readonly ProjectRecord[]): Promise<Rates> {
-  const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
-  return usage.readEnvironments(ids, RATE_MINUTES).catch(() => null);
-}
-
-function toCard({ id, name, environments }: ProjectRecord, rates: Rates): HtmlValue {
+function toCard(project: ProjectRecord, figures: Figures): HtmlValue {
+  const { id, name, environments } = project;
   return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
 <dl>${environments.map(
     (each) =>
-      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(rates, each.id)}</dd>`,
-  )}</dl>
+      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(figures.minutes, each.id)}</dd>`,
+  )}<dt>Visible delay</dt><dd>${toDelay(figures)}</dd>
+<dt>Open dead letters</dt><dd>${toLetters(figures.letters, environments)}</dd>
+<dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, figures))}</a></dd></dl>
 <p class="quiet"><code>${id}</code></p></li>`;
 }
 
-/** Of the last whole minutes, as gateways counted them: the rejections in ClickHouse are a sample. */
-function toRate(rates: Rates, environmentId: string): string {
-  if (rates === null) return 'cannot be counted now';
-  const { perSecond, rejectedShare } = toEnvironmentRate(rates.get(environmentId) ?? []);
-  if (perSecond === 0 && rejectedShare === 0) return 'nothing in five minutes';
-  return `${number(Number(perSecond.toFixed(1)), 'events/s')}, ${share(rejectedShare, 1)} rejected`;
+/** As gateways counted it: the rejections in ClickHouse are a sample. */
+function toRate(counted: Figures['minutes'], environmentId: string): string {
+  if (counted === null) return 'cannot be counted now';
+  const minutes = counted.get(environmentId) ?? [];
+  const { perSecond, rejectedShare } = toEnvironmentRate(minutes.slice(-RATE_MINUTES));
+  if (perSecond >= RATE_MIN)
+    return `${number(Number(perSecond.toFixed(1)), 'events/s')}, ${share(rejectedShare, 1)} rejected`;
+  const [accepted, rejected] = [sumOf(minutes, 'accepted'), sumOf(minutes, 'rejected')];
+  if (accepted + rejected === 0) return 'nothing in the last hour';
+  return `${number(accepted)} in the last hour, ${share(rejected, accepted + rejected)} rejected`;
+}
+
+const sumOf = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'rejected') =>
+  minutes.reduce((sum, minute) => sum + minute[name], 0);
+
+function toDelay({ delay, nowMs }: Figures): string {
+  if (delay === null) return 'cannot be told now';
+  return delay.oldestMs === null ? 'none: all is stored' : span(nowMs - delay.oldestMs);
+}
+
+/** That none is known says nothing where something cannot be told. */
+function toAlerts({ alerts, unknown }: FoundAlerts): string {
+  if (unknown.length > 0) return alerts.length === 0 ? 'cannot be told now' : `at least ${number(alerts.length)}`;
+  return alerts.length === 0 ? 'none' : number(alerts.length);
+}
+
+function toLetters(letters: OpenLetters | null, environments: ProjectRecord['environments']): string {
+  if (letters === null) return 'cannot be told now';
+  const count = environments.reduce((sum, { id }) => sum + (letters.byEnvironment.get(id) ?? 0), 0);
+  return atLeast(letters, count);
+}
+
+const atLeast = ({ isWhole }: OpenLetters, count: number) => (isWhole ? number(count) : `at least ${number(count)}`);
+
+/** What the figures of the cards are, and for administrators what belongs to no project. */
+function toMeasures(visit: Visit, { letters, delay }: Figures): HtmlValue {
+  const waiting = delay !== null && delay.waiting > 0 ? ` ${number(delay.waiting)} wait now.` : '';
+  const all =
+    letters === null || !visit.mayDo('accounts.read')
+      ? ''
+      : html`<p>Open dead letters of the instance: <strong>${atLeast(letters, letters.total)}</strong>, with those of no project.${letters.total === 0 ? '' : html` <code>npm run dead-letters -- list</code> tells of them.`}</p>`;
+  return html`${all}<p class="quiet">Visible delay: for how long the oldest message that is not stored yet has been on the log. One writer stores for all projects, so it is the same for each.${waiting}</p>`;
 }
 
 const toLine = ({ id, name }: ProjectRecord) =>

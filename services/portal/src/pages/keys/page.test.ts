@@ -111,10 +111,27 @@ describe('the page of keys', () => {
     expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
   });
 
+  it('says whose pages may use the publishable key, and takes what browsers could not say for a mistake', async () => {
+    const { browser, path, project } = await openProject();
+    await browser.submit(path, 'create', { kind: 'publishable' });
+    expect((await browser.get(path)).text).toContain('<dt>Allowed origins</dt><dd>any</dd>');
+    const origins = 'https://game.example\r\n http://localhost:5173/, https://game.example';
+    const set = await browser.submit(path, 'origins', { origins });
+    expect([set.status, set.headers.get('location')]).toEqual([303, `${path}?done=origins`]);
+    const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
+    expect(await portal.parts.keys.list(project.id)).toMatchObject([
+      { origins: ['https://game.example', 'http://localhost:5173'], changedBy: account!.id, revokedAt: null },
+    ]);
+    const wrong = await browser.submit(path, 'origins', { origins: 'https://game.example/<b>' });
+    expect([wrong.status, wrong.text.includes('https://game.example/&lt;b&gt;</textarea>')]).toEqual([400, true]);
+    await browser.submit(path, 'origins', { origins: '' });
+    expect(await portal.parts.keys.list(project.id)).toMatchObject([{ origins: [] }]);
+  });
+
   it('shows analysts what there is, and gives them no form', async () => {
     const { browser, path } = await openProject('analyst');
     const { text } = await browser.get(path);
-    for (const deed of ['create', 'refresh', 'revoke']) expect(browser.formOf(text, deed)).toBeNull();
+    for (const deed of ['create', 'refresh', 'revoke', 'origins']) expect(browser.formOf(text, deed)).toBeNull();
     expect(text).toContain('A developer or an owner of the project can create one.');
   });
 

@@ -8,13 +8,14 @@ import {
   NO_USE,
   refreshKey,
   revokeKey,
+  setKeyOrigins,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, field, number, table, time } from '../../frame/parts.ts';
+import { copyable, disclosure, field, lines, number, table, time } from '../../frame/parts.ts';
 import type { PagesParts } from '../index.ts';
 import { toRevealed } from './revealed.ts';
 
@@ -40,7 +41,10 @@ export function createKeysPage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/keys',
     access: 'keys.read',
-    notices: { revoked: 'The key is revoked. It stops within a second on every gateway.' },
+    notices: {
+      origins: 'It is known whose pages may use the key. Every gateway goes by it within a second.',
+      revoked: 'The key is revoked. It stops within a second on every gateway.',
+    },
     show: async (visit, fault) => {
       const { project, environment } = placeOf(visit);
       const records = (await parts.keys.list(project.id)).filter(
@@ -54,6 +58,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       create: { access: 'keys.create', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
       refresh: { access: 'keys.refresh', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
       revoke: revoking(parts),
+      origins: settingOrigins(parts),
       // Its form stands with the key that was just made, and nowhere else.
       test: { access: 'keys.create', run: (visit, values) => testKey(parts, visit, values) },
     },
@@ -108,6 +113,19 @@ const revoking = ({ keys }: Parts): Deed => ({
   },
 });
 
+const settingOrigins = ({ keys }: Parts): Deed => ({
+  access: 'keys.origins',
+  run: async (visit, values) => {
+    const { project, environment } = placeOf(visit);
+    const origins = values
+      .text('origins')
+      .split(/[\s,]+/)
+      .filter((text) => text !== '');
+    await setKeyOrigins({ store: keys.store, author: visit.author }, { environmentId: environment.id, origins });
+    return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'origins' };
+  },
+});
+
 /** Ending a key stops clients at once: whoever means it types where. */
 function assertMeant(visit: Visit, values: FormValues): void {
   const { environment } = placeOf(visit);
@@ -157,7 +175,7 @@ function toSection(section: Section): HtmlValue {
   const { visit, of, records, uses } = section;
   const live = records.find(({ kind, revokedAt }) => kind === of.kind && revokedAt === null);
   return html`<section aria-labelledby="${of.kind}"><h2 id="${of.kind}">${of.title}</h2><p class="quiet">${of.what}</p>
-${live === undefined ? toCreate(section) : html`${toLive(live)}${toUse(uses === null ? null : (uses.get(live.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
+${live === undefined ? toCreate(section) : html`${toLive(live)}${of.kind === 'publishable' ? toOrigins(section, live) : ''}${toUse(uses === null ? null : (uses.get(live.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
 }
 
 function toLive({ name, kind, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
@@ -167,6 +185,21 @@ function toLive({ name, kind, text, first4, last4, createdAt }: KeyRecord): Html
       : html` <span class="quiet">Refresh it to see it whole: it was made by a release that did not keep it.</span>`;
   const shown = text === null ? html`<code>${first4}…${last4}</code>${unseen}` : copyable(text, 'the key');
   return html`<dl><dt>Key</dt><dd>${shown}</dd>${name === '' ? '' : html`<dt>Name</dt><dd>${name}</dd>`}<dt>Created</dt><dd>${time(createdAt)}</dd></dl>`;
+}
+
+/** Whose pages may use the key. */
+function toOrigins({ visit, values }: Section, { origins }: KeyRecord): HtmlValue {
+  const shown =
+    origins.length === 0 ? 'any' : html`<ul>${origins.map((origin) => html`<li><code>${origin}</code></li>`)}</ul>`;
+  const isTyped = values?.text('deed') === 'origins';
+  const form = visit.form(
+    'origins',
+    html`<p>Pages of other origins are refused with 401 within a second. Servers and clients that are no browser say no origin and may use the key all the same: it is no secret.</p>
+${lines({ name: 'origins', label: 'Allowed origins', value: isTyped ? values.text('origins') : origins.join('\n'), hint: 'One a line, such as https://game.example or http://localhost:5173. None: pages of any origin.' })}
+<button>Set the allowed origins</button>`,
+  );
+  return html`<dl><dt>Allowed origins</dt><dd>${shown}</dd></dl>
+${visit.mayDo('keys.origins') ? disclosure('Change the allowed origins', form, isTyped) : ''}`;
 }
 
 /** As gateways have counted it: ten seconds late at most. */

@@ -2,7 +2,9 @@ import { type AccountRecord, type Content, createKey } from '@playline/access-ke
 import { until } from '@playline/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import type { MessageLine } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
+import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
 import type { FoundMessage, SearchMessages } from './search.ts';
 
 let portals: TestPortal[] = [];
@@ -13,9 +15,11 @@ afterEach(async () => {
   [portals, stops] = [[], []];
 });
 
+const messages: Record<string, MessageLine[]> = {};
+
 async function open(searchMessages: SearchMessages | null = null) {
   const world = createLiveWorld();
-  const portal = await openPortal({ live: world.hub, searchMessages });
+  const portal = await openPortal({ live: world.hub, searchMessages, reads: createMemoryReads({ messages }) });
   portals.push(portal);
   const project = await portal.addProject('Sky');
   const path = `/projects/${project.id}/environments/production/live`;
@@ -90,6 +94,74 @@ describe('the page of live messages', () => {
     );
     expect((await analyst.get(`${path}?find=ada`)).text).toContain('Give a message id');
     expect(asked).toHaveLength(2);
+  });
+
+  it('makes a filter of a person’s id, of any kind, without the id in an address, for whoever sees raw ids', async () => {
+    const { world, portal, project, path } = await open(async () => []);
+    const developer = await portal.signIn({ project, role: 'developer' });
+    const answer = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
+    const location = answer.headers.get('location') ?? '';
+    expect([answer.status, location.includes('ada'), location.includes('type=track')]).toEqual([303, false, true]);
+    const { text } = await developer.get(location);
+    expect(text).toContain('Messages of one person are shown');
+    const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
+    expect(events).not.toContain('ada');
+    const { seen } = await openStream(portal, events, { cookie: developer.cookie });
+    await watched(world);
+    const environmentId = `${project.id}-production`;
+    const send = (eventName: string, changes: object) => world.send({ environmentId, eventName, ...changes });
+    await send('of another', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
+    await send('as a user', { userKey: keyOf(environmentId, 'email', 'ada@example.org') });
+    await send('as a visitor', { anonymousKey: keyOf(environmentId, 'anonymous', 'ada@example.org') });
+    await until('both are told', () => seen.text.includes('"as a visitor"') && seen.text.includes('"as a user"'));
+    expect(seen.text).not.toContain('of another');
+    expect((await developer.submit(path, 'person', { person: '' })).status).toBe(400);
+  });
+
+  it('gives analysts no form for the id of a person, and takes none from them', async () => {
+    const { portal, project, path } = await open();
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    const { text } = await analyst.get(path);
+    expect(analyst.formOf(text, 'person')).toBeNull();
+    const developer = await portal.signIn({ project, role: 'developer' });
+    const form = developer.formOf((await developer.get(path)).text, 'person')!;
+    form.fields.set('person', 'ada@example.org');
+    expect((await analyst.post(form.action, form.fields)).status).toBe(404);
+  });
+
+  it('searches what is stored by name and time, and by the person whom the filter names, as the role may see ids', async () => {
+    const { portal, project, path } = await open(async () => []);
+    const environmentId = `${project.id}-production`;
+    const identityId = keyOf(environmentId, 'email', 'ada@example.org').toString('hex');
+    const line: MessageLine = {
+      ...{ messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05', happenedMs: Date.now(), receivedMs: Date.now() },
+      ...{ type: 'track', name: 'level', surface: 'web', library: '', libraryVersion: '', isTest: false, identityId },
+      ...{
+        consentLevel: '',
+        anonymousId: '',
+        userId: 'ada@example.org',
+        identityType: 'email',
+        traceId: 'a'.repeat(32),
+      },
+    };
+    messages[environmentId] = [line, { ...line, name: 'jump', identityId: 'b'.repeat(32), userId: 'bob@example.org' }];
+    const [developer, analyst] = [
+      await portal.signIn({ project, role: 'developer' }),
+      await portal.signIn({ project, role: 'analyst' }),
+    ];
+    const byName = await developer.get(`${path}?event=jump&since=2026-01-01T00:00`);
+    expect(byName.text).toContain('bob@example.org');
+    expect(byName.text).not.toContain('ada@example.org');
+    const chosen = await developer.submit(path, 'person', { person: 'ada@example.org' });
+    const ofPerson = await developer.get(chosen.headers.get('location')!);
+    expect([ofPerson.text.includes('ada@example.org'), ofPerson.text.includes('bob@example.org')]).toEqual([
+      true,
+      false,
+    ]);
+    const masked = await analyst.get(`${path}?event=level`);
+    expect([masked.text.includes('ad…'), masked.text.includes('example.org')]).toEqual([true, false]);
+    for (const wrong of ['since=yesterday', 'since=2026-02-01T00:00&until=2026-01-01T00:00'])
+      expect((await developer.get(`${path}?event=jump&${wrong}`)).text).toContain('role="alert"');
   });
 
   it('is not there for whoever has no role in the project, nor is its stream', async () => {

@@ -1,36 +1,71 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { environmentPath } from '../../frame/layout.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyableBlock, emptyState, field } from '../../frame/parts.ts';
-import { FILTER_CHOICES, type LiveFilter, parseFilter } from '../../live/index.ts';
+import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
 import type { PortalParts } from '../../portal-parts.ts';
+import type { PagesParts } from '../index.ts';
+import { keysOfId } from '../people/subject.ts';
 import { isMasked, placeOf } from './events.ts';
-import { FIND_FIELD, toSearch } from './search.ts';
+import { toSearch } from './search.ts';
 
-type Parts = Pick<PortalParts, 'keys' | 'settings' | 'searchMessages'>;
+type Parts = Pick<PagesParts, 'keys' | 'settings' | 'searchMessages' | 'reads' | 'people' | 'frame'>;
 
 /** What becomes of each message of an environment, as it happens. */
 export function createLivePage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/live',
     access: 'live.read',
-    show: async (visit) => {
+    show: async (visit, fault) => {
       const { project, environment } = placeOf(visit);
       const filter = parseFilter(visit.query);
       const path = `${environmentPath(project.id, environment.name)}/live`;
-      const text = visit.query.get(FIND_FIELD) ?? '';
+      const place = { environmentId: environment.id, path, query: visit.query, signal: visit.signal };
+      const sight = isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const);
       return {
         kind: 'page',
         title: `Live messages of ${environment.name}`,
         content: html`${toExplanation(visit)}
 ${toFilter(path, filter)}
+${toPersonFilter(visit, filter, fault?.values)}
 ${toLive(path, filter)}
 ${emptyState('Waiting for the first message', await toFirstMessage(parts, visit))}
-${await toSearch(parts.searchMessages, { environmentId: environment.id, path, text })}`,
+${await toSearch(parts, { ...place, sight, nowMs: parts.frame.wallClockMs() })}`,
         scripts: ['live.js'],
       };
     },
+    deeds: { person: choosingPerson(parts) },
   };
+}
+
+/**
+ * Makes a filter of an id, which is sent and stands in no address: what does is its keyed hashes. Whoever sees no raw ids may
+ * not ask whether one is there.
+ */
+const choosingPerson = ({ people }: Parts): Deed => ({
+  access: 'people.raw-ids',
+  run: async (visit, values) => {
+    const { environment } = placeOf(visit);
+    const who = keysOfId(values.text('person'), environment.id, people.keyOf).join('.');
+    const filter = Object.keys(NO_FILTER).map((name): [string, string] => [name, values.text(name)]);
+    const query = new URLSearchParams(filter.filter(([name, value]) => value !== '' && name !== 'who'));
+    query.set('who', who);
+    return { kind: 'see', to: `${visit.path}?${query}` };
+  },
+});
+
+function toPersonFilter(visit: Visit, filter: LiveFilter, values?: FormValues): HtmlValue {
+  if (!visit.mayDo('people.raw-ids')) return '';
+  const kept = Object.entries(filter).filter(([name, value]) => value !== '' && name !== 'who');
+  const hidden = kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
+  const now =
+    filter.who === '' ? '' : html`<p class="hint">Messages of one person are shown, here and in the search below.</p>`;
+  return visit.form(
+    'person',
+    html`${hidden}${field({ name: 'person', label: 'Id of a person', value: values?.text('person') ?? '', charactersMax: 300 })}
+<button>Show theirs</button>${now}<p class="hint">An anonymous id or a user id, as clients send it. It comes into no address and no log.</p>`,
+    { className: 'form filter' },
+  );
 }
 
 function toExplanation(visit: Visit): HtmlValue {
@@ -50,10 +85,12 @@ function toFilter(path: string, filter: LiveFilter): HtmlValue {
       choices: [{ value: '', text: 'all' }, ...values.map((value) => ({ value, text: value }))],
     }),
   );
-  return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${choices}
+  const person = filter.who === '' ? '' : html`<input type="hidden" name="who" value="${filter.who}">`;
+  return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${person}${choices}
 ${field({ name: 'name', label: 'Name contains', value: filter.name, charactersMax: 200 })}
-${field({ name: 'id', label: 'Message id, trace id or identity key', value: filter.id, charactersMax: 36 })}
-<button>Filter</button> <a href="${path}">Show all</a></form>`;
+${field({ name: 'id', label: 'Id', value: filter.id, charactersMax: 36 })}
+<button>Filter</button> <a href="${path}">Show all</a>
+<p class="hint">Id: of a message, of a trace, or an identity key.</p></form>`;
 }
 
 const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', fate: 'Fate' } as const;

@@ -1,6 +1,7 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { emptyState, field, table, time } from '../../frame/parts.ts';
-import type { PortalReads } from '../../reads/index.ts';
+import type { PortalParts } from '../../portal-parts.ts';
+import type { MessagePage, PortalReads, Sight } from '../../reads/index.ts';
 
 /** A stored message, as far as a search shows it. */
 export interface FoundMessage {
@@ -36,18 +37,59 @@ export function createSearchMessages(reads: Pick<PortalReads, 'message'>): Searc
   };
 }
 
-/** What is stored under an id, beside what comes in; the answer stands in the page, so it works without JavaScript. */
-export async function toSearch(
-  searchMessages: SearchMessages | null,
-  { environmentId, path, text }: { readonly environmentId: string; readonly path: string; readonly text: string },
-): Promise<HtmlValue> {
+/** What somebody looks for in what is stored; '' says nothing. */
+interface StoredQuestion {
+  /** Id of a message. */
+  readonly id: string;
+  readonly name: string;
+  /** As a browser gives it, in UTC: `2026-11-01T10:00`. */
+  readonly since: string;
+  readonly until: string;
+  /** Identity keys of a person, as the filter has them. */
+  readonly who: string;
+  readonly after: string;
+}
+
+export interface SearchPlace {
+  readonly environmentId: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly sight: Sight;
+  readonly signal: AbortSignal;
+  readonly nowMs: number;
+}
+
+type Parts = Pick<PortalParts, 'searchMessages' | 'reads'>;
+
+/** What is stored, beside what comes in; the answer stands in the page, so it works without JavaScript. */
+export async function toSearch({ searchMessages, reads }: Parts, place: SearchPlace): Promise<HtmlValue> {
   if (searchMessages === null)
     return emptyState('Exact search', html`<p>Stored messages cannot be searched from this portal.</p>`);
-  const id = text.trim().toLowerCase();
+  const question = toQuestion(place.query);
+  const id = question.id.trim().toLowerCase();
+  const isOfMany = [question.name, question.since, question.until, question.who].some((text) => text !== '');
   return html`<section><h2>Exact search</h2>
-<p>Looks through everything that is stored, by the id that a client gave a message.</p>
-<form class="form" method="get" action="${path}">${field({ name: FIND_FIELD, label: 'Message id (UUID)', value: text, charactersMax: 36 })}<button>Search</button></form>
-${id === '' ? '' : await toFound(searchMessages, environmentId, id)}</section>`;
+<p>Looks through everything that is stored: by the id that a client gave a message, or by the name of an event and when it happened${question.who === '' ? '' : ', of the person whom the filter names'}.</p>
+${toForm(place.path, question)}
+${id !== '' ? await toFound(searchMessages, place.environmentId, id) : isOfMany ? await toList(reads, place, question) : ''}</section>`;
+}
+
+function toQuestion(query: URLSearchParams): StoredQuestion {
+  const text = (name: string) => query.get(name) ?? '';
+  return {
+    ...{ id: text(FIND_FIELD), name: text('event').trim(), since: text('since'), until: text('until') },
+    ...{ who: text('who'), after: text('after') },
+  };
+}
+
+function toForm(path: string, { id, name, since, until, who }: StoredQuestion): HtmlValue {
+  const person = who === '' ? '' : html`<input type="hidden" name="who" value="${who}">`;
+  return html`<form class="form filter" method="get" action="${path}" aria-label="Exact search">${person}
+${field({ name: FIND_FIELD, label: 'Message id (UUID)', value: id, charactersMax: 36 })}
+${field({ name: 'event', label: 'Event name', value: name, charactersMax: 300 })}
+${field({ name: 'since', label: 'From (UTC)', value: since, type: 'datetime-local' })}
+${field({ name: 'until', label: 'Until (UTC)', value: until, type: 'datetime-local' })}
+<button>Search</button></form>`;
 }
 
 async function toFound(searchMessages: SearchMessages, environmentId: string, id: string): Promise<HtmlValue> {
@@ -63,4 +105,51 @@ async function toFound(searchMessages: SearchMessages, environmentId: string, id
       ...[html`<code>${each.messageId}</code>`, html`<code>${each.traceId}</code>`],
     ]),
   );
+}
+
+const DAY_MS = 86_400_000;
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;
+const PLACE = /^(\d{1,14})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+
+/** A page of what happened in the span, which ends now and is a day long where it does not say. */
+async function toList(reads: Parts['reads'], place: SearchPlace, question: StoredQuestion): Promise<HtmlValue> {
+  const { environmentId, sight, signal } = place;
+  const [since, until] = [toMoment(question.since), toMoment(question.until)];
+  if (since === undefined || until === undefined)
+    return html`<p role="alert">Give a time as 2026-11-01T10:00, in UTC.</p>`;
+  const untilMs = until ?? place.nowMs + DAY_MS;
+  const sinceMs = since ?? (until ?? place.nowMs) - DAY_MS;
+  if (sinceMs >= untilMs) return html`<p role="alert">The span ends in front of its beginning.</p>`;
+  const [, ms, messageId] = PLACE.exec(question.after) ?? [];
+  const found = await reads.messages(
+    {
+      ...{ environmentId, sinceMs, untilMs, sight, name: question.name },
+      ...(question.who === '' ? {} : { identityIds: question.who.split('.') }),
+      ...(messageId === undefined ? {} : { after: { happenedMs: Number(ms), messageId } }),
+    },
+    { signal },
+  );
+  return toPage(place, found);
+}
+
+/** Undefined for what is no time. */
+function toMoment(text: string): number | null | undefined {
+  if (text === '') return null;
+  const ms = MOMENT.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+function toPage({ path, query }: SearchPlace, { messages, next, searchedSinceMs }: MessagePage): HtmlValue {
+  const rows = messages.map((each) => [
+    ...[time(each.happenedMs), each.type, each.name, each.surface, each.userId || each.anonymousId],
+    ...[html`<code>${each.messageId}</code>`, html`<code>${each.traceId}</code>`],
+  ]);
+  const heads = ['Happened', 'Type', 'Name', 'Surface', 'Who', 'Message id', 'Trace id'];
+  const older = new URLSearchParams(query);
+  if (next !== null) older.set('after', `${next.happenedMs}.${next.messageId}`);
+  const shown =
+    rows.length === 0
+      ? html`<p>Nothing is stored that is so, back to ${time(searchedSinceMs)}. What was sent less than two seconds ago may be on its way.</p>`
+      : table('Stored messages', heads, rows);
+  return html`${shown}${next === null ? '' : html`<p><a href="${`${path}?${older}`}">Older messages</a></p>`}`;
 }

@@ -31,15 +31,15 @@ export interface FoundPerson {
 export async function findPerson(
   { people, reads }: Pick<PortalParts, 'people' | 'reads'>,
   subject: Subject,
-  sight: Sight,
+  { sight, signal }: { readonly sight: Sight; readonly signal: AbortSignal },
 ): Promise<FoundPerson> {
   const household = await people.household(subject);
   const identityIds = keysOf(household).map((key) => key.toString('hex'));
   const question = { environmentId: subject.environmentId, identityIds };
   const [links, consents, ids] = await Promise.all([
-    reads.links(question),
-    reads.consents(question),
-    reads.ids({ ...question, sight }),
+    reads.links(question, { signal }),
+    reads.consents(question, { signal }),
+    reads.ids({ ...question, sight }, { signal }),
   ]);
   const members = toMembers(subject, household).map((member) => ({
     ...member,

@@ -1,5 +1,5 @@
 import type { AuditEntry } from '@playline/access-keys';
-import { erasureRequestCodec, FRAME_BYTES, type IdentityKind, TOPICS } from '@playline/contracts';
+import { erasureRequestCodec, FRAME_BYTES, type IdentityKind, identityLinkCodec, TOPICS } from '@playline/contracts';
 import { USER_KINDS } from '@playline/people';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
@@ -16,6 +16,8 @@ const links: Record<string, LinkDecision[]> = {};
 const entries: AuditEntry[] = [];
 const lines: string[] = [];
 const sent: { topic: string; value: Buffer | null }[] = [];
+/** What the linker does with a split that was asked for; null: nothing yet. */
+let decide: ((value: Buffer) => Promise<void>) | null = null;
 let people: MemoryPeople;
 let portal: TestPortal;
 
@@ -24,6 +26,7 @@ beforeAll(async () => {
   await people.rebuild.mintEpoch();
   const sendPlaced = async (record: { topic: string; value: Buffer | null }) => {
     sent.push(record);
+    await decide?.(record.value!);
     return { partition: 0, offset: 0, loggedAtMs: null };
   };
   portal = await openPortal({
@@ -36,6 +39,7 @@ beforeAll(async () => {
 beforeEach(() => {
   entries.length = 0;
   sent.length = 0;
+  decide = null;
 });
 afterAll(() => portal.close());
 
@@ -192,6 +196,25 @@ describe('a split', () => {
     expect(entries).toMatchObject([{ action: 'identity.unlink', detail: { split: 1, stayed: 1 } }]);
   }, 15_000);
 
+  it('is said to be done once the linkers have decided it, and is so', async () => {
+    const opened = await openProject('owner');
+    const { id: environmentId } = opened.environment;
+    decide = async (value) => {
+      const source = { generation: 0, partition: 0 };
+      const after = await people.graph.lastApplied(source);
+      const record = identityLinkCodec.decode(value.subarray(FRAME_BYTES));
+      const { unlink, receivedAt, eventTime } = record;
+      const fact = { environmentId, offset: after + 1, receivedAt, eventTime, steps: [], unlink };
+      await people.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
+    };
+    const member = keyOf(environmentId, 'steam', ACCOUNT).toString('hex');
+    const answer = await submitFound(opened, 'unlink', { member });
+    expect([answer.status, answer.text.includes('They are two persons now.')]).toEqual([200, true]);
+    expect(answer.text).not.toContain('Nobody has decided it yet');
+    const { text } = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+    expect(text).toContain('<dt>Identities</dt><dd>1');
+  });
+
   it('is refused for nobody, and for somebody of another person', async () => {
     const opened = await openProject('owner');
     for (const member of ['', 'e'.repeat(32)])
@@ -212,5 +235,5 @@ it('writes no id of a player into an address, a Location header or a line of the
   const written = [...lines, ...[search, erase, failed].map(({ headers }) => JSON.stringify([...headers]))].join('\n');
   for (const id of ['alert(', ACCOUNT]) expect(written).not.toContain(id);
   const addresses = [search, erase].flatMap(({ text }) => [...text.matchAll(/(?:href|action|src)="([^"]*)"/g)]);
-  expect(addresses.map(([, to]) => to).join('\n')).not.toMatch(/alert|steam-account/);
+  expect(addresses.map(([, to]) => to).join('\n')).not.toMatch(/alert(\(|%28)|steam-account/);
 });

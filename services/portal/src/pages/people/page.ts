@@ -43,7 +43,8 @@ function placeOf({ project, environment }: Visit) {
 async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { environment } = placeOf(visit);
   const sight = visit.mayDo('people.raw-ids') ? 'raw ids' : 'masked ids';
-  const found = await findPerson(parts, subjectOf(values, environment.id, parts.people.keyOf), sight);
+  const subject = subjectOf(values, environment.id, parts.people.keyOf);
+  const found = await findPerson(parts, subject, { sight, signal: visit.signal });
   return {
     kind: 'page',
     title: `People of ${environment.name}`,

@@ -40,6 +40,14 @@ export function subjectOf(values: FormValues, environmentId: string, keyOf: Iden
   return { environmentId, key: keyOf(environmentId, kind, id), named: { kind, id } };
 }
 
+/** Keys of everybody whom an id may name: a visitor, or a user in each type and without one. @throws PublicError VALIDATION_ERROR */
+export function keysOfId(id: string, environmentId: string, keyOf: IdentityKeyer): string[] {
+  if (id === '') throw invalidField('person', 'Type the id of whom you look for.');
+  if (!id.isWellFormed() || [...id].length > ID_CODE_POINTS_MAX)
+    throw invalidField('person', `An id has at most ${ID_CODE_POINTS_MAX} characters.`);
+  return IDENTITY_KINDS.map((kind) => keyOf(environmentId, kind, id).toString('hex'));
+}
+
 /** Keys that an erasure of this id is about, as the gateway takes it: a user id is meant in every type and untyped. */
 export function erasureKeysOf({ environmentId, named }: Subject, keyOf: IdentityKeyer): Buffer[] {
   if (named === null) throw invalidField('id', 'An erasure is asked for by the id itself, not by its key.');

@@ -65,7 +65,7 @@ describe('the page of projects', () => {
     const { text } = await (await counted.signIn()).get('/');
     await counted.close();
     expect(text).toContain('9.5\u00a0events/s, 5.0\u00a0% rejected');
-    expect(text).toContain('nothing in five minutes');
+    expect(text).toContain('nothing in the last hour');
   });
 
   it('tells somebody without a role what to do', async () => {

@@ -27,7 +27,7 @@ export function createProjectPage(parts: Parts): PortalPage {
     },
     show: async (visit, fault) => {
       const project = projectOf(visit);
-      const open = await Promise.all(project.environments.map(({ id }) => oldestOpenErasure(parts, id)));
+      const open = await Promise.all(project.environments.map(({ id }) => oldestOpenErasure(parts, id, visit.signal)));
       const shown = { project, open, ...(fault === undefined ? {} : { values: fault.values }) };
       return { kind: 'page', title: project.name, content: toContent(visit, shown) };
     },
@@ -84,8 +84,8 @@ const archiving = ({ projects, keys }: Parts): Deed => ({
 });
 
 /** When the oldest erasure was asked for that has no receipt yet; the page is shown although nobody can tell. */
-async function oldestOpenErasure({ reads }: Parts, environmentId: string): Promise<HtmlValue> {
-  const lines = await reads.erasures(environmentId).catch(() => null);
+async function oldestOpenErasure({ reads }: Parts, environmentId: string, signal: AbortSignal): Promise<HtmlValue> {
+  const lines = await reads.erasures(environmentId, { signal }).catch(() => null);
   if (lines === null) return 'cannot be told now';
   const waiting = lines.filter(({ visiblyErasedMs }) => visiblyErasedMs === null).map(({ requestedMs }) => requestedMs);
   return waiting.length === 0 ? 'none' : time(Math.min(...waiting));

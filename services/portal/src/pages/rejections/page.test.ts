@@ -43,6 +43,17 @@ describe('the page of rejections', () => {
     expect((await browser.get(`${path}?code=OTHER`)).text).toContain('Nothing was rejected');
   });
 
+  it('gives what it shows as CSV, in which no word of a client is a formula', async () => {
+    const { browser, environment, path } = await openProject();
+    rows.rejections[environment.id] = [countOf({ lastMs: 0, library: '=1+1' }), countOf({ code: 'OTHER' })];
+    const { text, headers } = await browser.get(`${path}?as=csv&code=INVALID_ENUM`);
+    expect(headers.get('content-disposition')).toContain('.csv');
+    expect(text.split('\r\n').slice(1)).toEqual([
+      `"INVALID_ENUM","surface","'=1+1","1.2.3","web",7,"1970-01-01T00:00:00.000Z","${TRACE}"`,
+      '',
+    ]);
+  });
+
   it('shows nothing of another project, whoever asks', async () => {
     const [ours, other] = [await openProject('owner'), await openProject('owner')];
     rows.rejections[other.environment.id] = [countOf({ code: 'OF_ANOTHER' })];

@@ -1,6 +1,7 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { toCsvLine } from '../../frame/csv.ts';
 import { notThere } from '../../frame/not-there.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, emptyState, field, number, table, time } from '../../frame/parts.ts';
 import type { Rejection, RejectionCount } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
@@ -33,17 +34,37 @@ export function createRejectionsPage({ reads, frame }: Pick<PagesParts, 'reads' 
       const [code, name] = [query.get('code') ?? '', query.get('field') ?? ''];
       const asked = { environmentId: environment.id, ...times, code, field: name };
       const trace = (query.get('trace') ?? '').trim().toLowerCase();
+      const { signal } = visit;
+      if (query.get('as') === 'csv') return toFile(environment.id, await reads.rejections(asked, { signal }));
+      const ofRequest = { environmentId: environment.id, traceId: trace };
       const [counts, steps, ofTrace] = await Promise.all([
-        reads.rejections(asked),
-        reads.rejectionSteps({ ...asked, stepS: span.stepS }),
-        TRACE.test(trace) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId: trace }) : null,
+        reads.rejections(asked, { signal }),
+        reads.rejectionSteps({ ...asked, stepS: span.stepS }, { signal }),
+        TRACE.test(trace) ? reads.rejectionsOfTrace(ofRequest, { signal }) : null,
       ]);
       const content = html`${toFilter(visit, { hours: span.value, code, name })}
-${counts.length === 0 ? toEmpty(span.text) : html`${toChart(steps, { ...times, stepS: span.stepS })}${toCounts(visit, counts, span.value)}`}
+${
+  counts.length === 0
+    ? toEmpty(span.text)
+    : html`${toChart(steps, { ...times, stepS: span.stepS })}${toCounts(visit, counts, span.value)}
+<p>${toLink(visit, { hours: span.value, code, field: name, as: 'csv' }, 'Export as CSV')}</p>`
+}
 ${toTrace(visit, trace, ofTrace)}`;
       return { kind: 'page', title: `Rejections of ${environment.name}`, content };
     },
   };
+}
+
+const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surface', 'errors', 'last', 'trace'];
+
+/** What the table shows, without rounding and shortening. */
+function toFile(environmentId: string, counts: readonly RejectionCount[]): Answer {
+  const lines = counts.map((each) => [
+    ...[each.code, each.field, each.library, each.libraryVersion, each.surface, each.errors],
+    ...[new Date(each.lastMs).toISOString(), each.lastTraceId],
+  ]);
+  const text = [FILE_COLUMNS, ...lines].map(toCsvLine).join('');
+  return { kind: 'file', name: `rejections-${environmentId}.csv`, type: 'text/csv; charset=utf-8', text };
 }
 
 interface Filter {

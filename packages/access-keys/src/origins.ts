@@ -1,0 +1,24 @@
+import { invalidField } from '@playline/errors';
+
+/** More sites than a game has; the list is compared with each request of a page. */
+export const ORIGINS_MAX = 50;
+const ORIGIN_CHARACTERS_MAX = 255;
+
+/**
+ * Origins as browsers say them in `Origin`: scheme, host and port in small letters, without the scheme's own port. What is
+ * named twice is there once.
+ * @throws PublicError VALIDATION_ERROR for what is no origin of http or https, and for too many
+ */
+export function parseOrigins(texts: readonly string[]): string[] {
+  const origins = [...new Set(texts.map(parseOrigin))];
+  if (origins.length > ORIGINS_MAX) throw invalidField('origins', `At most ${ORIGINS_MAX} origins.`);
+  return origins;
+}
+
+function parseOrigin(text: string): string {
+  const url = text.length > ORIGIN_CHARACTERS_MAX || /[\s*]/.test(text) ? null : URL.parse(text);
+  const isBare = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
+  if (!isBare || url.pathname !== '/')
+    throw invalidField('origins', 'An origin is a scheme, a host and perhaps a port, such as https://game.example.');
+  return url.origin;
+}

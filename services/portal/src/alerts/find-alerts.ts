@@ -1,0 +1,95 @@
+import { type KeyRecord, NO_USE, type ProjectRecord } from '@playline/access-keys';
+import type { Figures } from './figures.ts';
+
+/** Something that somebody should look at. */
+export interface Alert {
+  readonly kind: AlertKind;
+  /** Name of the environment that it is about; null: of the whole project. */
+  readonly environment: string | null;
+  /** What is so now, and since when or of how many. */
+  readonly figures: AlertFigures;
+}
+
+export type AlertKind = 'rejections' | 'delay' | 'dead letters' | 'unused key' | 'refused key';
+
+export interface AlertFigures {
+  /** What is counted, or milliseconds. */
+  readonly value: number;
+  /** Of so many; 0 where it is of nothing. */
+  readonly of: number;
+  /** What it is called by people, such as a key's name and ends; '' where there is only one. */
+  readonly name: string;
+}
+
+/** From where on something is an alert; each is said on the page. */
+export const ALERT_BOUNDS = {
+  /** Share of the messages of the last hour that was rejected. */
+  rejectedShare: 0.05,
+  /** Fewer messages than this say nothing about a share. */
+  messagesMin: 100,
+  /** For how long the oldest message has waited to be stored. */
+  delayMs: 60_000,
+  /** For how long a secret key was not used, or was not used since it was made. */
+  unusedMs: 90 * 86_400_000,
+  /** Requests of the last hour under a key that were refused, and what share of its requests they are. */
+  refusals: 20,
+  refusedShare: 0.1,
+} as const;
+
+/** What is to be looked at in a project, and what cannot be told now. */
+export interface FoundAlerts {
+  readonly alerts: readonly Alert[];
+  /** Kinds about which nothing can be said: that there is no alert of them means nothing. */
+  readonly unknown: readonly AlertKind[];
+}
+
+/** Looks for alerts in figures as they are now. Keeps nothing: what has passed is told by nobody. */
+export function findAlerts(project: ProjectRecord, figures: Figures): FoundAlerts {
+  const { minutes, delay, letters, keys, uses } = figures;
+  const unknown: AlertKind[] = [];
+  if (minutes === null) unknown.push('rejections');
+  if (delay === null) unknown.push('delay');
+  if (letters === null) unknown.push('dead letters');
+  if (keys === null || uses === null) unknown.push('unused key', 'refused key');
+  const alerts = [
+    ...ofDelay(figures),
+    ...project.environments.flatMap((each) => [...ofRejections(each, figures), ...ofLetters(each, figures)]),
+    ...(keys?.get(project.id) ?? []).flatMap((key) => ofKey(project, key, figures)),
+  ];
+  return { alerts, unknown };
+}
+
+type Environment = ProjectRecord['environments'][number];
+
+function ofDelay({ delay, nowMs }: Figures): Alert[] {
+  const value = delay?.oldestMs == null ? 0 : nowMs - delay.oldestMs;
+  if (value <= ALERT_BOUNDS.delayMs) return [];
+  return [{ kind: 'delay', environment: null, figures: { value, of: delay?.waiting ?? 0, name: '' } }];
+}
+
+function ofRejections({ id, name }: Environment, { minutes }: Figures): Alert[] {
+  const counted = minutes?.get(id) ?? [];
+  const rejected = counted.reduce((sum, minute) => sum + minute.rejected, 0);
+  const all = counted.reduce((sum, minute) => sum + minute.accepted, rejected);
+  if (all < ALERT_BOUNDS.messagesMin || rejected <= ALERT_BOUNDS.rejectedShare * all) return [];
+  return [{ kind: 'rejections', environment: name, figures: { value: rejected, of: all, name: '' } }];
+}
+
+function ofLetters({ id, name }: Environment, { letters }: Figures): Alert[] {
+  const value = letters?.byEnvironment.get(id) ?? 0;
+  return value === 0 ? [] : [{ kind: 'dead letters', environment: name, figures: { value, of: 0, name: '' } }];
+}
+
+function ofKey({ environments }: ProjectRecord, key: KeyRecord, { uses, nowMs }: Figures): Alert[] {
+  if (uses === null) return [];
+  const { lastUsedAt, usesOfHour, refusalsOfHour } = uses.get(key.keyId) ?? NO_USE;
+  const environment = environments.find(({ id }) => id === key.environmentId)?.name ?? null;
+  const name = `${key.name === '' ? key.kind : key.name} ${key.first4}…${key.last4}`;
+  const alerts: Alert[] = [];
+  const unusedMs = nowMs - (lastUsedAt ?? key.createdAt);
+  if (key.kind === 'secret' && unusedMs > ALERT_BOUNDS.unusedMs)
+    alerts.push({ kind: 'unused key', environment, figures: { value: unusedMs, of: 0, name } });
+  if (refusalsOfHour >= ALERT_BOUNDS.refusals && refusalsOfHour >= ALERT_BOUNDS.refusedShare * usesOfHour)
+    alerts.push({ kind: 'refused key', environment, figures: { value: refusalsOfHour, of: usesOfHour, name } });
+  return alerts;
+}

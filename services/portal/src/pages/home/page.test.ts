@@ -1,0 +1,64 @@
+import { createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { OpenLetters, WriterDelay } from '../../standing/index.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+let portal: TestPortal | undefined;
+afterEach(() => portal?.close());
+
+const usage = createMemoryKeyUsage();
+const NONE: OpenLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
+
+async function open(told: { delay?: () => Promise<WriterDelay>; letters?: () => Promise<OpenLetters> } = {}) {
+  const { delay = async () => ({ waiting: 0, oldestMs: null }), letters = async () => NONE } = told;
+  portal = await openPortal({ usage, standing: { writerDelay: delay, openLetters: letters } });
+  const project = await portal.addProject('Sky');
+  const [environment] = project.environments;
+  return { portal, project, environmentId: environment!.id };
+}
+
+const count = (environmentId: string, accepted: number, rejected: number) => {
+  const minuteAt = Math.floor(Date.now() / 60_000) * 60_000 - 20 * 60_000;
+  return usage.add({ minuteAt, keys: [], environments: [{ environmentId, accepted, rejected }] });
+};
+
+describe('the page of projects', () => {
+  it('tells what is rare as a number of the hour, and not as a rate', async () => {
+    const { portal, project, environmentId } = await open();
+    await count(environmentId, 3, 1);
+    const { text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
+    expect(text).toContain('3 in the last hour, 25.0\u00a0% rejected');
+    expect(text).toContain('nothing in the last hour');
+    expect(text).not.toContain('events/s');
+  });
+
+  it('tells how long the oldest message waits to be stored, and that none does', async () => {
+    let oldestMs: number | null = null;
+    const { portal, project } = await open({ delay: async () => ({ waiting: 12, oldestMs }) });
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    expect((await analyst.get('/')).text).toContain('none: all is stored');
+    oldestMs = Date.now() - 125_000;
+    const { text } = await analyst.get('/');
+    expect(text).toContain('<dd>2\u00a0min</dd>');
+    expect(text).toContain('12 wait now');
+  });
+
+  it('tells each project of its own dead letters, and those of the instance to administrators alone', async () => {
+    const letters = new Map<string, number>();
+    const { portal, project, environmentId } = await open({
+      letters: async () => ({ total: 41, byEnvironment: letters, isWhole: false }),
+    });
+    letters.set(environmentId, 7).set(`${environmentId}-2`, 13);
+    const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
+    expect(text).toContain('<dd>at least 7</dd>');
+    expect(text).not.toMatch(/at least (13|20|41)/);
+    expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
+  });
+
+  it('tells of projects although brokers and counters do not answer', async () => {
+    const away = () => Promise.reject(new Error('away'));
+    const { portal, project } = await open({ delay: away, letters: away });
+    const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
+    expect([status, text.includes('Sky'), text.split('cannot be told now').length]).toEqual([200, true, 4]);
+  });
+});
