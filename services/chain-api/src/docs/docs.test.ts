@@ -10,7 +10,11 @@ import { createChainDocs } from './source.ts';
 
 type Json = { [name: string]: Json };
 
-const source = createChainDocs({ publicUrl: 'https://docs.test', chains: [CHAIN, OTHER_CHAIN] });
+const source = createChainDocs({
+  publicUrl: 'https://docs.test',
+  headerPrefix: 'x-service',
+  chains: [CHAIN, OTHER_CHAIN],
+});
 const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 

@@ -5,6 +5,8 @@ import type { ChainSettings } from '../config.ts';
 export interface DocsSettings {
   /** Without a slash at its end. */
   readonly publicUrl: string;
+  /** HTTP_HEADER_PREFIX */
+  readonly headerPrefix: string;
   /** At least one; examples are of the first. */
   readonly chains: readonly ChainSettings[];
 }
