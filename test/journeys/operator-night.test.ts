@@ -55,6 +55,9 @@ const SETTINGS: Record<string, string> = {
   READ_DEADLINE_MS: '4000',
   RATE_LIMIT_CALLS: '600',
   RATE_LIMIT_WINDOW_S: '60',
+  MINTS_PER_MINUTE: '100',
+  MINTS_BURST: '1000',
+  REFRESHES_PER_HOUR: '500',
 };
 
 /** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */
