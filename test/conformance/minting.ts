@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import {
   COLLECTIONS,
+  type CollectionRecord,
   catchUpRecords,
   createKey,
   createRecordStore,
   linkCollection,
   type RecordKind,
+  type RecordStore,
   SIGNABLE_KEYS,
   type SignableKeyRecord,
 } from '@playline/access-keys';
@@ -104,26 +106,10 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
   });
   const topic = own.prefix + TOPICS.mintStates.name;
   const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: [topic] });
-  let linked = 0;
   const system: MintingSystem = {
     keys: access.keys,
-    link: async (over = {}) => {
-      const contractAddress = `0x${(++linked).toString(16).padStart(40, '0')}`;
-      const owner = { projectId: 'demo', environmentId: 'demo-development', ...over };
-      await linkCollection(
-        { store: access.collections },
-        { chain: 'demo-chain', contractAddress, ...owner, name: 'c' },
-      );
-      return contractAddress;
-    },
-    call: (path, { body, headers = {} } = {}) => {
-      const sent =
-        body === undefined ? {} : { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) };
-      return fetch(`${api.url}/v1/chains/demo-chain/collections${path}`, {
-        ...sent,
-        headers: { 'content-type': 'application/json', 'x-service-api-key': access.keys.demo, ...headers },
-      });
-    },
+    link: createLink(access.collections),
+    call: createCall(api.url, access.keys.demo),
     requests: async () => {
       const name = own.prefix + TOPICS.mintRequests.name;
       const records = await readTopic({ brokers: testStores().kafka, topic: name });
@@ -146,6 +132,26 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
     throw fault;
   });
   return system;
+}
+
+function createLink(store: RecordStore<CollectionRecord>): MintingSystem['link'] {
+  let linked = 0;
+  return async (over = {}) => {
+    const contractAddress = `0x${(++linked).toString(16).padStart(40, '0')}`;
+    const owner = { projectId: 'demo', environmentId: 'demo-development', ...over };
+    await linkCollection({ store }, { chain: 'demo-chain', contractAddress, ...owner, name: 'c' });
+    return contractAddress;
+  };
+}
+
+function createCall(url: string, secretKey: string): MintingSystem['call'] {
+  return (path, { body, headers = {} } = {}) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    return fetch(`${url}/v1/chains/demo-chain/collections${path}`, {
+      ...(body === undefined ? {} : { method: 'POST', body: text }),
+      headers: { 'content-type': 'application/json', 'x-service-api-key': secretKey, ...headers },
+    });
+  };
 }
 
 async function say(

@@ -23,6 +23,8 @@ export interface AcceptMintsParts {
   readonly policy: QuotaPolicy;
   /** Resolves when every in-sync replica has all of them. @throws when they do not stand, or nobody knows */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
+  /** Longer than a producer tries; `CLAIM_LAPSE_MS` unless it is said. */
+  readonly lapseMs?: number;
   /**
    * True when everything that the log of requests of a signer may hold now has been brought into the claims.
    * @throws when nobody can tell
@@ -87,9 +89,9 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
 }
 
 /** Claims; where claims of other assets are in the way whose fate is known by now, they lapse first. */
-function createSettle({ claims, isLogKnown }: AcceptMintsParts) {
+function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async ({ chain }: MintCollection, claim: UnknownClaim): Promise<boolean> =>
-    claim.ageMs > CLAIM_LAPSE_MS && (await isLogKnown({ chain, signer: claim.signer }));
+    claim.ageMs > lapseMs && (await isLogKnown({ chain, signer: claim.signer }));
   return async (collection: MintCollection, wanted: readonly WantedClaim[], isDry: boolean) => {
     const outcome = await claims.claim(collection, wanted, { isDry });
     if (outcome.kind !== 'unknown') return outcome;

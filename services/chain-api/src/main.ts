@@ -70,10 +70,8 @@ await runService(logger, async (use) => {
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
   const degraded = createDegraded({ watermarks, rateLimitKeys, minting: minting.ready });
-  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () =>
-    openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics: registry }),
-  );
+  const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
+  await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
 
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
@@ -99,8 +97,7 @@ async function openMinting(use: Use) {
   const reader = await use('mint requests', () => openMintReader(clickhouse));
   const log = await use('log reader', async () => openLogReader(kafka));
   const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
-  const topics = mintTopicNames(topicPrefix);
-  const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
+  const producer = await use('producer', () => openProducer({ ...kafka, topics: mintTopicNames(topicPrefix), logger }));
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const places = async () => (await view.standing()).places;
   return {

@@ -1,7 +1,7 @@
 import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
-import { ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
 import { createConnectGate, toStoreFault } from '@playline/errors';
 
 /** Where the tables are, and how they are connected to. */
@@ -27,21 +27,9 @@ const BLOCK_ROWS_MAX = 1_048_449;
 const QUERY_BYTES_MAX = 1_048_576;
 
 /** Connects with the first call; every fault of one is a `StoreFault`. */
-export function openMintConnection(target: MintTarget, { executionMaxS, connectionsMax }: MintLimits) {
-  const client = createClient({
-    url: target.url,
-    username: target.user,
-    password: target.password,
-    database: target.database,
-    request_timeout: (executionMaxS + 10) * 1_000,
-    max_open_connections: connectionsMax,
-    // The client's own option for TLS knows no server name, and takes a client's certificate for a login.
-    ...(target.tls === undefined
-      ? {}
-      : { http_agent: new Agent({ ...target.tls, keepAlive: true, maxSockets: connectionsMax }) }),
-    // Faults are thrown, and say less: the client's own lines quote what the server could not read.
-    log: { level: ClickHouseLogLevel.OFF },
-  });
+export function openMintConnection(target: MintTarget, limits: MintLimits) {
+  const client = connect(target, limits);
+  const max_execution_time = limits.executionMaxS;
   const gate = createConnectGate('ClickHouse');
   const told = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -55,7 +43,7 @@ export function openMintConnection(target: MintTarget, { executionMaxS, connecti
     read: <T>(query: string, query_params: Record<string, unknown>): Promise<T[]> =>
       told(async () => {
         const clickhouse_settings: ClickHouseSettings = {
-          max_execution_time: executionMaxS,
+          max_execution_time,
           max_query_size: String(QUERY_BYTES_MAX),
           // Times in milliseconds and revisions are below 2^53.
           output_format_json_quote_64bit_integers: 0,
@@ -63,13 +51,13 @@ export function openMintConnection(target: MintTarget, { executionMaxS, connecti
         return (await client.query({ query, query_params, format: 'JSONEachRow', clickhouse_settings })).json();
       }),
     /** @param lines JSON texts, one a row */
-    insert: (statement: string, lines: readonly string[], options: { token: string; signal: AbortSignal }) =>
+    insert: (query: string, lines: readonly string[], options: { token: string; signal: AbortSignal }) =>
       told(async () => {
         const { stream } = await client.exec({
-          query: statement,
+          query,
           values: Readable.from([lines.join('\n')], { objectMode: false }),
           abort_signal: options.signal,
-          clickhouse_settings: insertSettings(options.token, executionMaxS),
+          clickhouse_settings: insertSettings(options.token, max_execution_time),
         });
         // Until the answer has been read to its end the connection is not free.
         for await (const _ of stream);
@@ -84,6 +72,22 @@ export function openMintConnection(target: MintTarget, { executionMaxS, connecti
     },
     close: () => client.close(),
   };
+}
+
+function connect(target: MintTarget, { executionMaxS, connectionsMax }: MintLimits): ClickHouseClient {
+  const { tls } = target;
+  return createClient({
+    url: target.url,
+    username: target.user,
+    password: target.password,
+    database: target.database,
+    request_timeout: (executionMaxS + 10) * 1_000,
+    max_open_connections: connectionsMax,
+    // The client's own option for TLS knows no server name, and takes a client's certificate for a login.
+    ...(tls === undefined ? {} : { http_agent: new Agent({ ...tls, keepAlive: true, maxSockets: connectionsMax }) }),
+    // Faults are thrown, and say less: the client's own lines quote what the server could not read.
+    log: { level: ClickHouseLogLevel.OFF },
+  });
 }
 
 export type MintConnection = ReturnType<typeof openMintConnection>;

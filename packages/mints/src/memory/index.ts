@@ -22,7 +22,7 @@ export interface MemoryMints {
 }
 
 /** Epoch milliseconds. */
-type Now = () => number;
+type WallClock = () => number;
 
 interface Held {
   run: number;
@@ -36,12 +36,12 @@ const keyOf = ({ chain, contractAddress }: MintCollection, referenceId: string) 
   `${chain}:${contractAddress}:${referenceId}`;
 
 /** What is known of mints in this process, for tests; `complete` from the beginning. */
-export function createMemoryMints(now: Now = Date.now): MemoryMints {
+export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMints {
   const held: Held = { run: 1, completeIn: '1', claims: new Map(), states: new Map(), places: new Map() };
   return {
-    claims: createClaims(held, now),
+    claims: createClaims(held, wallClockMs),
     view: createView(held),
-    quotas: createMemoryQuotas(now),
+    quotas: createMemoryQuotas(wallClockMs),
     restart: ({ isEmptied = false } = {}) => {
       held.run++;
       if (!isEmptied) return;
@@ -51,14 +51,16 @@ export function createMemoryMints(now: Now = Date.now): MemoryMints {
   };
 }
 
-function createClaims(held: Held, now: Now): MintClaims {
+function createClaims(held: Held, now: WallClock): MintClaims {
   const assertComplete = () => {
     if (held.completeIn !== String(held.run)) throw new IncompleteClaimsFault();
   };
   return {
     claim: async (collection, wanted, { isDry = false } = {}) => {
       assertComplete();
-      const judged = wanted.map((each) => judge(held, collection, each, now()));
+      const judged = wanted.map((each) =>
+        judge(held.claims.get(keyOf(collection, each.referenceId)) ?? null, each, now()),
+      );
       const taken = judged.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
       const unknown = judged.flatMap(({ unknown: claim }) => claim ?? []);
@@ -91,9 +93,8 @@ function createClaims(held: Held, now: Now): MintClaims {
   };
 }
 
-function judge(held: Held, collection: MintCollection, wanted: WantedClaim, nowMs: number) {
+function judge(standing: StandingClaim | null, wanted: WantedClaim, nowMs: number) {
   const { referenceId, attemptId, signer, digest } = wanted;
-  const standing = held.claims.get(keyOf(collection, referenceId)) ?? null;
   const verdict = judgeClaim(standing, digest);
   const requestedAt = Math.max(nowMs, standing === null ? 0 : standing.requestedAt + 1);
   const own: PlacedClaim = { referenceId, attemptId, signer, requestedAt };
@@ -142,13 +143,13 @@ function createView(held: Held): MintView {
 }
 
 /** Quotas of this process. */
-export function createMemoryQuotas(now: Now = Date.now): Quotas {
+export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
   const fullAt = new Map<string, number>();
   return {
     take: async (projectId, policy, units) => {
       const key = `${policy.kind} ${projectId}`;
       const unitMs = 1000 / policy.perSecond;
-      const at = now();
+      const at = wallClockMs();
       const standing = Math.max(fullAt.get(key) ?? 0, at);
       const wanted = Math.max(at, standing + units * unitMs);
       const lackMs = wanted - at - policy.burst * unitMs;

@@ -52,7 +52,7 @@ export interface MintingWorld {
   isLogKnown: boolean;
 }
 
-export async function openMintingWorld(): Promise<MintingWorld> {
+export async function createMintingWorld(): Promise<MintingWorld> {
   const keys = createMemoryKeyStore();
   const context = { store: keys, prefix: PREFIX, changedBy: 'test', requestId: 'test' };
   const made = { kind: 'secret', environment: 'development', ...OF_DEMO, name: '' } as const;

@@ -10,7 +10,7 @@ import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
 import { createHorizons } from '../horizons.ts';
 import { createChainApiMetrics, showHorizons } from '../metrics.ts';
-import { type MintingWorld, openMintingWorld, SECRET_KEY_HEADER } from './minting-world.ts';
+import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './minting-world.ts';
 
 export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const OTHER_CHAIN = { name: 'other-chain', id: 'eip155:1' };
@@ -99,7 +99,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
   showHorizons(registry, chains, horizons.known);
   const logLines: string[] = [];
-  const minting = await openMintingWorld();
+  const minting = await createMintingWorld();
   const app = createChainApiApp({
     config: { ...settings, ...options },
     store: { ...memory.reader, ...options.store },
