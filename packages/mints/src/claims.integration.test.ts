@@ -41,8 +41,8 @@ async function openMemory(): Promise<Store & { close(): Promise<void> }> {
 }
 
 const STORES = [
-  { name: 'memory', open: openMemory, numRuns: 400 },
-  { name: 'Redis', open: openRedis, numRuns: 60 },
+  { name: 'memory', open: openMemory, numRuns: 1000 },
+  { name: 'Redis', open: openRedis, numRuns: 150 },
 ];
 const REFERENCES = ['a', 'b', 'c'];
 
@@ -107,7 +107,7 @@ function expectSound(world: MintWorld): void {
 describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
   it('are accepted once while pending or minted, by whatever signer, whatever is lost, late or dies; and nothing that was accepted, or told as taken, is lost', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
-    const property = fc.asyncProperty(fc.array(act, { maxLength: 40 }), async (acts) => {
+    const property = fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), async (acts) => {
       const store = await open();
       const world = createMintWorld(store);
       for (const step of acts) await perform(world, step);
@@ -116,6 +116,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       for (const { answer } of world.answered) seen[answer === 'accepted' || answer === 'unknown' ? answer : 'taken']++;
       // Whatever was not known is known now: every reference id may be asked for, and is told as it stands.
       for (const referenceId of REFERENCES) {
+        await world.project();
         const before = world.answered.length;
         await world.order({ assets: [{ referenceId, variant: 1 }], signer: 0, fate: 'stored' });
         expect(world.answered[before]!.answer).not.toBe('unknown');
@@ -133,7 +134,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       { weight: 9, arbitrary: act },
       { weight: 1, arbitrary: fc.record({ act: fc.constant('empty' as const) }) },
     );
-    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40 }), async (acts) => {
+    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (acts) => {
       const store = await open();
       const world = createMintWorld(store);
       for (const step of acts) {

@@ -69,7 +69,7 @@ export interface MintClaims {
    * @returns reference ids under which another attempt stands: that one is minted, if any
    */
   confirm(collection: MintCollection, states: readonly MintState[]): Promise<readonly string[]>;
-  /** Takes a claim away that is as it was found, and not confirmed. */
+  /** Ends a claim that is as it was found, and not confirmed: its reference id is free, as behind a failure. */
   lapse(
     collection: MintCollection,
     claim: Pick<UnknownClaim, 'referenceId' | 'attemptId' | 'claimedAt'>,
@@ -91,7 +91,6 @@ export type ClaimVerdict = 'free' | 'taken over' | 'unknown' | 'taken';
 
 /** What stands, with what an unconfirmed claim has besides. */
 export interface StandingClaim extends Standing {
-  readonly signer: string;
   readonly digest: string;
   /** Epoch milliseconds; null once it is confirmed. */
   readonly claimedAt: number | null;

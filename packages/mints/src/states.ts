@@ -74,7 +74,7 @@ export function toMintState(record: MintStateRecord): MintState {
 }
 
 /** What stands for a reference id. */
-export type Standing = Pick<MintState, 'attemptId' | 'status' | 'revision' | 'requestedAt'>;
+export type Standing = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
 /** A standing that may be of a claim nobody has confirmed yet: whether its request is on the log is not known. */
 export interface OpenStanding extends Standing {
@@ -84,7 +84,8 @@ export interface OpenStanding extends Standing {
 /**
  * Whether something that the log says takes the place of what stands for a reference id. It follows what the minter does:
  * the first request of a reference id wins until it has failed, so a later one counts only behind a failure, and whatever
- * the minter has said of an attempt counts more than a request of which it has said nothing.
+ * the minter has said of an attempt counts more than a request of which it has said nothing. What it says of the attempts of
+ * one signer is in one order, that of the log; between two signers the time of the request decides.
  */
 export function isTruer(said: Standing, standing: OpenStanding | null): boolean {
   if (standing === null) return true;
@@ -92,14 +93,14 @@ export function isTruer(said: Standing, standing: OpenStanding | null): boolean 
   if (standing.status === 'succeeded') return false;
   const isLater = said.requestedAt > standing.requestedAt;
   if (said.revision === 0) return isLater && (!standing.isConfirmed || standing.status === 'failed');
-  if (said.status === 'failed') return isLater;
-  return isLater || standing.revision === 0;
+  if (standing.revision === 0) return isLater || said.status !== 'failed';
+  return isLater || said.signer === standing.signer;
 }
 
-/** The attempt that is true of all that a reference id has had, each in its last revision. */
-export function foldAttempts<S extends Standing>(attempts: readonly S[]): S | null {
+/** The attempt that is true of all that a reference id has had, each in one of its revisions at least. */
+export function foldAttempts<S extends Standing & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
   let standing: S | null = null;
-  for (const each of attempts.toSorted((a, b) => a.requestedAt - b.requestedAt || a.revision - b.revision))
+  for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
     if (standing === null || isTruer(each, { ...standing, isConfirmed: true })) standing = each;
   return standing;
 }

@@ -84,7 +84,8 @@ function createClaims(held: Held, now: WallClock): MintClaims {
     lapse: async (collection, { referenceId, attemptId, claimedAt }) => {
       const key = keyOf(collection, referenceId);
       const standing = held.claims.get(key);
-      if (standing?.attemptId === attemptId && standing.claimedAt === claimedAt) held.claims.delete(key);
+      if (standing?.attemptId !== attemptId || standing.claimedAt !== claimedAt) return;
+      held.claims.set(key, { ...standing, status: 'failed', claimedAt: null });
     },
     read: async (collection, referenceId) => ({
       isComplete: held.completeIn === String(held.run),
@@ -108,8 +109,8 @@ function judge(standing: StandingClaim | null, wanted: WantedClaim, nowMs: numbe
 const pick = ({ attemptId, signer, requestedAt }: StandingClaim) => ({ attemptId, signer, requestedAt });
 
 function put(held: Held, key: string, state: MintState): void {
-  const { attemptId, status, revision, requestedAt } = state;
-  held.claims.set(key, { attemptId, status, revision, requestedAt, signer: '-', digest: '-', claimedAt: null });
+  const { attemptId, signer, status, revision, requestedAt } = state;
+  held.claims.set(key, { attemptId, status, revision, requestedAt, signer, digest: '-', claimedAt: null });
   held.states.set(key, state);
 }
 

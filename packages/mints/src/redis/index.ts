@@ -67,11 +67,11 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
         names.claim(collection, referenceId),
         names.state(collection, referenceId),
       ]);
-      const args = states.flatMap((state) => [state.attemptId, state.requestedAt, JSON.stringify(state)]);
+      const args = states.flatMap((state) => [state.attemptId, state.signer, state.requestedAt, JSON.stringify(state)]);
       return ((await run(CONFIRM, keys, args)) as number[]).map((at) => states[at]!.referenceId);
     },
     lapse: async (collection, { referenceId, attemptId, claimedAt }) => {
-      await run(LAPSE, [names.claim(collection, referenceId)], [attemptId, claimedAt]);
+      await run(LAPSE, [names.claim(collection, referenceId)], [attemptId, claimedAt, KEPT_MS]);
     },
     read: async (collection, referenceId) => {
       const keys = [names.complete, names.state(collection, referenceId)];
@@ -116,7 +116,7 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       names.state(state, state.referenceId),
     ]);
     const args = states.flatMap((state) => [
-      ...[state.attemptId, state.status, state.revision, state.requestedAt],
+      ...[state.attemptId, state.signer, state.status, state.revision, state.requestedAt],
       JSON.stringify(state),
     ]);
     return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...args])) === 1;

@@ -63,27 +63,32 @@ end
 return claimed`;
 
 /**
- * KEYS: claim and state of each. ARGV: attempt, time of the request and state of each. Replies the places in the list of
+ * KEYS: claim and state of each. ARGV: attempt, signer, time of the request and state of each. Replies the places in the list of
  * those under which another attempt stands.
  */
 export const CONFIRM = `${LINE}
 local others = {}
 for i = 1, #KEYS / 2 do
-  local key, at = KEYS[2 * i - 1], 3 * i - 2
-  local attempt, requested, state = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local key, at = KEYS[2 * i - 1], 4 * i - 3
+  local attempt, signer, requested, state = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local standing = parse(redis.call('GET', key))
   if standing and standing.attempt ~= attempt then others[#others + 1] = i - 1
   elseif not standing or standing.claimed ~= '-' then
-    redis.call('SET', key, attempt .. ' pending 0 ' .. requested .. ' - - -')
+    redis.call('SET', key, attempt .. ' pending 0 ' .. requested .. ' ' .. signer .. ' - -')
     redis.call('SET', KEYS[2 * i], state)
   end
 end
 return others`;
 
-/** KEYS: a claim. ARGV: its attempt and the time of the claim, as they were found. */
+/**
+ * KEYS: a claim. ARGV: its attempt and the time of the claim, as they were found, and milliseconds for which it is remembered
+ * that it failed: whatever is accepted next bears a later time.
+ */
 export const LAPSE = `${LINE}
 local standing = parse(redis.call('GET', KEYS[1]))
-if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then redis.call('DEL', KEYS[1]) end
+if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
+  redis.call('SET', KEYS[1], ARGV[1] .. ' failed 0 ' .. string.format('%.0f', standing.requested) .. ' ' .. standing.signer .. ' - -', 'PX', ARGV[3])
+end
 return 1`;
 
 /** KEYS: mark of completeness, a state. Replies 1 when everything is there in this run, and the state. */
@@ -96,8 +101,8 @@ return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
  * KEYS: places, then claim and state of each. ARGV: field of the place or '', where it must stand, where it then stands,
- * milliseconds for which states that nothing changes any more are kept; then attempt, status, revision, time of the request
- * and state of each. Replies 0, and does nothing, when the place stands elsewhere.
+ * milliseconds for which states that nothing changes any more are kept; then attempt, signer, status, revision, time of
+ * the request and state of each. Replies 0, and does nothing, when the place stands elsewhere.
  */
 export const APPLY = `${LINE}
 if ARGV[1] ~= '' then
@@ -111,20 +116,21 @@ local function is_truer(said, standing)
   if standing.status == 'succeeded' then return false end
   local is_later = said.requested > standing.requested
   if said.revision == 0 then return is_later and (not is_confirmed or standing.status == 'failed') end
-  if said.status == 'failed' then return is_later end
-  return is_later or standing.revision == 0
+  if standing.revision == 0 then return is_later or said.status ~= 'failed' end
+  return is_later or said.signer == standing.signer
 end
 for i = 1, (#KEYS - 1) / 2 do
-  local at = 5 * i
+  local at = 6 * i - 1
   local said = {
-    attempt = ARGV[at], status = ARGV[at + 1], revision = tonumber(ARGV[at + 2]), requested = tonumber(ARGV[at + 3])
+    attempt = ARGV[at], signer = ARGV[at + 1], status = ARGV[at + 2], revision = tonumber(ARGV[at + 3]),
+    requested = tonumber(ARGV[at + 4])
   }
   if is_truer(said, parse(redis.call('GET', KEYS[2 * i]))) then
-    local line = table.concat({said.attempt, said.status, ARGV[at + 2], ARGV[at + 3], '-', '-', '-'}, ' ')
+    local line = table.concat({said.attempt, said.status, ARGV[at + 3], ARGV[at + 4], said.signer, '-', '-'}, ' ')
     if said.status == 'failed' then redis.call('SET', KEYS[2 * i], line, 'PX', ARGV[4])
     else redis.call('SET', KEYS[2 * i], line) end
-    if said.status == 'pending' then redis.call('SET', KEYS[2 * i + 1], ARGV[at + 4])
-    else redis.call('SET', KEYS[2 * i + 1], ARGV[at + 4], 'PX', ARGV[4]) end
+    if said.status == 'pending' then redis.call('SET', KEYS[2 * i + 1], ARGV[at + 5])
+    else redis.call('SET', KEYS[2 * i + 1], ARGV[at + 5], 'PX', ARGV[4]) end
   end
 end
 return 1`;
