@@ -97,7 +97,11 @@ export const SERVICES = [
       ...[TOPICS.signableKeys, TOPICS.audit],
     ],
   },
-  { name: 'activity-writer', nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.activities, TOPICS.tokens] },
+  {
+    name: 'activity-writer',
+    nodeOptions: [SMALL_YOUNG_GENERATION],
+    reads: [TOPICS.activities, TOPICS.tokens, TOPICS.mintRequests, TOPICS.mintStates, TOPICS.chainMetadata],
+  },
   { name: 'chain-indexer', needsChain: true, nodeOptions: [SMALL_YOUNG_GENERATION] },
   { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
   {

@@ -61,6 +61,9 @@ const SETTINGS: Record<string, string> = {
   OPENID_CLIENT_SECRET: 'nobody asks',
   OPENID_LABEL: 'the night',
   OPENID_ALSO_AT: 'https://tokens.id.example',
+  MINTS_PER_MINUTE: '100',
+  MINTS_BURST: '1000',
+  REFRESHES_PER_HOUR: '500',
 };
 
 /** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */

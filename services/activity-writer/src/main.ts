@@ -3,6 +3,8 @@ import { openRedisWatermarks } from '@playline/chain/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
+import { openMintWriter } from '@playline/mints/clickhouse';
+import { openRedisMints } from '@playline/mints/redis';
 import {
   createLogger,
   createMetrics,
@@ -23,6 +25,7 @@ import {
 } from '@playline/stream/kafka';
 import { createChainPartitions } from './chain-partitions.ts';
 import { readConfig } from './config.ts';
+import { openMintStates } from './mint-states.ts';
 import { createPipeline } from './pipeline.ts';
 import { createSendTick } from './steps/send-tick.ts';
 import { openTicks } from './ticks.ts';
@@ -43,7 +46,7 @@ const limits = {
 
 await runService(logger, async (use) => {
   let consumer: Consumer | null = null;
-  const { store, watermarks } = await openStores(use);
+  const { store, watermarks, mints, mintView } = await openStores(use);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const sendTick = createSendTick(producer, topic);
   const lag = () => consumer?.lag() ?? new Map();
@@ -53,17 +56,22 @@ await runService(logger, async (use) => {
     store: faults.forgetting('ClickHouse', () => store.ready()),
     watermarks: faults.forgetting('Redis', () => watermarks.ready()),
   };
-  const degraded = { ticks: () => ticks.working };
+  const log = await use('log', () => openLogReader({ ...kafka, clientId: SERVICE }));
+  const schemaOf = createSchemaRegistry(registry).schemaOf;
+  const { TOPIC_PREFIX: topicPrefix } = config;
+  const states = await use('view of mints', () =>
+    openMintStates({ view: mintView, log, schemaOf, topicPrefix, logger, metrics }),
+  );
+  const degraded = { ticks: () => ticks.working, mintStates: () => states.working };
   const hindrances = () => Object.fromEntries(consumer?.hindrances() ?? []);
-  const reasons = () => ({ ...faults.reasons(), ...ticks.reasons(), ...hindrances() });
+  const reasons = () => ({ ...faults.reasons(), ...ticks.reasons(), ...states.reasons(), ...hindrances() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );
-  const log = await use('log', () => openLogReader({ ...kafka, clientId: SERVICE }));
   const { topics, sink } = createPipeline({
-    ...{ store, watermarks, schemaOf: createSchemaRegistry(registry).schemaOf, deadLetters: producer },
+    ...{ store, mints, watermarks, schemaOf, deadLetters: producer },
     ...{ partitionOf: createChainPartitions(log, topic), onTaken: ticks.taken },
-    ...{ metrics, topicPrefix: config.TOPIC_PREFIX },
+    ...{ metrics, topicPrefix },
   });
   await use('letter count', () => openLetterCount({ ...kafka, topics, metrics }));
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
@@ -81,5 +89,7 @@ async function openStores(use: Use) {
   return {
     store: await use('activity store', () => openActivityStore(clickhouse)),
     watermarks: await use('watermarks', () => openRedisWatermarks(redis)),
+    mints: await use('mint writer', () => openMintWriter(clickhouse)),
+    mintView: (await use('mints', () => openRedisMints(redis))).view,
   };
 }

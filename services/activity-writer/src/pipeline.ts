@@ -7,9 +7,11 @@ import {
   type Watermarks,
 } from '@playline/chain';
 import { activityCodec, type SchemaSource, TOPICS, tokenCodec } from '@playline/contracts';
+import type { MintWriter } from '@playline/mints';
 import type { Metrics } from '@playline/runtime';
 import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
 import { TimedBlock, type TimedBlockOptions } from './blocks/timed-block.ts';
+import { createMintingBlocks, createPlainBlocks } from './minting-blocks.ts';
 import { createPublishLetters } from './steps/publish-letters.ts';
 import { createPublishWatermark, createReadWatermark } from './steps/publish-watermark.ts';
 import { createReadRow } from './steps/read-row.ts';
@@ -24,6 +26,7 @@ const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
   readonly store: ActivityStore;
+  readonly mints: Pick<MintWriter, 'insert'>;
   readonly watermarks: Watermarks;
   readonly schemaOf: SchemaSource;
   readonly deadLetters: Producer;
@@ -44,6 +47,7 @@ export interface Pipeline {
 /**
  * activities -> read -> assign times -> refuse updates -> write activities, activity_ids, activity_feeds -> publish the watermark
  * tokens     -> read -> assign times                   -> write tokens
+ * mint requests, their states, metadata -> read -> assign times -> write mint_requests, collections, nft_metadata, metadata_stacks
  * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
@@ -67,18 +71,15 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     onTaken: options.onTaken,
   };
   const tokens: TimedBlockOptions<TokenRow> = {
+    ...createPlainBlocks(publishLetters),
     readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
-    isTick: () => false,
-    readWatermark: async () => 0,
-    storedOffsets: async () => new Set(),
-    refuse: async () => [],
-    publishLetters,
     write: createWriteTokens({ store, calls }),
-    onTaken: () => {},
   };
+  const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, createPlainBlocks(publishLetters));
   const blocks = new Map<string, (partition: number, transformVersion: number) => BlockBuilder>([
     [topicPrefix + TOPICS.activities.name, (partition, version) => new TimedBlock(activities, partition, version)],
     [topicPrefix + TOPICS.tokens.name, (partition, version) => new TimedBlock(tokens, partition, version)],
+    ...minting.map(({ topic, open }) => [topicPrefix + topic, open] as const),
   ]);
   return {
     topics: [...blocks.keys()],

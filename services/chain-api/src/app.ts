@@ -1,3 +1,4 @@
+import type { KeyVerifier } from '@playline/access-keys';
 import { createDocsRoutes, errorPath } from '@playline/api-docs';
 import type { ChainStore, Cursors } from '@playline/chain';
 import { createClientAddress, createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
@@ -9,6 +10,8 @@ import type { Config } from './config.ts';
 import { createChainDocs } from './docs/source.ts';
 import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
+import { createAuthorise } from './minting/authorise.ts';
+import { createMintingRoutes, type MintingParts } from './minting/routes.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
 import { createChainRoute } from './routes/chain-route.ts';
 import { createTokenRead } from './routes/token/handler.ts';
@@ -23,13 +26,25 @@ export interface ChainApiParts {
   rateLimitKeys: AdmitCallParts['keys'];
   /** Counts the use of rate limit keys; somebody else takes what it has counted. */
   usage: AdmitCallParts['usage'];
+  /** Verifies secret keys. */
+  verifySecret: KeyVerifier;
+  /** What the operations on collections work with. */
+  minting: MintingParts;
   metrics: ChainApiMetrics;
   logger: Logger;
 }
 
 export type ChainApiSettings = Pick<
   Config,
-  'READ_DEADLINE_MS' | 'RATE_LIMIT_CALLS' | 'RATE_LIMIT_WINDOW_S' | 'TRUSTED_PROXIES'
+  | 'READ_DEADLINE_MS'
+  | 'RATE_LIMIT_CALLS'
+  | 'RATE_LIMIT_WINDOW_S'
+  | 'TRUSTED_PROXIES'
+  | 'HTTP_HEADER_PREFIX'
+  | 'MINTS_PER_MINUTE'
+  | 'MINTS_BURST'
+  | 'REFRESHES_PER_HOUR'
+  | 'PUBLISH_DEADLINE_MS'
 > & { PUBLIC_URL: string };
 
 /** The whole chain API without its port: limit, key, chain, parameters, store, answer. */
@@ -46,11 +61,16 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   const before = { admit, requireChain: createRequireChain(parts.chains) };
   const deadlineMs = config.READ_DEADLINE_MS;
   const { cursors, horizonOf, chains } = parts;
-  const docs = createDocsRoutes(() => createChainDocs({ publicUrl: config.PUBLIC_URL, chains }));
+  const docs = createDocsRoutes(() =>
+    createChainDocs({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains }),
+  );
+  const secretKeyHeader = `${config.HTTP_HEADER_PREFIX}-api-key`;
+  const authorise = createAuthorise(secretKeyHeader, parts.verifySecret);
   return createHttpApp({
     routes: [
       createChainRoute(before, createTokenRead({ store, deadlineMs })),
       createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
+      ...createMintingRoutes(config, parts.minting, { ...before, authorise, usage: parts.usage }),
       ...docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),

@@ -4,6 +4,8 @@ import { configSchema } from './config.ts';
 
 const SECRET = 'ab'.repeat(32);
 const required = {
+  KAFKA_BROKERS: '127.0.0.1:9092',
+  SCHEMA_REGISTRY_URL: 'http://127.0.0.1:8081',
   REDIS_URL: 'redis://127.0.0.1:6379',
   CLICKHOUSE_URL: 'http://127.0.0.1:8123',
   CLICKHOUSE_USER: 'reader',

@@ -1,6 +1,6 @@
 import { type CursorKey, isChainName } from '@playline/chain';
 import { TOPICS } from '@playline/contracts';
-import { clickhouseSettings, redisSettings, settings } from '@playline/runtime';
+import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** What callers may make without a rate limit key: specification, table "Limits". */
@@ -9,6 +9,15 @@ const CALLS_WINDOW_S = 300;
 /** Calls of one window are remembered one by one: more than this of one caller would be megabytes. */
 const CALLS_MAX = 1_000_000;
 const DAY_S = 86_400;
+/** What a project may mint: part F, "Mint limits per project". */
+const MINTS_PER_MINUTE = 200;
+const MINTS_BURST = 2_000;
+/** Of metadata, an hour. */
+const REFRESHES_PER_HOUR = 10_000;
+/** An order of a hundred assets must fit. */
+const MINTS_BURST_MIN = 100;
+/** A request for 250 tokens must fit. */
+const REFRESHES_MIN = 250;
 /** As long as the hash that it keys. */
 const CURSOR_KEY_BYTES_MIN = 32;
 /** Cursors name their key in one byte. */
@@ -73,8 +82,16 @@ export const configSchema = z.object({
   ADMIN_PORT: settings.port().default(8083),
   /** Base of the `link` in error envelopes. */
   PUBLIC_URL: settings.baseUrl().optional(),
+  HTTP_HEADER_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case words joined by hyphens')
+    .default('x-service'),
+  ...kafkaSettings,
+  ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
+  /** Put before every topic name. */
+  TOPIC_PREFIX: z.string().default(''),
   CHAINS: chains(),
   CURSOR_KEYS: cursorKeys(),
   /** As many as `chain.activities.v1` has: they tell in which of them a chain stands, whose watermark is its horizon. */
@@ -84,7 +101,14 @@ export const configSchema = z.object({
   /** What a client address may ask for without a rate limit key. */
   RATE_LIMIT_CALLS: settings.integer(1, CALLS_MAX).default(CALLS),
   RATE_LIMIT_WINDOW_S: settings.integer(1, DAY_S).default(CALLS_WINDOW_S),
-  /** As the operator has it, who makes rate limit keys. */
+  /** Distinct token ids that a project may ask to mint: in the long run, and at once. */
+  MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
+  MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
+  /** Collections, tokens and stacks whose metadata a project may give. */
+  REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),
+  /** How long brokers may take to store a request. From 100 ms on, which a healthy write never takes. */
+  PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
+  /** As the operator has it, who makes keys. */
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   TRUSTED_PROXIES: settings.trustedProxies(),
 });

@@ -140,7 +140,7 @@ describe('the chain API without one of its stores', () => {
       await stores.put(coming);
       expect(await idsOf(opened)).toEqual(before);
       expect(await opened.notReady()).toEqual([]);
-      expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys']);
+      expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys', 'minting']);
       redis.wire.mode = 'open';
       await until('what came is served', async () => (await idsOf(opened)).includes(coming.id));
     },

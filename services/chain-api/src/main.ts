@@ -1,16 +1,40 @@
-import { openUsageCount, RATE_LIMIT_KEYS } from '@playline/access-keys';
-import { openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
+import {
+  COLLECTIONS,
+  createKeyVerifier,
+  createLiveKeys,
+  openRecordCopy,
+  openUsageCount,
+  RATE_LIMIT_KEYS,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
+import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
-import { createLogger, createMetrics, parseConfig, runService, toClickHouse, toRedis } from '@playline/runtime';
+import { createMintCursors } from '@playline/mints';
+import { openMintReader } from '@playline/mints/clickhouse';
+import { openRedisMints } from '@playline/mints/redis';
+import {
+  createLogger,
+  createMetrics,
+  parseConfig,
+  runService,
+  toClickHouse,
+  toKafka,
+  toRedis,
+  toRegistry,
+  type Use,
+} from '@playline/runtime';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
 import { createHorizons } from './horizons.ts';
 import { createChainApiMetrics, showHorizons } from './metrics.ts';
+import { createCollections } from './minting/collections.ts';
+import { createIsLogKnown, createMintTopics, mintTopicNames } from './minting/publish.ts';
 import { openRateLimitKeys } from './rate-limit-keys.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 
@@ -21,12 +45,12 @@ const registry = createMetrics(SERVICE);
 const metrics = createChainApiMetrics(registry);
 const faults = createConnectionFaults(logger);
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
 const chains = toChains(config.CHAINS, config.ACTIVITY_PARTITIONS);
 
 await runService(logger, async (use) => {
-  const opened = await use('chain store', () =>
-    openChainStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
-  );
+  const opened = await use('chain store', () => openChainStore(clickhouse));
   const store = { ...opened, ready: faults.forgetting('ClickHouse', opened.ready) };
   const watermarks = await use('watermarks', () => openRedisWatermarks(redis));
   const rateLimitKeys = await use('rate limit keys', async () =>
@@ -34,6 +58,7 @@ await runService(logger, async (use) => {
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.known);
+  const minting = await openMinting(use);
 
   const lost = registry.counter('chain_api_usage_lost_total', 'Calls that the counts of key use do not tell of');
   const onLost = (calls: number) => lost.inc(calls);
@@ -44,18 +69,51 @@ await runService(logger, async (use) => {
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
-  const degraded = createDegraded(watermarks, rateLimitKeys);
-  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () =>
-    openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics: registry }),
-  );
+  const degraded = createDegraded({ watermarks, rateLimitKeys, minting: minting.ready });
+  const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
+  await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
 
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
     ...{ chains, store, rateLimitKeys, metrics, logger, usage: usage.counter },
+    ...minting.parts,
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
     horizonOf: horizons.of,
   });
   // Opened last, so closed first: requests in flight are answered while the store is still there.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
+
+/** What the operations with secret keys need besides. Without it reads go on. */
+async function openMinting(use: Use) {
+  const keys = await use('keys', () => openRedisKeyStore(redis));
+  const collections = await use('collections', () => openRedisRecords(COLLECTIONS, redis));
+  const signableKeys = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, redis));
+  const copies = {
+    collections: await use('copy of collections', async () => openRecordCopy({ view: collections })),
+    signableKeys: await use('copy of signable keys', async () => openRecordCopy({ view: signableKeys })),
+  };
+  const { claims, view, quotas, ready } = await use('mints', () => openRedisMints(redis));
+  const reader = await use('mint requests', () => openMintReader(clickhouse));
+  const log = await use('log reader', async () => openLogReader(kafka));
+  const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
+  const producer = await use('producer', () => openProducer({ ...kafka, topics: mintTopicNames(topicPrefix), logger }));
+  const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const places = async () => (await view.standing()).places;
+  return {
+    ready: async () => (await producer.ready()) && (await ready()),
+    parts: {
+      verifySecret: createKeyVerifier({
+        store: { find: keys.find, live: createLiveKeys(keys) },
+        prefix,
+        kind: 'secret',
+      }),
+      minting: {
+        ...{ collections: createCollections(copies), claims, quotas, reader },
+        cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
+        topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
+        isLogKnown: createIsLogKnown({ log, places, topicPrefix }),
+      },
+    },
+  };
+}

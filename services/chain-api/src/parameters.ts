@@ -59,3 +59,12 @@ export const ADDRESS: Kind<string> = {
   expected: '0x and 40 hexadecimal digits',
   parse: (text) => (isAddressText(text) ? text.toLowerCase() : null),
 };
+
+/** Specification, part E, "Default page size"; of the lists of part F as well. */
+const PAGE_SIZE_MAX = 200;
+export const PAGE_SIZE = 100;
+
+export const PAGE_SIZE_KIND: Kind<number> = {
+  expected: `a whole number from 1 to ${PAGE_SIZE_MAX}`,
+  parse: (text) => (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= PAGE_SIZE_MAX ? Number(text) : null),
+};

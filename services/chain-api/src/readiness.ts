@@ -29,13 +29,18 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
   };
 }
 
+export interface DegradedParts {
+  watermarks: Pick<Watermarks, 'ready'>;
+  rateLimitKeys: { ready(): Promise<boolean> };
+  /** True when what the operations with secret keys need answers. */
+  minting: () => Promise<boolean>;
+}
+
 /**
  * What the service may lack and still be ready: without watermarks the feed stands still, and nothing in it is wrong; without
- * rate limit keys callers who bring one that is not known yet get 500, and all others are served.
+ * rate limit keys callers who bring one that is not known yet get 500, and all others are served; without brokers nothing is
+ * minted, and everything is read.
  */
-export function createDegraded(
-  watermarks: Pick<Watermarks, 'ready'>,
-  rateLimitKeys: { ready(): Promise<boolean> },
-): ReadinessChecks {
-  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready };
+export function createDegraded({ watermarks, rateLimitKeys, minting }: DegradedParts): ReadinessChecks {
+  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting };
 }

@@ -48,5 +48,10 @@ export const REDIS_PLACES: readonly Place[] = [
   without('access:usage:last-uses', 'times'),
   without('access:usage:last-refusals', 'times, codes of answers and trace ids'),
   without('chain:watermark', 'times'),
+  without('mint:claim:{chain:contract}:<reference id>', 'what a team calls an asset, and which attempt stands'),
+  without('mint:state:{chain:contract}:<reference id>', 'what a team mints for which public address'),
+  without('mint:quota:<kind>:<project id>', 'how much a project has minted'),
+  without('mint:complete', 'a run of Redis'),
+  without('mint:places', 'places in the log'),
   without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];

@@ -1,4 +1,5 @@
 import { DERIVED_TABLES } from './derived.ts';
+import { MINTING_TABLES } from './minting.ts';
 import type { DerivedTable, SweptTable, TablePlace } from './place.ts';
 import { STAFF_TABLES } from './staff.ts';
 
@@ -288,4 +289,4 @@ export const OTHER_TABLES: readonly TablePlace[] = [
   },
 ];
 
-export const TABLES: readonly TablePlace[] = [...ERASED_TABLES, ...OTHER_TABLES, ...STAFF_TABLES];
+export const TABLES: readonly TablePlace[] = [...ERASED_TABLES, ...OTHER_TABLES, ...STAFF_TABLES, ...MINTING_TABLES];

@@ -78,6 +78,7 @@ export function createMemoryWorld() {
   const open = (rowsMax = 100): MemoryConsumer => {
     const { topics, sink } = createPipeline({
       ...slowly({ ...store.activities, insert }, published),
+      mints: { insert: async () => {} },
       ...{ schemaOf, deadLetters: producer, onTaken: () => {}, topicPrefix: '' },
       ...{ partitionOf: async (chain: string) => partitionOf(chain), metrics: createMetrics('test') },
     });

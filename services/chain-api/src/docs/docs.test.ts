@@ -1,16 +1,30 @@
-import { allExamples, CURSOR_OF, createDocuments, EXAMPLE_TRACE_ID, findFaults } from '@playline/api-docs';
+import {
+  allExamples,
+  CURSOR_OF,
+  createDocuments,
+  EXAMPLE_TRACE_ID,
+  findFaults,
+  placeholderOf,
+} from '@playline/api-docs';
 import { createParseActivity, createParseToken, toActivityRow, toTokenRow } from '@playline/chain';
 import { ACTIVITY_TYPES } from '@playline/contracts';
+import { toRequestedState } from '@playline/mints';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
+import { collectionRecord } from '../test/minting-world.ts';
 import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
 import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
 import { EXAMPLE_CURSOR } from './examples.ts';
+import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_FOREIGN, EXAMPLE_RESET, EXAMPLE_TIME } from './minting-examples.ts';
 import { createChainDocs } from './source.ts';
 
 type Json = { [name: string]: Json };
 
-const source = createChainDocs({ publicUrl: 'https://docs.test', chains: [CHAIN, OTHER_CHAIN] });
+const source = createChainDocs({
+  publicUrl: 'https://docs.test',
+  headerPrefix: 'x-service',
+  chains: [CHAIN, OTHER_CHAIN],
+});
 const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 
@@ -33,6 +47,7 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
     ...(situation === 'broken' ? broken : {}),
     ...(situation === 'limited' ? { RATE_LIMIT_CALLS: 1 } : {}),
   });
+  await readyMints(api, situation);
   const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };
   await api.putTokens(toTokenRow(recordOf(createParseToken(context)(lineOf('token'))), logged));
   await api.put(toActivityRow(recordOf(createParseActivity(context)(lineOf('history'))), logged));
@@ -40,10 +55,27 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
   return api;
 }
 
+/** Links what examples are about, and accepts the asset that they know. */
+async function readyMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
+  if (situation === 'limited') return;
+  const foreign = { projectId: 'theirs', environmentId: 'theirs-production' };
+  minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_FOREIGN, foreign));
+  const order = { body: { assets: [EXAMPLE_ASSET] } };
+  expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, order)).status).toBe(202);
+  minting.reader.put(...minting.requests.map(toRequestedState));
+  const policy = { kind: 'mint', perSecond: 200 / 60, burst: 2000 } as const;
+  if (situation === 'spent') await minting.mints.quotas.take('demo', policy, 1999);
+  if (situation === 'mute') minting.broker = 'away';
+}
+
 /** A body as examples show it: trace ids and cursors are the examples'. */
 function toShown(text: string): unknown {
   if (text === '') return null;
-  const body = JSON.parse(text) as Record<string, unknown>;
+  const ofMoment = /"(created_at|updated_at|imx_\w+_reset)":"[^"]+"/g;
+  const fixed = text.replace(ofMoment, (_, name: string) => {
+    return `"${name}":"${name.endsWith('_reset') ? EXAMPLE_RESET : EXAMPLE_TIME}"`;
+  });
+  const body = JSON.parse(fixed) as Record<string, unknown>;
   if ('trace_id' in body) return { ...body, trace_id: EXAMPLE_TRACE_ID };
   return 'page' in body ? { ...body, page: { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR } } : body;
 }
@@ -78,22 +110,33 @@ describe('the description of the interface', () => {
 
   it('gives an example of every code, and of every status of an operation that one can bring about', () => {
     const shown = new Set(allExamples(source).map(({ answer }) => answer.status));
-    expect([...shown].sort()).toEqual([200, 304, 400, 403, 404, 429, 500]);
+    expect([...shown].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
   });
 });
+
+/** Behind all that there is in the list that a target asks for. */
+async function nextCursorOf(api: TestChainApi, target: string): Promise<string> {
+  if (!target.includes('mint-requests')) return (await api.history()).page.next_cursor;
+  const list = await api.call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`);
+  return ((await list.json()) as { page: { next_cursor: string } }).page.next_cursor;
+}
 
 describe('an example', () => {
   it.each(allExamples(source))('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
     const api = await openIn(situation);
-    const cursor = situation === undefined ? (await api.history()).page.next_cursor : '';
+    const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
     const target = request.target.replace(CURSOR_OF.next, cursor);
-    const real = await fetch(api.url + target, { method: request.method, headers: { ...request.headers } });
+    const keys = Object.entries(request.headers).map(([name, value]) => {
+      return [name, value.replace(placeholderOf('secret'), api.minting.secretKey)] as const;
+    });
+    const { method, body: sent } = request;
+    const real = await fetch(api.url + target, { method, headers: Object.fromEntries(keys), body: sent });
     expect({ status: real.status, body: toShown(await real.text()) }).toEqual({
       status: answer.status,
       body: answer.body,
     });
     for (const name of Object.keys(answer.headers)) expect(real.headers.get(name), name).toMatch(/\S/);
-    expect(real.headers.get('retry-after')).toBe(answer.headers['retry-after'] ?? null);
+    if (real.status === 429) expect(real.headers.get('retry-after')).toBe(answer.headers['retry-after']);
     const { operations } = source;
     const spec = operations
       .find(({ examples }) => examples.some((one) => one.request === request))

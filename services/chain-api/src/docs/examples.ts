@@ -5,12 +5,17 @@ import type { ChainSettings } from '../config.ts';
 export interface DocsSettings {
   /** Without a slash at its end. */
   readonly publicUrl: string;
+  /** HTTP_HEADER_PREFIX */
+  readonly headerPrefix: string;
   /** At least one; examples are of the first. */
   readonly chains: readonly ChainSettings[];
 }
 
-/** Limited: the caller has made its calls. Broken: the store is away. */
-export type Situation = 'limited' | 'broken';
+/**
+ * Limited: the caller has made its calls. Broken: the store is away. Spent: the project has used its quota. Mute: the brokers
+ * do not answer.
+ */
+export type Situation = 'limited' | 'broken' | 'spent' | 'mute';
 
 const CONTRACT = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
 const UNKNOWN = '0x000000000000000000000000000000000000dead';
@@ -172,10 +177,11 @@ function createMint(chain: ChainSettings) {
   };
 }
 
-const invalid = (settings: DocsSettings, field: string, message: string) =>
+/** The answer to a request of which one part is wrong. */
+export const invalid = (settings: DocsSettings, field: string, message: string) =>
   envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
 
-function firstOf({ chains: [chain] }: DocsSettings): ChainSettings {
+export function firstOf({ chains: [chain] }: DocsSettings): ChainSettings {
   if (chain === undefined) throw new RangeError('there is no chain to describe');
   return { id: chain.id, name: chain.name };
 }

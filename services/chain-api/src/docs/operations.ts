@@ -1,7 +1,6 @@
 import {
   type AnswerSpec,
   createAnswer,
-  createRateLimitHeaders,
   type HeaderSpec,
   type Operation,
   type Parameter,
@@ -9,6 +8,8 @@ import {
 } from '@playline/api-docs';
 import { z } from 'zod';
 import { createHistoryExamples, createTokenExamples, type DocsSettings } from './examples.ts';
+import { createMintingOperations } from './minting-operations.ts';
+import { inPath, inQuery, RATE_LIMIT_KEY, withLimit } from './parts.ts';
 import {
   addressParameter,
   historyAnswer,
@@ -18,16 +19,11 @@ import {
   typeParameter,
 } from './schemas.ts';
 
-/** The one kind of key, which no operation requires. */
-export const RATE_LIMIT_KEY = 'rateLimit';
-
 const ETAG: HeaderSpec = {
   name: 'ETag',
   description: 'Names this state of the token: send it as `If-None-Match` to be told only of another one.',
   schema: { type: 'string', pattern: '^"[\\w-]+"$' },
 };
-
-const RATE_LIMIT = createRateLimitHeaders('calls', 'Every answer but a refusal counts as one call.');
 
 const ERRORS: readonly AnswerSpec[] = [
   createAnswer(400, 'A parameter is not valid; `details.errors` has each that is not.', {
@@ -44,24 +40,7 @@ const ERRORS: readonly AnswerSpec[] = [
   createAnswer(500, 'The service failed; send the same request again.', { codes: ['INTERNAL_SERVER_ERROR'] }),
 ];
 
-/** Every answer of every operation says where its caller stands. */
-const limited = (...answers: readonly AnswerSpec[]): AnswerSpec[] =>
-  [...answers, ...ERRORS].map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
-
-const inQuery = (name: string, description: string, schema: z.ZodType): Parameter => ({
-  name,
-  in: 'query',
-  required: false,
-  description,
-  schema,
-});
-const inPath = (name: string, description: string, schema: z.ZodType): Parameter => ({
-  name,
-  in: 'path',
-  required: true,
-  description,
-  schema,
-});
+const limited = (...answers: readonly AnswerSpec[]): AnswerSpec[] => withLimit([...answers, ...ERRORS]);
 
 const NOTHING_ELSE = {
   method: 'GET',
@@ -77,7 +56,7 @@ export function createOperations(settings: DocsSettings): Operation[] {
     'The name of a chain that is served.',
     z.enum(settings.chains.map(({ name }) => name)),
   );
-  return [createToken(settings, chain), createHistory(settings, chain)];
+  return [createToken(settings, chain), createHistory(settings, chain), ...createMintingOperations(settings, chain)];
 }
 
 function createToken(settings: DocsSettings, chain: Parameter): Operation {

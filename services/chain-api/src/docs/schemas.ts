@@ -2,13 +2,14 @@ import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
 
 /** Written by hand: what zod has for times also takes other forms. */
-const time = () => z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
-const address = () =>
+export const time = () =>
+  z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
+export const address = () =>
   z
     .string()
     .regex(/^0x[0-9a-f]{40}$/)
     .meta({ description: 'Lower case.' });
-const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
+export const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
 
 /** As paths take it: in any case. */
 export const addressParameter = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
@@ -16,7 +17,7 @@ export const timeParameter = z.string().meta({ format: 'date-time' });
 export const typeParameter = z.enum(ACTIVITY_TYPES);
 export const pageSizeParameter = z.int().min(1).max(200).default(100);
 
-const chain = z
+export const chain = z
   .object({ id: z.string().meta({ description: '`namespace:reference`' }), name: z.string() })
   .meta({ id: 'Chain' });
 
@@ -90,11 +91,13 @@ const activity = z
 
 export const tokenAnswer = z.object({ result: token }).meta({ id: 'TokenAnswer' });
 
+export const page = z
+  .object({ previous_cursor: z.string(), next_cursor: z.string() })
+  .meta({ id: 'Page', description: 'Both are always there, also on an empty page.' });
+
 export const historyAnswer = z
   .object({
     result: z.array(activity),
-    page: z
-      .object({ previous_cursor: z.string(), next_cursor: z.string() })
-      .meta({ id: 'Page', description: 'Both are always there, also on an empty page.' }),
+    page,
   })
   .meta({ id: 'ActivityHistory' });

@@ -1,6 +1,7 @@
 import { type DocsSource, html } from '@playline/api-docs';
 import { createNowhereExamples, type DocsSettings } from './examples.ts';
-import { createOperations, RATE_LIMIT_KEY } from './operations.ts';
+import { createOperations } from './operations.ts';
+import { RATE_LIMIT_KEY, SECRET_KEY, secretHeaderOf } from './parts.ts';
 
 /** The interface of the chain API, which every form of its documentation is made of. */
 export function createChainDocs(settings: DocsSettings): DocsSource {
@@ -8,15 +9,24 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     publicUrl: settings.publicUrl,
     title: 'Playline chain interface',
     version: '1.0.0',
-    summary: 'Tokens and activities of chains',
-    about: 'Gives tokens of a chain, and the history of its activities for replicas that follow it. JSON over HTTP.',
+    summary: 'Tokens and activities of chains, and mints of collections',
+    about:
+      'Gives tokens of a chain, and the history of its activities for replicas that follow it; mints assets of collections, and takes their metadata. JSON over HTTP.',
     notes: [
-      'No key is needed. A rate limit key in `x-api-key` counts calls by the plan of its owner instead of the client address; one that is not valid is refused.',
-      'Send a request again after 429 (wait `Retry-After` seconds), 500 or a broken connection.',
+      `Reads of a chain need no key. Whatever is about a collection needs the secret key of its environment in the header \`${secretHeaderOf(settings)}\`.`,
+      'A rate limit key in `x-api-key` counts calls by the plan of its owner instead of the client address; one that is not valid is refused.',
+      'Send a request again after 429 (wait `Retry-After` seconds), 500 or a broken connection. Assets to be minted go again with the same reference ids: none is minted twice. After 409 send the others.',
       'Times are UTC with microseconds. Numbers of chains are strings of digits.',
     ],
     tag: { name: 'chains', description: 'What is known of chains' },
     keys: [
+      {
+        kind: SECRET_KEY,
+        header: secretHeaderOf(settings),
+        label: 'Secret key',
+        isPublic: false,
+        note: 'For servers alone: never part of a game or a page.',
+      },
       {
         kind: RATE_LIMIT_KEY,
         header: 'x-api-key',
@@ -45,24 +55,35 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
 const ERROR_WORDS: DocsSource['errors'] = {
   VALIDATION_ERROR: {
     cause:
-      'A parameter has a value that it cannot have, is given twice, or is a cursor that belongs to another chain or to other filters. Headers that are too long have this code and status 431.',
-    mend: 'Read `details.errors`: it has each parameter that is wrong, and what it must be. The same request fails again.',
+      'A parameter or a member of a body has a value that it cannot have, is missing or given twice; a cursor belongs to another chain or to other filters; the key header is missing; or no key signs for the environment yet. Headers that are too long have this code and status 431.',
+    mend: 'Read `details.errors`: it has each parameter and member that is wrong, and what it must be. The same request fails again.',
+  },
+  UNAUTHORISED_REQUEST: {
+    cause: 'The secret key is malformed, unknown, replaced by a newer one, or a publishable key.',
+    mend: 'Use the current secret key of the environment that the collection is linked to.',
   },
   AUTHENTICATION_ERROR: {
     cause:
-      'The request has a rate limit key in `x-api-key` that is not valid: nobody has it, or it was replaced, revoked or has expired.',
-    mend: 'Use a current key, or leave the header out: no operation needs one.',
+      'The collection belongs to another project or environment than the secret key; or the rate limit key in `x-api-key` is not valid: nobody has it, or it was replaced, revoked or has expired.',
+    mend: 'Use a key of the environment that the collection is linked to. Leave `x-api-key` out, or use a current key: no operation needs one.',
   },
   RESOURCE_NOT_FOUND: {
-    cause: 'The chain is not served, the token is not known, or path and method are not part of the interface.',
+    cause:
+      'The chain is not served, the token is not known, nobody has linked the collection, it has no such mint request, or path and method are not part of the interface.',
     mend: 'Compare the name of the chain, the address and the path; all paths start with `/v1/chains`.',
   },
+  CONFLICT_ERROR: {
+    cause:
+      'Reference ids of the request are pending or minted in the collection, or the request has them twice. Nothing of it was taken, and it cost nothing.',
+    mend: 'Take the assets with the ids in `details.values` out and send the others: those that conflict are taken care of already. An id that failed may be used again.',
+  },
   TOO_MANY_REQUESTS_ERROR: {
-    cause: 'The client address, or the rate limit key, has made as many calls as it may within one window.',
+    cause:
+      'The client address, or the rate limit key, has made as many calls as it may within one window; or the project has used up what it may mint or refresh.',
     mend: 'Send the same request again after the number of seconds in the `Retry-After` header.',
   },
   INTERNAL_SERVER_ERROR: {
     cause: 'Something inside the service failed or did not answer in time. The request itself was not refused.',
-    mend: 'Send the same request again; cursors stay good. If it lasts, give the operator the `trace_id`.',
+    mend: 'Send the same request again, with the same reference ids; cursors stay good. If it lasts, give the operator the `trace_id`.',
   },
 };

@@ -10,6 +10,7 @@ import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
 import { createHorizons } from '../horizons.ts';
 import { createChainApiMetrics, showHorizons } from '../metrics.ts';
+import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './minting-world.ts';
 
 export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const OTHER_CHAIN = { name: 'other-chain', id: 'eip155:1' };
@@ -31,6 +32,10 @@ export interface TestChainApi {
   readonly routes: HttpApp['routes'];
   readonly watermarks: Watermarks;
   readonly logLines: string[];
+  /** What the operations on collections work with. */
+  readonly minting: MintingWorld;
+  /** Calls an operation on a collection with the secret key; `path` below `/v1/chains/demo-chain/collections`. */
+  call(path: string, request?: CollectionRequest): Promise<Response>;
   /** Stores rows, and says that everything up to the last of them stands. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
@@ -42,6 +47,13 @@ export interface TestChainApi {
   metrics(): Promise<string>;
   /** Called after each test. */
   close(): Promise<void>;
+}
+
+/** A call of an operation with a secret key. */
+export interface CollectionRequest {
+  /** JSON; a body that is sent as it is when it is a text. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface TestChainApiOptions extends Partial<ChainApiSettings> {
@@ -60,6 +72,11 @@ const settings: ChainApiSettings = {
   RATE_LIMIT_CALLS: 1500,
   RATE_LIMIT_WINDOW_S: 300,
   TRUSTED_PROXIES: 0,
+  HTTP_HEADER_PREFIX: 'x-service',
+  MINTS_PER_MINUTE: 200,
+  MINTS_BURST: 2000,
+  REFRESHES_PER_HOUR: 10_000,
+  PUBLISH_DEADLINE_MS: 2500,
   PUBLIC_URL: 'https://docs.test',
 };
 
@@ -82,6 +99,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
   showHorizons(registry, chains, horizons.known);
   const logLines: string[] = [];
+  const minting = await createMintingWorld();
   const app = createChainApiApp({
     config: { ...settings, ...options },
     store: { ...memory.reader, ...options.store },
@@ -89,6 +107,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     horizonOf: horizons.of,
     logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),
     ...{ chains, rateLimitKeys, metrics, usage: createUsageCounter() },
+    ...{ verifySecret: minting.verifySecret, minting: minting.parts },
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   opened.push(server);
@@ -96,7 +115,8 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const get: TestChainApi['get'] = (path, headers = {}) => fetch(`${url}/v1/chains${path}`, { headers });
   const { put, putTokens } = createPut(memory, watermarks);
   return {
-    ...{ url, port: server.port, routes: app.routes, watermarks, logLines, put, putTokens, get },
+    ...{ url, port: server.port, routes: app.routes, watermarks, logLines, put, putTokens, get, minting },
+    call: createCall(url, minting),
     history: async (query = {}) => {
       const answer = await get(`/${CHAIN.name}/activity-history?${new URLSearchParams(query)}`);
       expect(answer.status).toBe(200);
@@ -104,6 +124,17 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     },
     metrics: registry.text,
     close: server.close,
+  };
+}
+
+function createCall(url: string, { secretKey }: MintingWorld): TestChainApi['call'] {
+  return (path, { body, headers = {} } = {}) => {
+    const sent =
+      body === undefined ? {} : { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) };
+    return fetch(`${url}/v1/chains/${CHAIN.name}/collections${path}`, {
+      ...sent,
+      headers: { [SECRET_KEY_HEADER]: secretKey, 'content-type': 'application/json', ...headers },
+    });
   };
 }
 

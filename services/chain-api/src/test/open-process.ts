@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/local';
-import { bareEnvironment, until } from '@playline/testkit';
+import { bareEnvironment, testStores, until } from '@playline/testkit';
 import { CHAIN, OTHER_CHAIN } from './open-chain-api.ts';
 
 /** Inside the time of a test; a busy machine has taken more than 20 s to start a process. */
@@ -36,6 +36,8 @@ export async function openProcess(environment: Readonly<Record<string, string>>)
       ADMIN_PORT: String(adminPort),
       CHAINS: JSON.stringify([CHAIN, OTHER_CHAIN]),
       CURSOR_KEYS: `1=${'ab'.repeat(32)}`,
+      KAFKA_BROKERS: testStores().kafka.join(','),
+      SCHEMA_REGISTRY_URL: testStores().registry,
       ...environment,
     },
   });

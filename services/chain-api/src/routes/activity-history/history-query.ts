@@ -1,7 +1,15 @@
 import { type ActivityFilters, type CursorPlace, MICROSECONDS_MAX, START_GAP } from '@playline/chain';
 import { ACTIVITY_TYPES, type ActivityType, parseTimestampMicros } from '@playline/contracts';
 import { parseQuery } from '@playline/http';
-import { ADDRESS, createParameters, invalidParameters, type Kind, type Parameters } from '../../parameters.ts';
+import {
+  ADDRESS,
+  createParameters,
+  invalidParameters,
+  type Kind,
+  PAGE_SIZE,
+  PAGE_SIZE_KIND,
+  type Parameters,
+} from '../../parameters.ts';
 
 /** Which page of the history of a chain is asked for. */
 export interface HistoryQuery extends CursorPlace {
@@ -11,10 +19,6 @@ export interface HistoryQuery extends CursorPlace {
 
 /** The place that a cursor of these filters stands for; null when it is none of ours, or one of other filters. */
 export type FindPlace = (text: string, filters: ActivityFilters) => CursorPlace | null;
-
-/** Specification, part E, "Default page size". */
-const PAGE_SIZE_MAX = 200;
-const PAGE_SIZE = 100;
 
 const FIRST_PAGE: CursorPlace = { direction: 'next', gap: START_GAP };
 
@@ -40,11 +44,6 @@ const TYPE: Kind<ActivityType> = {
   parse: (text) => ACTIVITY_TYPES.find((type) => type === text) ?? null,
 };
 
-const LIMIT: Kind<number> = {
-  expected: `a whole number from 1 to ${PAGE_SIZE_MAX}`,
-  parse: (text) => (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= PAGE_SIZE_MAX ? Number(text) : null),
-};
-
 /**
  * Reads the query of a request target. Parameters that are not known are ignored, as everywhere.
  * @throws PublicError VALIDATION_ERROR with everything that is wrong
@@ -53,7 +52,7 @@ export function parseHistoryQuery(target: string, findPlace: FindPlace): History
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersRight = parameters.faults.length === 0;
-  const limit = parameters.read('page_size', LIMIT) ?? PAGE_SIZE;
+  const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
   // A cursor belongs to filters, so without knowing those nothing can be said of it.
   const place = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPlace)) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);

@@ -1,0 +1,94 @@
+import { type BodyFaults, isObject, type JsonObject, memberOf } from './faults.ts';
+import { readItem, readText, requireKeys } from './values.ts';
+
+/** What an attribute's value may be. */
+export type AttributeValue = string | number | boolean;
+
+export const DISPLAY_TYPES = ['number', 'boost_percentage', 'boost_number', 'date'] as const;
+
+/** One trait of a token, as marketplaces show it. */
+export interface Attribute {
+  readonly trait_type: string;
+  readonly value: AttributeValue;
+  readonly display_type?: (typeof DISPLAY_TYPES)[number];
+}
+
+/** Metadata of a token or of a stack; every member may be null. */
+export interface TokenMetadata {
+  readonly name: string | null;
+  readonly description: string | null;
+  readonly image: string | null;
+  readonly external_url: string | null;
+  readonly animation_url: string | null;
+  readonly youtube_url: string | null;
+  readonly attributes: readonly Attribute[] | null;
+}
+
+const TEXTS = ['name', 'description', 'image', 'external_url', 'animation_url', 'youtube_url'] as const;
+const KEYS = [...TEXTS, 'attributes'];
+/** As many as a token may show; the body has its own bound. */
+const ATTRIBUTES_MAX = 1_000;
+
+/** Where metadata stands in a body. */
+export interface MetadataPlace {
+  /** Path of its object with a point behind it, or ''. */
+  readonly at: string;
+  /** Whether every key must be there, though null. */
+  readonly areKeysRequired: boolean;
+}
+
+/** Reads metadata of a token or a stack; other members are ignored and not stored. */
+export function readMetadata(object: JsonObject, place: MetadataPlace, faults: BodyFaults): TokenMetadata {
+  const { at, areKeysRequired } = place;
+  if (areKeysRequired) requireKeys({ object, at }, KEYS, faults);
+  const text = (name: string) => readText({ object, name, at }, faults);
+  return {
+    name: text('name'),
+    description: text('description'),
+    image: text('image'),
+    external_url: text('external_url'),
+    animation_url: text('animation_url'),
+    youtube_url: text('youtube_url'),
+    attributes: readAttributes(memberOf(object, 'attributes'), `${at}attributes`, faults),
+  };
+}
+
+function readAttributes(value: unknown, at: string, faults: BodyFaults): Attribute[] | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value) || value.length > ATTRIBUTES_MAX)
+    return faults.add(at, `must be null or a list of at most ${ATTRIBUTES_MAX}`);
+  return value.flatMap((each, index) => {
+    const item = readItem(each, `${at}[${index}]`, faults);
+    const attribute = item === null ? null : readAttribute(item, `${at}[${index}].`, faults);
+    return attribute === null ? [] : [attribute];
+  });
+}
+
+function readAttribute(item: JsonObject, at: string, faults: BodyFaults): Attribute | null {
+  const trait = memberOf(item, 'trait_type');
+  const value = memberOf(item, 'value');
+  const display = memberOf(item, 'display_type');
+  const displayType = DISPLAY_TYPES.find((type) => type === display);
+  if (typeof trait !== 'string') faults.add(`${at}trait_type`, 'must be a string');
+  if (!isAttributeValue(value)) faults.add(`${at}value`, 'must be a string, a number or a boolean');
+  if (display !== undefined && displayType === undefined)
+    faults.add(`${at}display_type`, `must be one of ${DISPLAY_TYPES.join(', ')}`);
+  if (typeof trait !== 'string' || !isAttributeValue(value)) return null;
+  const shown = typeof value === 'string' ? value.toWellFormed() : value;
+  const attribute = { trait_type: trait.toWellFormed(), value: shown };
+  return displayType === undefined ? attribute : { ...attribute, display_type: displayType };
+}
+
+/** A number that JSON has and a double has not would be stored as null. */
+const isAttributeValue = (value: unknown): value is AttributeValue =>
+  typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value));
+
+/** Reads metadata that may be absent as a whole; its text is stored. */
+export function readOptionalMetadata(value: unknown, at: string, faults: BodyFaults): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) return faults.add(at, 'must be an object or null');
+  const metadata = readMetadata(value, { at: `${at}.`, areKeysRequired: false }, faults);
+  // What was not said is not stored as null: it may be said later.
+  const said = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
+  return JSON.stringify(Object.fromEntries(said));
+}

@@ -1,0 +1,75 @@
+import type { ChainMetadataRecord } from '@playline/contracts';
+import { BodyFaults, isObject, memberOf, parseBody } from './faults.ts';
+import { readMetadata } from './metadata.ts';
+import { readDigits, readItem, readList, readText, readUuid, requireKeys } from './values.ts';
+
+/** Of a whole body. */
+export const REFRESH_BODY_BYTES_MAX: number = 228 * 1024;
+export const TOKENS_MAX = 250;
+export const STACKS_MAX = 10;
+
+/** Metadata of one subject, as it goes to the log. */
+export type SubjectMetadata = Pick<ChainMetadataRecord, 'kind' | 'subject' | 'metadata'>;
+
+const COLLECTION_TEXTS = [
+  'name',
+  'symbol',
+  'description',
+  'image',
+  'external_link',
+  'contract_uri',
+  'base_uri',
+] as const;
+
+/** What is known of a collection; every member may be null. */
+export type CollectionMetadata = Readonly<Record<(typeof COLLECTION_TEXTS)[number], string | null>>;
+
+/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+export function parseCollectionBody(body: Buffer): CollectionMetadata {
+  const object = parseBody(body);
+  const faults = new BodyFaults();
+  const at = 'collection_metadata.';
+  const given = memberOf(object, 'collection_metadata');
+  if (!isObject(given)) faults.add('collection_metadata', 'must be an object');
+  const metadata = isObject(given) ? given : {};
+  if (isObject(given)) requireKeys({ object: metadata, at }, COLLECTION_TEXTS, faults);
+  const texts = COLLECTION_TEXTS.map((name) => [name, readText({ object: metadata, name, at }, faults)] as const);
+  faults.assertNone();
+  return Object.fromEntries(texts) as CollectionMetadata;
+}
+
+/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+export function parseTokensBody(body: Buffer): readonly SubjectMetadata[] {
+  return parseSubjects(body, { list: 'nft_metadata', kind: 'token', name: 'token_id', max: TOKENS_MAX });
+}
+
+/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+export function parseStacksBody(body: Buffer): readonly SubjectMetadata[] {
+  return parseSubjects(body, { list: 'metadata', kind: 'stack', name: 'metadata_id', max: STACKS_MAX });
+}
+
+interface SubjectList {
+  readonly list: string;
+  readonly kind: 'token' | 'stack';
+  /** The member that says whose metadata it is. */
+  readonly name: string;
+  readonly max: number;
+}
+
+function parseSubjects(body: Buffer, { list, kind, name, max }: SubjectList): readonly SubjectMetadata[] {
+  const object = parseBody(body);
+  const faults = new BodyFaults();
+  const items = readList({ object, name: list, at: '' }, faults, { min: 1, max });
+  const read = items.flatMap((item, index) => {
+    const given = readItem(item, `${list}[${index}]`, faults);
+    if (given === null) return [];
+    const at = `${list}[${index}].`;
+    const member = { object: given, name, at };
+    if (kind === 'token' && memberOf(given, name) === undefined) faults.add(`${at}${name}`, 'is missing');
+    const subject = kind === 'token' ? readDigits(member, faults) : readUuid(member, faults);
+    const metadata = JSON.stringify(readMetadata(given, { at, areKeysRequired: true }, faults));
+    return subject === null ? [] : [{ kind, subject, metadata }];
+  });
+  faults.assertNone();
+  return read;
+}

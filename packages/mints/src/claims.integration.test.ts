@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { MintClaims } from './claims.ts';
+import { createMemoryMints } from './memory/index.ts';
+import type { Quotas } from './quota.ts';
+import { openRedisMints } from './redis/index.ts';
+import { createMintWorld, FATES, type MintWorld, SIGNERS } from './test/mint-world.ts';
+import type { MintView } from './view.ts';
+
+interface Store {
+  readonly claims: MintClaims;
+  readonly view: MintView;
+  readonly quotas: Quotas;
+  /** Everything is gone. */
+  empty(): Promise<void>;
+}
+
+let redis: RedisDatabase;
+beforeAll(async () => {
+  redis = await openRedisDatabase();
+});
+afterAll(() => redis.close());
+
+async function openRedis(): Promise<Store & { close(): Promise<void> }> {
+  const namespace = `${randomUUID()}:`;
+  const mints = await openRedisMints({ url: redis.url, namespace });
+  await mints.view.complete((await mints.view.standing()).run);
+  const keys = async () => redis.client.keys(`${namespace}*`);
+  const empty = async () => {
+    const all = await keys();
+    if (all.length > 0) await redis.client.del(...all);
+  };
+  return { ...mints, empty };
+}
+
+async function openMemory(): Promise<Store & { close(): Promise<void> }> {
+  const mints = createMemoryMints();
+  return { ...mints, empty: async () => mints.restart({ isEmptied: true }), close: async () => {} };
+}
+
+const STORES = [
+  { name: 'memory', open: openMemory, numRuns: 1000 },
+  { name: 'Redis', open: openRedis, numRuns: 150 },
+];
+const REFERENCES = ['a', 'b', 'c'];
+
+const reference = fc.constantFrom(...REFERENCES);
+const signer = fc.nat({ max: SIGNERS.length - 1 });
+const order = fc.record({
+  act: fc.constant('order' as const),
+  assets: fc.uniqueArray(fc.record({ referenceId: reference, variant: fc.nat({ max: 1 }) }), {
+    selector: ({ referenceId }) => referenceId,
+    minLength: 1,
+    maxLength: 3,
+  }),
+  signer,
+  fate: fc.constantFrom(...FATES),
+});
+const act = fc.oneof(
+  { weight: 5, arbitrary: order },
+  { weight: 3, arbitrary: fc.record({ act: fc.constantFrom('project' as const, 'flush' as const) }) },
+  { weight: 3, arbitrary: fc.record({ act: fc.constant('read' as const), signer }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      act: fc.constant('end' as const),
+      ...{ signer, referenceId: reference, status: fc.constantFrom('succeeded' as const, 'failed' as const) },
+    }),
+  },
+);
+type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
+
+async function perform(world: MintWorld, step: Act): Promise<void> {
+  if (step.act === 'order') return world.order(step);
+  if (step.act === 'project') await world.project();
+  if (step.act === 'flush') world.flush();
+  if (step.act === 'read') world.read(step.signer);
+  if (step.act === 'end') world.end(step.signer, step.referenceId, step.status);
+}
+
+/** Everything that is on its way arrives and is read. */
+async function settle(world: MintWorld): Promise<void> {
+  world.flush();
+  while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
+  await world.project();
+}
+
+function expectSound(world: MintWorld): void {
+  const taken = world.taken();
+  const open = taken.filter(({ state }) => state.status !== 'failed').map(({ state }) => state.referenceId);
+  expect(new Set(open).size).toBe(open.length);
+  const minted = world.minted.map(({ state }) => state.referenceId);
+  expect(new Set(minted).size).toBe(minted.length);
+  for (const { order: given, answer } of world.answered) {
+    if (answer === 'unknown') continue;
+    // What was accepted is minted or failed as it was asked for; what was told as taken was accepted from somebody.
+    for (const asset of given.assets) {
+      const attempts = taken.filter(({ state }) => state.referenceId === asset.referenceId);
+      if (answer === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
+      else if (answer.includes(asset.referenceId)) expect(attempts).not.toEqual([]);
+    }
+  }
+}
+
+describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
+  it('are accepted once while pending or minted, by whatever signer, whatever is lost, late or dies; and nothing that was accepted, or told as taken, is lost', async () => {
+    const seen = { accepted: 0, unknown: 0, taken: 0 };
+    const property = fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), async (acts) => {
+      const store = await open();
+      const world = createMintWorld(store);
+      for (const step of acts) await perform(world, step);
+      await settle(world);
+      expectSound(world);
+      for (const { answer } of world.answered) seen[answer === 'accepted' || answer === 'unknown' ? answer : 'taken']++;
+      // Whatever was not known is known now: every reference id may be asked for, and is told as it stands.
+      for (const referenceId of REFERENCES) {
+        await world.project();
+        const before = world.answered.length;
+        await world.order({ assets: [{ referenceId, variant: 1 }], signer: 0, fate: 'stored' });
+        expect(world.answered[before]!.answer).not.toBe('unknown');
+      }
+      await settle(world);
+      expectSound(world);
+      await store.close();
+    });
+    await fc.assert(property, { numRuns });
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 4);
+  });
+
+  it('are minted once by one signer although all claims are lost at any time: nothing is accepted until the log is read', async () => {
+    const lossy = fc.oneof(
+      { weight: 9, arbitrary: act },
+      { weight: 1, arbitrary: fc.record({ act: fc.constant('empty' as const) }) },
+    );
+    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (acts) => {
+      const store = await open();
+      const world = createMintWorld(store);
+      for (const step of acts) {
+        if (step.act === 'empty') await store.empty();
+        else await perform(world, 'signer' in step ? { ...step, signer: 0 } : step);
+      }
+      await settle(world);
+      const minted = world.minted.map(({ state }) => state.referenceId);
+      expect(new Set(minted).size).toBe(minted.length);
+      // What is shown is what the minter says.
+      for (const { state } of world.minted) {
+        const { state: shown } = await store.claims.read(state, state.referenceId);
+        expect(shown).toMatchObject({ attemptId: state.attemptId, status: 'succeeded' });
+      }
+      await store.close();
+    });
+    await fc.assert(property, { numRuns: numRuns / 2 });
+  });
+});

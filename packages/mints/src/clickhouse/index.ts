@@ -1,0 +1,3 @@
+export type { MintTarget } from './connection.ts';
+export { openMintReader } from './mint-reader.ts';
+export { openMintWriter } from './mint-writer.ts';

@@ -1,0 +1,139 @@
+import type { MintCollection } from '../asset.ts';
+import { foldAttempts, type MintState } from '../states.ts';
+import { comparePositions, type MintPageQuestion, type MintReader, toMintPage } from '../store.ts';
+import { type MintConnection, type MintTarget, openMintConnection } from './connection.ts';
+
+/** A page reads some hundred rows: what takes longer is a server that does not answer. */
+const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
+/** Pages of nothing but attempts that later ones have superseded are passed over. */
+const TURNS_MAX = 20;
+
+/** All requests that the tables have, for whoever brings them back. */
+export interface MintTables extends MintReader {
+  /** In pieces of at most so many, each attempt in its last revision. */
+  readAll(piece: number): AsyncGenerator<readonly MintState[]>;
+  close(): Promise<void>;
+}
+
+/** Opens the readers' side; connects with the first call. */
+export function openMintReader(target: MintTarget): MintTables {
+  const connection = openMintConnection(target, LIMITS);
+  return {
+    readPage: createReadPage(connection),
+    readOne: async (collection, referenceId) => {
+      const attempts = await readAttempts(connection, collection, [referenceId]);
+      return attempts.get(referenceId) ?? null;
+    },
+    readAll: (piece) => readAll(connection, piece),
+    ready: connection.ready,
+    close: connection.close,
+  };
+}
+
+const toAddress = (column: string) => `concat('0x', lower(hex(${column})))`;
+const COLUMNS = [
+  `chain, ${toAddress('contract')} AS contractAddress, reference_id AS referenceId`,
+  `lower(hex(attempt_id)) AS attemptId, ${toAddress('signer')} AS signerAddress, project_id AS projectId`,
+  `environment_id AS environmentId, ${toAddress('owner')} AS ownerAddress, token_id AS tokenId, amount, metadata`,
+  'toUnixTimestamp64Milli(requested_at) AS requestedAt, trace_id AS traceId, revision, status, stage, reason, nonce',
+  `if(transaction_hash IS NULL, NULL, ${toAddress('transaction_hash')}) AS transactionHash`,
+  'toString(activity_id) AS activityId, error, toUnixTimestamp64Milli(changed_at) AS changedAt',
+].join(', ');
+
+/** An alias must not hide a column that a condition is about. */
+type StoredState = Omit<MintState, 'signer'> & { readonly signerAddress: string };
+
+const toState = ({ signerAddress: signer, ...state }: StoredState): MintState => ({ ...state, signer });
+
+const OF_COLLECTION = 'chain = {chain: String} AND contract = toFixedString(unhex({contract: String}), 20)';
+const paramsOf = ({ chain, contractAddress }: MintCollection) => ({ chain, contract: contractAddress.slice(2) });
+
+function createReadPage(connection: MintConnection): MintReader['readPage'] {
+  return async (question) => {
+    const { collection, direction, limit, gap } = question;
+    let found: MintState[] = [];
+    let from = gap;
+    for (let turn = 0; turn < TURNS_MAX; turn++) {
+      const rows = await readRows(connection, { ...question, gap: from, limit: limit - found.length });
+      const served = await withoutSuperseded(connection, collection, rows);
+      found = direction === 'next' ? [...found, ...served] : [...served, ...found];
+      const far = direction === 'next' ? rows.at(-1) : rows[0];
+      if (far === undefined || found.length >= limit) break;
+      from = {
+        requestedAt: far.requestedAt,
+        attemptId: far.attemptId,
+        side: direction === 'next' ? 'after' : 'before',
+      };
+    }
+    return toMintPage(found, found.length === 0 ? from : gap);
+  };
+}
+
+/** In ascending order. */
+async function readRows(connection: MintConnection, question: MintPageQuestion): Promise<MintState[]> {
+  const { collection, status, gap, direction, limit } = question;
+  const isNext = direction === 'next';
+  const isInclusive = (gap.side === 'before') === isNext;
+  const sign = `${isNext ? '>' : '<'}${isInclusive ? '=' : ''}`;
+  const order = isNext ? '' : ' DESC';
+  const ofStatus = status === null ? '' : ' AND status = {status: String}';
+  const rows = await connection.read<StoredState>(
+    `SELECT ${COLUMNS} FROM mint_requests FINAL WHERE ${OF_COLLECTION} AND (requested_at, attempt_id) ${sign} ` +
+      "(fromUnixTimestamp64Milli({at: Int64}, 'UTC'), toFixedString(unhex({attempt: String}), 16))" +
+      `${ofStatus} ORDER BY requested_at${order}, attempt_id${order} LIMIT {limit: UInt32}`,
+    { ...paramsOf(collection), status: status ?? '', at: gap.requestedAt, attempt: gap.attemptId, limit },
+  );
+  const states = rows.map(toState);
+  return isNext ? states : states.toReversed();
+}
+
+/** An attempt that has failed may have another one behind it; one of which the minter says nothing may be none. */
+async function withoutSuperseded(
+  connection: MintConnection,
+  collection: MintCollection,
+  rows: readonly MintState[],
+): Promise<MintState[]> {
+  const doubtful = rows.filter(({ status, revision }) => status === 'failed' || revision === 0);
+  if (doubtful.length === 0) return [...rows];
+  const ids = [...new Set(doubtful.map(({ referenceId }) => referenceId))];
+  const latest = await readAttempts(connection, collection, ids);
+  return rows.filter(({ referenceId, attemptId }) => (latest.get(referenceId)?.attemptId ?? attemptId) === attemptId);
+}
+
+/** The attempt that is true of each reference id. */
+async function readAttempts(
+  connection: MintConnection,
+  collection: MintCollection,
+  referenceIds: readonly string[],
+): Promise<ReadonlyMap<string, MintState>> {
+  const rows = await connection.read<StoredState>(
+    `SELECT ${COLUMNS} FROM mint_requests WHERE ${OF_COLLECTION} AND reference_id IN {ids: Array(String)}`,
+    { ...paramsOf(collection), ids: referenceIds },
+  );
+  const attempts = Map.groupBy(rows.map(toState), ({ referenceId }) => referenceId);
+  return new Map(
+    [...attempts].flatMap(([id, states]) => {
+      const latest = foldAttempts(states);
+      return latest === null ? [] : [[id, latest] as const];
+    }),
+  );
+}
+
+async function* readAll(connection: MintConnection, piece: number): AsyncGenerator<readonly MintState[]> {
+  let after: readonly [string, string, number, string] = ['', '', 0, ''];
+  for (;;) {
+    const [chain, contract, at, attempt] = after;
+    const rows = await connection.read<StoredState>(
+      `SELECT ${COLUMNS} FROM mint_requests FINAL WHERE (chain, contract, requested_at, attempt_id) > ({chain: String}, ` +
+        "toFixedString(unhex({contract: String}), 20), fromUnixTimestamp64Milli({at: Int64}, 'UTC'), " +
+        'toFixedString(unhex({attempt: String}), 16)) ' +
+        'ORDER BY chain, contract, requested_at, attempt_id LIMIT {piece: UInt32}',
+      { chain, contract, at, attempt, piece },
+    );
+    const states = rows.map(toState);
+    if (states.length > 0) yield states.toSorted(comparePositions);
+    const last = states.at(-1);
+    if (last === undefined || states.length < piece) return;
+    after = [last.chain, last.contractAddress.slice(2), last.requestedAt, last.attemptId];
+  }
+}

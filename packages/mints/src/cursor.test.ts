@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createMintCursors, type MintCursorKey } from './cursor.ts';
+
+const key = (id: number): MintCursorKey => ({ id, secret: Buffer.alloc(32, id) });
+const cursors = createMintCursors({ keys: [key(1), key(2)] });
+const scope = { collection: { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` }, status: null };
+const place = fc.record({
+  direction: fc.constantFrom('next' as const, 'previous' as const),
+  gap: fc.record({
+    side: fc.constantFrom('before' as const, 'after' as const),
+    requestedAt: fc.integer({ min: 0, max: Date.UTC(2299, 0) }),
+    attemptId: fc.stringMatching(/^[0-9a-f]{32}$/),
+  }),
+});
+
+describe('a cursor of mint requests', () => {
+  it('leads back to its place, under any key that is accepted', () => {
+    const older = createMintCursors({ keys: [key(2)] });
+    fc.assert(
+      fc.property(place, (given) => {
+        expect(cursors.decode(cursors.encode(given, scope), scope)).toEqual(given);
+        expect(cursors.decode(older.encode(given, scope), scope)).toEqual(given);
+      }),
+    );
+  });
+
+  it('is good for its chain, collection and status alone', () => {
+    const { collection } = scope;
+    const others = [
+      { ...scope, status: 'failed' as const },
+      { ...scope, collection: { ...collection, chain: 'other-chain' } },
+      { ...scope, collection: { ...collection, contractAddress: `0x${'c1'.repeat(20)}` } },
+    ];
+    fc.assert(
+      fc.property(place, fc.constantFrom(...others), (given, other) => {
+        expect(cursors.decode(cursors.encode(given, scope), other)).toBeNull();
+      }),
+    );
+  });
+
+  it('with any bit changed, any other text, and one of a key that is not known are none', () => {
+    const strangers = createMintCursors({ keys: [key(3)] });
+    fc.assert(
+      fc.property(place, fc.nat(), fc.string(), (given, at, text) => {
+        const bytes = Buffer.from(cursors.encode(given, scope), 'base64url');
+        bytes[at % bytes.length]! ^= 1 << (at % 8);
+        expect(cursors.decode(bytes.toString('base64url'), scope)).toBeNull();
+        expect(cursors.decode(text, scope)).toBeNull();
+        expect(cursors.decode(strangers.encode(given, scope), scope)).toBeNull();
+      }),
+    );
+  });
+});

@@ -1,0 +1,154 @@
+import type { MintCollection } from '../asset.ts';
+import { type ClaimOutcome, IncompleteClaimsFault, type MintClaims, type WantedClaim } from '../claims.ts';
+import { type Quotas, toQuotaStanding } from '../quota.ts';
+import type { MintState } from '../states.ts';
+import type { MintView } from '../view.ts';
+import { openScripts, type RedisMintsOptions, type Scripts } from './connection.ts';
+import { APPLY, CLAIM, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
+
+export type { RedisMintsOptions } from './connection.ts';
+
+export interface RedisMints {
+  readonly claims: MintClaims;
+  readonly view: MintView;
+  readonly quotas: Quotas;
+  /** True when Redis answers. */
+  ready(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** States that nothing changes any more are in the tables long before; so are claims whose request never came. */
+const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+const US_PER_MS = 1000;
+const MS_PER_S = 1000;
+
+type Names = ReturnType<typeof createNames>;
+
+/** The braces keep what is of one collection together, where keys are spread over several servers. */
+function createNames(namespace: string) {
+  const of = (family: string, { chain, contractAddress }: MintCollection, referenceId: string) =>
+    `${namespace}mint:${family}:{${chain}:${contractAddress}}:${referenceId}`;
+  return {
+    claim: (collection: MintCollection, referenceId: string) => of('claim', collection, referenceId),
+    state: (collection: MintCollection, referenceId: string) => of('state', collection, referenceId),
+    quota: (kind: string, projectId: string) => `${namespace}mint:quota:${kind}:${projectId}`,
+    complete: `${namespace}mint:complete`,
+    places: `${namespace}mint:places`,
+  };
+}
+
+/**
+ * What is known of mints in Redis: `mint:claim:{chain:contract}:<reference id>` says what stands for a reference id,
+ * `mint:state:…` its latest state, `mint:places` how far the logs were brought in, `mint:complete` the run of Redis in which
+ * all of it was there, `mint:quota:…` what a project has used.
+ */
+export async function openRedisMints(options: RedisMintsOptions): Promise<RedisMints> {
+  const scripts = await openScripts(options);
+  const names = createNames(options.namespace ?? '');
+  return {
+    claims: createClaims(scripts, names),
+    view: createView(scripts, names),
+    quotas: createQuotas(scripts, names),
+    ready: scripts.ready,
+    close: scripts.close,
+  };
+}
+
+function createClaims({ run }: Scripts, names: Names): MintClaims {
+  return {
+    claim: async (collection, wanted, { isDry = false } = {}) => {
+      const keys = wanted.map(({ referenceId }) => names.claim(collection, referenceId));
+      const args = wanted.flatMap(({ attemptId, signer, digest }) => [attemptId, signer, digest]);
+      const reply = await run(CLAIM, [names.complete, ...keys], [isDry ? '1' : '0', KEPT_MS, ...args]);
+      return toOutcome(reply as [string, ...(string | number)[]], wanted);
+    },
+    confirm: async (collection, states) => {
+      const keys = states.flatMap(({ referenceId }) => [
+        names.claim(collection, referenceId),
+        names.state(collection, referenceId),
+      ]);
+      const args = states.flatMap((state) => [state.attemptId, state.signer, state.requestedAt, JSON.stringify(state)]);
+      return ((await run(CONFIRM, keys, args)) as number[]).map((at) => states[at]!.referenceId);
+    },
+    lapse: async (collection, { referenceId, attemptId, claimedAt }) => {
+      await run(LAPSE, [names.claim(collection, referenceId)], [attemptId, claimedAt, KEPT_MS]);
+    },
+    read: async (collection, referenceId) => {
+      const keys = [names.complete, names.state(collection, referenceId)];
+      const [isComplete, text] = (await run(READ, keys, [])) as [number, string | null];
+      return { isComplete: isComplete === 1, state: text === null ? null : (JSON.parse(text) as MintState) };
+    },
+  };
+}
+
+/** @throws IncompleteClaimsFault */
+function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: readonly WantedClaim[]): ClaimOutcome {
+  const referenceIdOf = (at: unknown) => wanted[Number(at)]!.referenceId;
+  if (kind === 'incomplete') throw new IncompleteClaimsFault();
+  if (kind === 'taken') return { kind, referenceIds: rest.map(referenceIdOf) };
+  if (kind === 'claimed') {
+    const claims = inGroups(rest, 3).map(([attemptId, signer, requestedAt], at) => ({
+      referenceId: referenceIdOf(at),
+      attemptId: String(attemptId),
+      signer: String(signer),
+      requestedAt: Number(requestedAt),
+    }));
+    return { kind, claims };
+  }
+  const claims = inGroups(rest, 5).map(([at, attemptId, signer, claimedAt, ageMs]) => ({
+    referenceId: referenceIdOf(at),
+    attemptId: String(attemptId),
+    signer: String(signer),
+    claimedAt: Number(claimedAt),
+    ageMs: Number(ageMs),
+  }));
+  return { kind: 'unknown', claims };
+}
+
+function inGroups<T>(list: readonly T[], size: number): T[][] {
+  return Array.from({ length: list.length / size }, (_, at) => list.slice(at * size, (at + 1) * size));
+}
+
+function createView({ run, redis }: Scripts, names: Names): MintView {
+  const apply = async (states: readonly MintState[], place: readonly (string | number)[]): Promise<boolean> => {
+    const keys = states.flatMap((state) => [
+      names.claim(state, state.referenceId),
+      names.state(state, state.referenceId),
+    ]);
+    const args = states.flatMap((state) => [
+      ...[state.attemptId, state.signer, state.status, state.revision, state.requestedAt],
+      JSON.stringify(state),
+    ]);
+    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...args])) === 1;
+  };
+  return {
+    standing: async () => {
+      const reply = await run(STANDING, [names.complete, names.places], []);
+      const [present, completeIn, places] = reply as [string, string | null, string[]];
+      const pairs = inGroups(places, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
+      return { run: present, completeIn, places: new Map(pairs) };
+    },
+    apply: ({ states, place, from }) => apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
+    restore: async (states) => {
+      await apply(states, ['', '', '']);
+    },
+    forgetPlaces: async () => {
+      await redis.del(names.complete, names.places);
+    },
+    complete: async (wanted) => {
+      await run(COMPLETE, [names.complete], [wanted]);
+    },
+  };
+}
+
+function createQuotas({ run }: Scripts, names: Names): Quotas {
+  return {
+    take: async (projectId, policy, units) => {
+      const unitUs = (MS_PER_S * US_PER_MS) / policy.perSecond;
+      const args = [Math.round(units * unitUs), Math.round(policy.burst * unitUs)];
+      const reply = (await run(TAKE, [names.quota(policy.kind, projectId)], args)) as [string, string];
+      const [backlogMs, lackMs] = reply.map((us) => Number(us) / US_PER_MS) as [number, number];
+      return toQuotaStanding(policy, backlogMs, lackMs);
+    },
+  };
+}

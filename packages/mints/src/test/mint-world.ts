@@ -1,0 +1,153 @@
+import type { MintRequestRecord } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import { createAcceptMints } from '../accept.ts';
+import { digestOf, type MintAsset } from '../asset.ts';
+import type { MintClaims } from '../claims.ts';
+import type { Quotas } from '../quota.ts';
+import { type MintState, toRequestedState } from '../states.ts';
+import { catchUpMints, type MintLog, type MintView } from '../view.ts';
+
+export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
+export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
+
+/** What becomes of what an order publishes. */
+export type Fate =
+  /** Stored and acknowledged. */
+  | 'stored'
+  /** Stored, and nobody hears of it. */
+  | 'unheard'
+  /** Not stored. */
+  | 'refused'
+  /** On its way: stored when the world is flushed, and acknowledged to nobody. */
+  | 'late'
+  /** The process dies before it publishes, and before it confirms what was stored. */
+  | 'dies first'
+  | 'dies after';
+
+export const FATES: readonly Fate[] = ['stored', 'unheard', 'refused', 'late', 'dies first', 'dies after'];
+
+/** An order of the world: variants of an asset differ by their token. */
+export interface WorldOrder {
+  readonly assets: readonly { readonly referenceId: string; readonly variant: number }[];
+  readonly signer: number;
+  readonly fate: Fate;
+}
+
+interface Attempt {
+  readonly state: MintState;
+  readonly digest: string;
+}
+
+/** What one order was answered. */
+export interface Answered {
+  readonly order: WorldOrder;
+  readonly answer: 'accepted' | 'unknown' | readonly string[];
+}
+
+const assetOf = ({ referenceId, variant }: WorldOrder['assets'][number]): MintAsset => ({
+  ...{ referenceId, ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: String(variant), amount: null, metadata: null },
+});
+
+/**
+ * A log, a minter for each signer that knows nothing of the others, and processes that accept orders: everything but the
+ * store of claims, which is what is tried.
+ */
+export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; view: MintView; quotas: Quotas }) {
+  const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
+  const states: MintState[] = [];
+  const flying: (readonly MintRequestRecord[])[] = [];
+  const answered: Answered[] = [];
+  const minters = SIGNERS.map(() => ({
+    read: 0,
+    attempts: new Map<string, Attempt>(),
+    latest: new Map<string, string>(),
+  }));
+  const minted: Attempt[] = [];
+  const store = (records: readonly MintRequestRecord[]) => {
+    for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
+  };
+  const logOf = (topic: string, partitions: () => readonly (readonly MintState[])[]): MintLog => ({
+    topic,
+    bounds: async () => partitions().map((list, partition) => ({ partition, start: 0, end: list.length })),
+    async *read({ partition, start, end }) {
+      for (let offset = start; offset < end; offset++) yield { offset, state: partitions()[partition]![offset]! };
+    },
+  });
+  const logs = {
+    states: logOf('states', () => [states]),
+    requests: logOf('requests', () => requests.map((list) => list.map(toRequestedState))),
+  };
+  const isLogKnown = async ({ signer }: { signer: string }) => {
+    const partition = SIGNERS.indexOf(signer);
+    const place = (await view.standing()).places.get(`requests/${partition}`);
+    // A claim lapses long after every producer has given up.
+    return flying.length === 0 && place === requests[partition]!.length;
+  };
+  const publish = (fate: Fate) => async (records: readonly MintRequestRecord[]) => {
+    if (fate === 'late') flying.push(records);
+    else if (fate === 'stored' || fate === 'unheard' || fate === 'dies after') store(records);
+    if (fate !== 'stored') throw new Error(fate);
+  };
+  const say = (attempt: Attempt, change: Partial<MintState>) => {
+    const revision = attempt.state.revision + 1;
+    const state = { ...attempt.state, revision, ...change };
+    states.push(state);
+    return { ...attempt, state };
+  };
+  return {
+    ...{ answered, minted },
+    async order(order: WorldOrder): Promise<void> {
+      const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
+      const accept = createAcceptMints({
+        claims,
+        quotas,
+        policy,
+        publish: publish(order.fate),
+        isLogKnown,
+        lapseMs: -1,
+      });
+      const given = { collection: COLLECTION, projectId: 'p', environmentId: 'e', traceId: '0'.repeat(32) };
+      try {
+        await accept({ ...given, signer: SIGNERS[order.signer]!, assets: order.assets.map(assetOf) });
+        answered.push({ order, answer: 'accepted' });
+      } catch (fault) {
+        const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+        answered.push({ order, answer: isConflict ? (fault.details?.values as string[]) : 'unknown' });
+      }
+    },
+    /** What was on its way arrives. */
+    flush: () => {
+      for (const records of flying.splice(0)) store(records);
+    },
+    project: () => catchUpMints(view, logs),
+    /** A minter reads its next request: the first of a reference id wins until it has failed. */
+    read(signer: number): void {
+      const minter = minters[signer]!;
+      const record = requests[signer]![minter.read];
+      if (record === undefined) return;
+      minter.read++;
+      const state = toRequestedState(record);
+      const standing = minter.attempts.get(minter.latest.get(state.referenceId) ?? '');
+      if (minter.attempts.has(state.attemptId) || (standing !== undefined && standing.state.status !== 'failed'))
+        return;
+      const attempt = say({ state, digest: digestOf(state) }, {});
+      minter.attempts.set(state.attemptId, attempt);
+      minter.latest.set(state.referenceId, state.attemptId);
+    },
+    /** What is pending at a minter under a reference id ends. */
+    end(signer: number, referenceId: string, status: 'succeeded' | 'failed'): void {
+      const minter = minters[signer]!;
+      const attempt = minter.attempts.get(minter.latest.get(referenceId) ?? '');
+      if (attempt?.state.status !== 'pending') return;
+      const ended = say(attempt, { status, stage: 'settled' });
+      minter.attempts.set(ended.state.attemptId, ended);
+      if (status === 'succeeded') minted.push(ended);
+    },
+    /** Every attempt that a minter has taken. */
+    taken: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
+    isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
+    digestOf: (asset: WorldOrder['assets'][number]) => digestOf(assetOf(asset)),
+  };
+}
+
+export type MintWorld = ReturnType<typeof createMintWorld>;

@@ -1,0 +1,273 @@
+import { CURSOR_OF, type Example, envelope, JSON_TYPE, placeholderOf, success, toText } from '@playline/api-docs';
+import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
+import { SECRET_KEY, secretHeaderOf } from './parts.ts';
+
+/** Of each operation those that belong to it. */
+export type MintingExamples = Readonly<
+  Record<'collection' | 'stacks' | 'tokens' | 'mint' | 'list' | 'one', readonly Example[]>
+>;
+
+/** The collection of the examples. */
+export const EXAMPLE_COLLECTION = '0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0';
+/** Linked by nobody, and by another project. */
+const UNLINKED = '0x000000000000000000000000000000000000dead';
+export const EXAMPLE_FOREIGN = '0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9';
+/** Stands for times that are of the moment. */
+export const EXAMPLE_RESET = '2026-11-22T12:00:18.000Z';
+export const EXAMPLE_TIME = '2026-11-22T12:00:00.000000Z';
+/** An asset that was accepted before. */
+export const EXAMPLE_ASSET = {
+  reference_id: 'sword-1001',
+  owner_address: '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
+  token_id: '1001',
+};
+
+const TOKEN = {
+  name: 'Sword of dawn',
+  description: null,
+  image: 'https://example.com/sword.png',
+  external_url: null,
+  animation_url: null,
+  youtube_url: null,
+  attributes: [{ trait_type: 'Power', value: 7, display_type: 'number' }],
+};
+
+const COLLECTION = {
+  name: 'Swords',
+  symbol: 'SWORD',
+  description: 'Swords of a game',
+  image: 'https://example.com/swords.png',
+  external_link: null,
+  contract_uri: null,
+  base_uri: null,
+};
+
+interface Call {
+  readonly method?: 'GET' | 'POST';
+  readonly body?: unknown;
+  readonly contract?: string;
+  readonly key?: string | null;
+}
+
+export function createMintingExamples(settings: DocsSettings): MintingExamples {
+  const chain = firstOf(settings);
+  const header = secretHeaderOf(settings);
+  const call = (path: string, { body, contract = EXAMPLE_COLLECTION, key = placeholderOf(SECRET_KEY) }: Call = {}) => ({
+    method: body === undefined ? ('GET' as const) : ('POST' as const),
+    target: `/v1/chains/${chain.name}/collections/${contract}${path}`,
+    headers: { ...(key === null ? {} : { [header]: key }), ...(body === undefined ? {} : JSON_TYPE) },
+    body: body === undefined ? null : toText(body),
+  });
+  return {
+    ...createRefreshExamples({ settings, call, chain }),
+    mint: [...createMintExamples({ settings, call, chain }), ...createOwnerExamples({ settings, call, chain })],
+    ...createReadExamples({ settings, call, chain }),
+  };
+}
+
+interface ExampleParts {
+  readonly settings: DocsSettings;
+  readonly chain: { readonly id: string; readonly name: string };
+  readonly call: (path: string, call?: Call) => Example['request'];
+}
+
+const quota = (imx_refreshes_limit: string, imx_remaining_refreshes: string) =>
+  success(202, {
+    imx_refreshes_limit,
+    imx_refresh_limit_reset: EXAMPLE_RESET,
+    imx_remaining_refreshes,
+    retry_after: '0',
+  });
+
+function createRefreshExamples({ settings, call, chain }: ExampleParts) {
+  return {
+    collection: [
+      {
+        name: 'collection-metadata',
+        title: 'What is known of a collection',
+        request: call('/refresh-metadata', { body: { collection_metadata: COLLECTION } }),
+        answer: success(200, { contract_address: EXAMPLE_COLLECTION, chain, collection_metadata: COLLECTION }),
+      },
+      {
+        name: 'collection-metadata-none',
+        title: 'A body without it',
+        request: call('/refresh-metadata', { body: {} }),
+        answer: invalid(settings, 'collection_metadata', 'collection_metadata must be an object'),
+      },
+    ],
+    stacks: [
+      {
+        name: 'stack-metadata',
+        title: 'What several tokens have in common',
+        request: call('/metadata/refresh-metadata', {
+          body: { metadata: [{ metadata_id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e', ...TOKEN }] },
+        }),
+        answer: quota('10000', '9999'),
+      },
+    ],
+    tokens: [
+      {
+        name: 'nft-metadata',
+        title: 'What is known of a token',
+        request: call('/nfts/refresh-metadata', { body: { nft_metadata: [{ token_id: '1001', ...TOKEN }] } }),
+        answer: quota('10000', '9999'),
+      },
+      {
+        name: 'nft-metadata-token',
+        title: 'A token id that is none',
+        request: call('/nfts/refresh-metadata', { body: { nft_metadata: [{ token_id: '0x1', ...TOKEN }] } }),
+        answer: invalid(
+          settings,
+          'nft_metadata[0].token_id',
+          'nft_metadata[0].token_id must be a string of decimal digits, from 0 to below 2^256',
+        ),
+      },
+    ],
+  };
+}
+
+const MINTS = '/nfts/mint-requests';
+const NEXT = { ...EXAMPLE_ASSET, reference_id: 'sword-1002', token_id: '1002' };
+
+function createMintExamples({ settings, call }: ExampleParts): Example[] {
+  return [
+    {
+      name: 'mint',
+      title: 'An asset to be minted',
+      request: call(MINTS, { body: { assets: [{ ...NEXT, metadata: { name: 'Sword of dawn' } }] } }),
+      answer: success(202, {
+        imx_mint_requests_limit: '2000',
+        imx_mint_requests_limit_reset: EXAMPLE_RESET,
+        imx_remaining_mint_requests: '1998',
+        imx_mint_requests_retry_after: '0',
+      }),
+    },
+    {
+      name: 'mint-taken',
+      title: 'A reference id that is taken',
+      request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEXT] } }),
+      answer: envelope(settings, 'CONFLICT_ERROR', {
+        message: 'Reference ids are taken: their assets are pending or minted, or the request has them twice.',
+        details: { id: 'reference_id', values: [EXAMPLE_ASSET.reference_id] },
+      }),
+    },
+    {
+      name: 'mint-owner',
+      title: 'An owner that is none',
+      request: call(MINTS, { body: { assets: [{ ...NEXT, owner_address: '0x12' }] } }),
+      answer: invalid(
+        settings,
+        'assets[0].owner_address',
+        'assets[0].owner_address must be 0x and 40 hexadecimal digits',
+      ),
+    },
+    {
+      name: 'mint-spent',
+      title: 'More than the project may mint now',
+      situation: 'spent',
+      request: call(MINTS, { body: { assets: [NEXT] } }),
+      answer: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
+    },
+    {
+      name: 'mint-broken',
+      title: 'The brokers do not answer: nobody knows whether it was accepted',
+      situation: 'mute',
+      request: call(MINTS, { body: { assets: [NEXT] } }),
+      answer: envelope(settings, 'INTERNAL_SERVER_ERROR'),
+    },
+  ];
+}
+
+function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
+  const header = secretHeaderOf(settings);
+  const body = { assets: [NEXT] };
+  return [
+    {
+      name: 'mint-without-key',
+      title: 'No key',
+      request: call(MINTS, { body, key: null }),
+      answer: envelope(settings, 'VALIDATION_ERROR', {
+        message: `The header ${header} is missing.`,
+        details: { header },
+      }),
+    },
+    {
+      name: 'mint-with-other-key',
+      title: 'A key that is nobody’s',
+      request: call(MINTS, { body, key: 'unknown' }),
+      answer: envelope(settings, 'UNAUTHORISED_REQUEST', { details: { header } }),
+    },
+    {
+      name: 'mint-foreign',
+      title: 'A collection of another project',
+      request: call(MINTS, { body, contract: EXAMPLE_FOREIGN }),
+      answer: envelope(settings, 'AUTHENTICATION_ERROR', {
+        message: 'The collection belongs to another project than the key.',
+      }),
+    },
+    {
+      name: 'mint-unlinked',
+      title: 'A collection that nobody has linked',
+      request: call(MINTS, { body, contract: UNLINKED }),
+      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' }),
+    },
+  ];
+}
+
+function createReadExamples({ settings, call, chain }: ExampleParts) {
+  const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
+  const shown = createShown(chain);
+  return {
+    list: [
+      {
+        name: 'mint-requests',
+        title: 'Those that are pending',
+        request: call(`${MINTS}?status=pending&page_size=1`),
+        answer: success(200, { result: [shown], page }),
+      },
+      {
+        name: 'mint-requests-next',
+        title: 'The next page: nothing has come yet',
+        request: call(`${MINTS}?page_cursor=${CURSOR_OF.next}`),
+        answer: success(200, { result: [], page }),
+      },
+      {
+        name: 'mint-requests-status',
+        title: 'A status that is none',
+        request: call(`${MINTS}?status=done`),
+        answer: invalid(settings, 'status', 'status must be one of pending, succeeded, failed'),
+      },
+    ],
+    one: [
+      {
+        name: 'mint-request',
+        title: 'One that was accepted',
+        request: call(`${MINTS}/${EXAMPLE_ASSET.reference_id}`),
+        answer: success(200, { result: [shown], page }),
+      },
+      {
+        name: 'mint-request-unknown',
+        title: 'One that nobody asked for',
+        request: call(`${MINTS}/nothing`),
+        answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' }),
+      },
+    ],
+  };
+}
+
+function createShown(chain: ExampleParts['chain']) {
+  return {
+    chain,
+    collection_address: EXAMPLE_COLLECTION,
+    reference_id: EXAMPLE_ASSET.reference_id,
+    owner_address: EXAMPLE_ASSET.owner_address,
+    status: 'pending',
+    token_id: EXAMPLE_ASSET.token_id,
+    amount: null,
+    activity_id: null,
+    transaction_hash: null,
+    error: null,
+    created_at: EXAMPLE_TIME,
+    updated_at: EXAMPLE_TIME,
+  };
+}

@@ -1,0 +1,178 @@
+import {
+  type AnswerSpec,
+  createAnswer,
+  type HeaderSpec,
+  type Operation,
+  type Parameter,
+  RETRY_AFTER,
+} from '@playline/api-docs';
+import { z } from 'zod';
+import type { DocsSettings } from './examples.ts';
+import { createMintingExamples, type MintingExamples } from './minting-examples.ts';
+import {
+  collectionAnswer,
+  collectionBody,
+  mintAnswer,
+  mintBody,
+  mintRequestsAnswer,
+  referenceParameter,
+  refreshAnswer,
+  stacksBody,
+  statusParameter,
+  tokensBody,
+} from './minting-schemas.ts';
+import { inPath, inQuery, RATE_LIMIT_KEY, SECRET_KEY, withLimit } from './parts.ts';
+import { addressParameter, pageSizeParameter } from './schemas.ts';
+
+const headerOf = (name: string, description: string, pattern: string): HeaderSpec => ({
+  ...{ name, description, schema: { type: 'string', pattern } },
+});
+const COUNT = '^\\d+$';
+const TIME = '^\\d{4}-.*Z$';
+
+const MINT_HEADERS: readonly HeaderSpec[] = [
+  headerOf('imx-mint-requests-limit', 'Token ids that the project may ask for at once.', COUNT),
+  headerOf('imx-mint-requests-limit-reset', 'When all of them are there again: ISO 8601.', TIME),
+  headerOf('imx-remaining-mint-requests', 'Token ids that are left.', COUNT),
+  headerOf('imx-mint-requests-retry-after', 'Seconds to wait; 0 when more may be sent.', COUNT),
+];
+const REFRESH_HEADERS: readonly HeaderSpec[] = [
+  headerOf('imx-refreshes-limit', 'Collections, tokens and stacks that the project may refresh at once.', COUNT),
+  headerOf('imx-refresh-limit-reset', 'When all of them are there again: ISO 8601.', TIME),
+  headerOf('imx-remaining-refreshes', 'Those that are left.', COUNT),
+  headerOf('Retry-After', 'Seconds to wait; 0 when more may be sent.', COUNT),
+];
+
+const CONFLICT = createAnswer(
+  409,
+  'Reference ids are taken; `details.values` has each. Nothing was accepted, nothing counted.',
+  {
+    codes: ['CONFLICT_ERROR'],
+  },
+);
+
+/** @param conflicts answers that only some operations have */
+function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[] {
+  return [
+    createAnswer(400, 'Something is missing or not valid; `details.errors` has each part that is not.', {
+      codes: ['VALIDATION_ERROR'],
+    }),
+    createAnswer(401, 'The secret key is not valid.', { codes: ['UNAUTHORISED_REQUEST'] }),
+    createAnswer(403, 'The collection belongs to another project or environment than the key.', {
+      codes: ['AUTHENTICATION_ERROR'],
+    }),
+    createAnswer(404, 'The chain is not served, or nobody has linked the collection, or it has no such mint request.', {
+      codes: ['RESOURCE_NOT_FOUND'],
+    }),
+    ...conflicts,
+    createAnswer(
+      429,
+      'More calls than the limit, or more than the quota of the project, which the headers of the operation then tell.',
+      { codes: ['TOO_MANY_REQUESTS_ERROR'], headers: [RETRY_AFTER] },
+    ),
+    createAnswer(500, 'The service failed, or does not know yet; send the same request again.', {
+      codes: ['INTERNAL_SERVER_ERROR'],
+    }),
+  ];
+}
+
+type Rest = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'answers' | 'examples'> &
+  Partial<Pick<Operation, 'body' | 'paging' | 'parameters'>>;
+
+/** Every operation that is about a collection. */
+export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
+  const examples = createMintingExamples(settings);
+  const contract = inPath('contract_address', 'Of the collection, in any case.', addressParameter);
+  const complete = (rest: Rest): Operation => ({
+    keys: [
+      { kind: SECRET_KEY, required: true },
+      { kind: RATE_LIMIT_KEY, required: false },
+    ],
+    ...{ caution: null, body: null, paging: null },
+    ...rest,
+    path: `/v1/chains/{chain_name}/collections/{contract_address}${rest.path}`,
+    parameters: [chain, contract, ...(rest.parameters ?? [])],
+    answers: withLimit(rest.answers),
+  });
+  return [...createRefreshes(examples), ...createMints(examples)].map(complete);
+}
+
+const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, fresh: null });
+
+function createRefreshes(examples: MintingExamples): Rest[] {
+  const accepted = createAnswer(202, 'The metadata is recorded.', { schema: refreshAnswer, headers: REFRESH_HEADERS });
+  const latest = 'What is given last counts. Every member is required, and may be null; others are ignored.';
+  return [
+    {
+      ...{ id: 'refreshCollectionMetadata', method: 'POST', path: '/refresh-metadata' },
+      summary: 'Refresh metadata of a collection',
+      description: ['Says what is known of a collection.', latest],
+      body: bodyOf('At most 228 KiB.', collectionBody),
+      answers: [
+        createAnswer(200, 'The metadata is recorded.', { schema: collectionAnswer, headers: REFRESH_HEADERS }),
+        ...createFaults(),
+      ],
+      examples: examples.collection,
+    },
+    {
+      ...{ id: 'refreshStackMetadata', method: 'POST', path: '/metadata/refresh-metadata' },
+      summary: 'Refresh stacked metadata',
+      description: ['Says what is known of stacks: of metadata that several tokens have in common.', latest],
+      body: bodyOf('One to ten stacks, at most 228 KiB.', stacksBody),
+      answers: [accepted, ...createFaults()],
+      examples: examples.stacks,
+    },
+    {
+      ...{ id: 'refreshNftMetadata', method: 'POST', path: '/nfts/refresh-metadata' },
+      summary: 'Refresh NFT metadata',
+      description: ['Says what is known of tokens of a collection.', latest],
+      body: bodyOf('One to 250 tokens, at most 228 KiB.', tokensBody),
+      answers: [accepted, ...createFaults()],
+      examples: examples.tokens,
+    },
+  ];
+}
+
+function createMints(examples: MintingExamples): Rest[] {
+  const path = '/nfts/mint-requests';
+  return [
+    {
+      ...{ id: 'createMintRequests', method: 'POST', path },
+      summary: 'Mint NFTs',
+      description: [
+        'Accepts assets to be minted: all of the request, or none. They are minted afterwards, by the key that signs for the environment of the collection.',
+        'A reference id is accepted once until it has failed, so the same request may be sent again after any fault: what was accepted is told by 409.',
+      ],
+      body: bodyOf('One to a hundred assets, at most 2 MiB. null counts as absent.', mintBody),
+      answers: [
+        createAnswer(202, 'Every asset is accepted.', { schema: mintAnswer, headers: MINT_HEADERS }),
+        ...createFaults(CONFLICT),
+      ],
+      examples: examples.mint,
+    },
+    {
+      ...{ id: 'listMintRequests', method: 'GET', path },
+      summary: 'List mint requests',
+      description: [
+        'Gives the mint requests of a collection in the order in which they were accepted, page by page, some seconds behind. One that failed and was accepted again stands at its later place.',
+        'The end is a page without requests. A cursor belongs to the collection and the status that it was returned for.',
+      ],
+      parameters: [
+        inQuery('status', 'Those alone that have it.', statusParameter),
+        inQuery('page_cursor', 'A cursor as it was returned.', z.string()),
+        inQuery('page_size', 'Requests at most.', pageSizeParameter),
+      ],
+      paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
+      answers: [createAnswer(200, 'A page of mint requests.', { schema: mintRequestsAnswer }), ...createFaults()],
+      examples: examples.list,
+    },
+    {
+      ...{ id: 'getMintRequest', method: 'GET', path: `${path}/{reference_id}` },
+      summary: 'Get mint request',
+      description: ['Gives one mint request as a list of one. What was accepted is found at once.'],
+      parameters: [inPath('reference_id', 'As it was given, percent-encoded.', referenceParameter)],
+      answers: [createAnswer(200, 'The mint request.', { schema: mintRequestsAnswer }), ...createFaults()],
+      examples: examples.one,
+    },
+  ];
+}

@@ -1,0 +1,30 @@
+import { type AnswerSpec, createRateLimitHeaders, type Parameter } from '@playline/api-docs';
+import type { z } from 'zod';
+import type { DocsSettings } from './examples.ts';
+
+/** Kinds of keys: the first is required by no operation, the second by all that are about a collection. */
+export const RATE_LIMIT_KEY = 'rateLimit';
+export const SECRET_KEY = 'secret';
+
+export const secretHeaderOf = ({ headerPrefix }: DocsSettings): string => `${headerPrefix}-api-key`;
+
+const RATE_LIMIT = createRateLimitHeaders('calls', 'Every answer but a refusal counts as one call.');
+
+/** Every answer of every operation says where its caller stands. */
+export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
+  answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
+
+export const inQuery = (name: string, description: string, schema: z.ZodType): Parameter => ({
+  name,
+  in: 'query',
+  required: false,
+  description,
+  schema,
+});
+export const inPath = (name: string, description: string, schema: z.ZodType): Parameter => ({
+  name,
+  in: 'path',
+  required: true,
+  description,
+  schema,
+});

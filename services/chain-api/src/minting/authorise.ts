@@ -1,0 +1,23 @@
+import type { KeyRecord, KeyVerifier } from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
+import type { Exchange } from '@playline/http';
+
+/** Gives the secret key that a request is made with. */
+export type Authorise = (exchange: Exchange) => Promise<KeyRecord>;
+
+/**
+ * Builds the check of secret keys. Missing: VALIDATION_ERROR. Malformed, unknown, ended or publishable:
+ * UNAUTHORISED_REQUEST. A store that cannot answer is the verifier's fault, hence 500. Specification, parts F and G.
+ */
+export function createAuthorise(header: string, verify: KeyVerifier): Authorise {
+  return async (exchange) => {
+    const key = exchange.request.headers[header];
+    if (typeof key !== 'string' || key === '') {
+      const message = `The header ${header} is missing.`;
+      throw new PublicError('VALIDATION_ERROR', { message, details: { header } });
+    }
+    const record = await verify(key);
+    if (record === null) throw new PublicError('UNAUTHORISED_REQUEST', { details: { header } });
+    return record;
+  };
+}

@@ -1,0 +1,74 @@
+import type { CollectionRecord, KeyRecord, RecordCopy, SignableKeyRecord } from '@playline/access-keys';
+import { collectionIdOf } from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
+import type { MintCollection } from '@playline/mints';
+
+type Copy<R> = Pick<RecordCopy<R>, 'records' | 'ageMs' | 'isFailing' | 'refresh'>;
+
+export interface CollectionsParts {
+  readonly collections: Copy<CollectionRecord>;
+  readonly signableKeys: Copy<SignableKeyRecord>;
+}
+
+/** Whose a collection is, and who signs for it. */
+export interface Collections {
+  /**
+   * The collection, for a key of its environment.
+   * @throws PublicError RESOURCE_NOT_FOUND for one that nobody has linked, AUTHENTICATION_ERROR for one of somebody else;
+   *   any other fault when nobody can tell
+   */
+  require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
+  /**
+   * The address that signs for an environment: its oldest live key.
+   * @throws PublicError VALIDATION_ERROR when it has none
+   */
+  requireSigner(environmentId: string): Promise<string>;
+}
+
+/** Older knowledge is looked at again: what was linked a second ago counts. */
+const TRUST_MAX_MS = 500;
+/** While Redis cannot say, what was known stays true this long. */
+const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
+
+/** Builds the questions. Everything stands in this process; Redis is asked only for what is not found, or is old. */
+export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
+  return {
+    require: async (contract, { projectId, environmentId }) => {
+      const id = collectionIdOf(contract);
+      const find = () => collections.records.find((record) => record.id === id && record.state === 'linked');
+      const record = await findFresh(collections, find);
+      if (record === undefined)
+        throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' });
+      if (record.projectId !== projectId) throw refused('The collection belongs to another project than the key.');
+      if (record.environmentId !== environmentId)
+        throw refused('The collection belongs to another environment of this project than the key.');
+      return record;
+    },
+    requireSigner: async (environmentId) => {
+      const find = () =>
+        signableKeys.records
+          .filter((key) => key.environmentId === environmentId && key.state === 'live')
+          .toSorted((a, b) => a.createdAt - b.createdAt)[0];
+      const key = await findFresh(signableKeys, find);
+      if (key !== undefined) return key.address;
+      const message =
+        'No key signs for this environment: create a signable key in the portal, under Keys, and give its address the role that mints.';
+      throw new PublicError('VALIDATION_ERROR', { message, details: { environment: environmentId } });
+    },
+  };
+}
+
+/** What is there is believed for a moment; what is not there is looked for once more. */
+async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
+  const isTrusted = () => copy.ageMs <= (copy.isFailing ? OUTAGE_TRUST_MAX_MS : TRUST_MAX_MS);
+  const known = find();
+  if (known !== undefined && isTrusted()) return known;
+  try {
+    await copy.refresh();
+  } catch (fault) {
+    if (known === undefined || copy.ageMs > OUTAGE_TRUST_MAX_MS) throw fault;
+  }
+  return find();
+}
+
+const refused = (message: string) => new PublicError('AUTHENTICATION_ERROR', { message });

@@ -1,0 +1,65 @@
+import type { Route } from '@playline/http';
+import {
+  createAcceptMints,
+  type MintClaims,
+  type MintCursors,
+  type MintReader,
+  type QuotaPolicy,
+  type Quotas,
+} from '@playline/mints';
+import type { Config } from '../config.ts';
+import { type CollectionRouteParts, createCollectionRoute } from '../routes/collections/collection-route.ts';
+import { createGetMintRequest } from '../routes/collections/get-mint-request.ts';
+import { createListMintRequests } from '../routes/collections/list-mint-requests.ts';
+import { createMint } from '../routes/collections/mint.ts';
+import { createRefreshes } from '../routes/collections/refresh-metadata.ts';
+import type { Collections } from './collections.ts';
+import type { createIsLogKnown, MintTopics } from './publish.ts';
+import { createWithBody } from './read-request-body.ts';
+
+/** What the operations on collections work with: ports, no adapters. */
+export interface MintingParts {
+  readonly collections: Collections;
+  readonly claims: MintClaims;
+  readonly quotas: Quotas;
+  readonly reader: Pick<MintReader, 'readPage' | 'readOne'>;
+  readonly cursors: MintCursors;
+  readonly topics: MintTopics;
+  readonly isLogKnown: ReturnType<typeof createIsLogKnown>;
+}
+
+export type MintingSettings = Pick<
+  Config,
+  'MINTS_PER_MINUTE' | 'MINTS_BURST' | 'REFRESHES_PER_HOUR' | 'PUBLISH_DEADLINE_MS' | 'READ_DEADLINE_MS'
+>;
+
+const MINUTE_S = 60;
+const HOUR_S = 3600;
+
+/** The six operations that take a secret key: specification, part F. */
+export function createMintingRoutes(
+  settings: MintingSettings,
+  parts: MintingParts,
+  before: Omit<CollectionRouteParts, 'collections'>,
+): readonly Route[] {
+  const { claims, quotas, reader, cursors, topics, collections, isLogKnown } = parts;
+  const mintPolicy: QuotaPolicy = {
+    ...{ kind: 'mint', perSecond: settings.MINTS_PER_MINUTE / MINUTE_S, burst: settings.MINTS_BURST },
+  };
+  const refreshPolicy: QuotaPolicy = {
+    ...{ kind: 'refresh', perSecond: settings.REFRESHES_PER_HOUR / HOUR_S, burst: settings.REFRESHES_PER_HOUR },
+  };
+  const withBody = createWithBody();
+  const publishing = { withBody, deadlineMs: settings.PUBLISH_DEADLINE_MS };
+  const acceptMints = createAcceptMints({
+    ...{ claims, quotas, policy: mintPolicy, publish: topics.publishRequests, isLogKnown },
+  });
+  const deadlineMs = settings.READ_DEADLINE_MS;
+  const operations = [
+    ...createRefreshes({ quotas, policy: refreshPolicy, publish: topics.publishMetadata, ...publishing }),
+    createMint({ collections, acceptMints, policy: mintPolicy, ...publishing }),
+    createListMintRequests({ reader, cursors, deadlineMs }),
+    createGetMintRequest({ claims, reader, cursors, deadlineMs }),
+  ];
+  return operations.map((operation) => createCollectionRoute({ ...before, collections }, operation));
+}

@@ -1,0 +1,83 @@
+import type { CollectionRecord, KeyRecord, UsageCounter } from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
+import { ClientGone, type Exchange, type Route } from '@playline/http';
+import type { MintCollection } from '@playline/mints';
+import type { AdmitCall } from '../../admit-call.ts';
+import type { Chain, RequireChain } from '../../chains.ts';
+import type { Authorise } from '../../minting/authorise.ts';
+import type { Collections } from '../../minting/collections.ts';
+import { ADDRESS, invalidParameters } from '../../parameters.ts';
+
+/** A call about a collection, by whoever may make it. */
+export interface CollectionCall {
+  readonly exchange: Exchange;
+  readonly chain: Chain;
+  readonly collection: MintCollection;
+  readonly record: CollectionRecord;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** An operation on one collection. */
+export interface CollectionOperation {
+  readonly method: 'GET' | 'POST';
+  /** Below the collection, in the words of express. */
+  readonly path: string;
+  readonly answer: (call: CollectionCall) => Promise<void>;
+}
+
+export interface CollectionRouteParts {
+  readonly admit: AdmitCall;
+  readonly requireChain: RequireChain;
+  readonly authorise: Authorise;
+  readonly collections: Pick<Collections, 'require'>;
+  /** Counts calls under keys that are good. */
+  readonly usage: Pick<UsageCounter, 'used' | 'refused'>;
+}
+
+/** Builds the route of an operation. Before it come, in this order: limit of calls, secret key, chain, address, owner. */
+export function createCollectionRoute(parts: CollectionRouteParts, operation: CollectionOperation): Route {
+  const { admit, requireChain, authorise, collections, usage } = parts;
+  const serve = async (exchange: Exchange, key: KeyRecord, params: Readonly<Record<string, string>>) => {
+    const chain = requireChain(params.chain_name ?? '');
+    const contractAddress = requireAddress(params.contract_address ?? '');
+    const collection = { chain: chain.name, contractAddress };
+    const record = await collections.require(collection, key);
+    await operation.answer({ exchange, chain, collection, record, params });
+  };
+  return {
+    method: operation.method,
+    path: `/v1/chains/:chain_name/collections/:contract_address${operation.path}`,
+    hot: true,
+    handle: async (exchange, params) => {
+      await admit(exchange);
+      const key = await authorise(exchange);
+      try {
+        // Named parameters are single texts; only wildcards are lists.
+        await serve(exchange, key, params as Readonly<Record<string, string>>);
+        usage.used(key, 0, 0);
+      } catch (fault) {
+        countFault(usage, key, { exchange, fault });
+        throw fault;
+      }
+    },
+  };
+}
+
+function requireAddress(text: string): string {
+  const address = ADDRESS.parse(text);
+  if (address !== null) return address;
+  throw invalidParameters([{ field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` }]);
+}
+
+/** Counts a call that ended in a fault. One whose caller has gone was not refused. */
+function countFault(
+  usage: CollectionRouteParts['usage'],
+  key: KeyRecord,
+  { exchange, fault }: { exchange: Exchange; fault: unknown },
+): void {
+  if (fault instanceof ClientGone) return;
+  const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
+  // What is asked for is not there: that is an answer to a request which was served.
+  if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
+  else usage.refused(key, { reason, traceId: exchange.traceId });
+}

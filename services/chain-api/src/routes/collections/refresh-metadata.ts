@@ -1,0 +1,101 @@
+import type { ChainMetadataRecord } from '@playline/contracts';
+import { settleWithin } from '@playline/http';
+import {
+  parseCollectionBody,
+  parseStacksBody,
+  parseTokensBody,
+  type QuotaPolicy,
+  QuotaSpent,
+  type Quotas,
+  type QuotaTexts,
+  REFRESH_BODY_BYTES_MAX,
+  type SubjectMetadata,
+  toQuotaTexts,
+} from '@playline/mints';
+import type { MintTopics } from '../../minting/publish.ts';
+import { showSpent, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import type { WithBody } from '../../minting/read-request-body.ts';
+import type { CollectionCall, CollectionOperation } from './collection-route.ts';
+
+export interface RefreshParts {
+  readonly quotas: Quotas;
+  readonly policy: QuotaPolicy;
+  readonly publish: MintTopics['publishMetadata'];
+  readonly withBody: WithBody;
+  readonly deadlineMs: number;
+}
+
+/** Builds the three operations that take metadata: of a collection, of stacks, of tokens. */
+export function createRefreshes(parts: RefreshParts): readonly CollectionOperation[] {
+  const refresh = createRefresh(parts);
+  const createList = (path: string, parse: (body: Buffer) => readonly SubjectMetadata[]): CollectionOperation => ({
+    ...{ method: 'POST', path },
+    answer: async (call) => {
+      const { texts } = await refresh(call, (body) => ({ subjects: parse(body), read: null }));
+      const headers = toQuotaHeaders('refresh', texts, false);
+      call.exchange.answer(202, JSON.stringify(toQuotaBody('refresh', texts)), headers);
+    },
+  });
+  return [
+    {
+      ...{ method: 'POST', path: '/refresh-metadata' },
+      answer: async (call) => {
+        const { texts, read } = await refresh(call, (body) => {
+          const metadata = parseCollectionBody(body);
+          const subject = { kind: 'collection', subject: '', metadata: JSON.stringify(metadata) } as const;
+          return { subjects: [subject], read: metadata };
+        });
+        const { chain, collection } = call;
+        const body = {
+          contract_address: collection.contractAddress,
+          chain: { id: chain.id, name: chain.name },
+          collection_metadata: read,
+        };
+        call.exchange.answer(200, JSON.stringify(body), toQuotaHeaders('refresh', texts, false));
+      },
+    },
+    createList('/metadata/refresh-metadata', parseStacksBody),
+    createList('/nfts/refresh-metadata', parseTokensBody),
+  ];
+}
+
+/** What a body asks for, and what the answer repeats of it. */
+interface ReadRefresh<T> {
+  readonly subjects: readonly SubjectMetadata[];
+  readonly read: T;
+}
+
+/** Builds what they have in common: body, quota, log. */
+function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
+  const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
+    const standing = await quotas.take(record.projectId, policy, subjects.length);
+    if (!standing.isAllowed) throw new QuotaSpent(standing);
+    const { chain, contractAddress } = collection;
+    const common: Omit<ChainMetadataRecord, keyof SubjectMetadata> = {
+      chain,
+      contractAddress: Buffer.from(contractAddress.slice(2), 'hex'),
+      projectId: record.projectId,
+      environmentId: record.environmentId,
+      requestedAt: Date.now(),
+      traceId: exchange.traceId,
+    };
+    await publish(subjects.map((subject) => ({ ...common, ...subject })));
+    return standing;
+  };
+  return async <T>(
+    call: CollectionCall,
+    read: (body: Buffer) => ReadRefresh<T>,
+  ): Promise<{ texts: QuotaTexts; read: T }> => {
+    const { exchange } = call;
+    try {
+      return await withBody(exchange, REFRESH_BODY_BYTES_MAX, async (body) => {
+        const wanted = read(body);
+        const standing = await settleWithin(deadlineMs, accept(call, wanted.subjects));
+        return { texts: toQuotaTexts(policy, standing, Date.now()), read: wanted.read };
+      });
+    } catch (fault) {
+      if (fault instanceof QuotaSpent) showSpent(exchange, policy, fault);
+      throw fault;
+    }
+  };
+}

@@ -1,0 +1,89 @@
+import {
+  type CollectionRecord,
+  createKey,
+  createKeyVerifier,
+  type KeyStore,
+  type SignableKeyRecord,
+} from '@playline/access-keys';
+import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import type { ChainMetadataRecord, MintRequestRecord } from '@playline/contracts';
+import { createMintCursors } from '@playline/mints';
+import { createMemoryMintReader, createMemoryMints } from '@playline/mints/memory';
+import { createCollections } from '../minting/collections.ts';
+import type { MintingParts } from '../minting/routes.ts';
+
+const PREFIX = 'svcapik';
+export const SECRET_KEY_HEADER = 'x-service-api-key';
+export const COLLECTION = `0x${'c0'.repeat(20)}`;
+/** Linked by another project, by another environment of this one, and by nobody any more. */
+export const THEIRS = `0x${'c1'.repeat(20)}`;
+export const ELSEWHERE = `0x${'c2'.repeat(20)}`;
+export const UNLINKED = `0x${'c3'.repeat(20)}`;
+export const SIGNER = `0x${'51'.repeat(20)}`;
+const OF_DEMO = { projectId: 'demo', environmentId: 'demo-development' };
+
+const change = { revision: 1, createdAt: 1, changedAt: 1, changedBy: 'test', requestId: 'test' };
+
+export function collectionRecord(contractAddress: string, over: Partial<CollectionRecord> = {}): CollectionRecord {
+  const chain = over.chain ?? 'demo-chain';
+  const own = { id: `${chain}:${contractAddress}`, chain, contractAddress, name: 'Swords' };
+  return { ...own, ...OF_DEMO, ...change, state: 'linked', ...over };
+}
+
+export function signableKeyRecord(address: string, over: Partial<SignableKeyRecord> = {}): SignableKeyRecord {
+  return { address, ...OF_DEMO, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...over };
+}
+
+/** What the operations on collections work with, in memory; what is published stands in lists. */
+export interface MintingWorld {
+  readonly parts: MintingParts;
+  readonly verifySecret: ReturnType<typeof createKeyVerifier>;
+  readonly keys: KeyStore;
+  readonly secretKey: string;
+  readonly mints: ReturnType<typeof createMemoryMints>;
+  readonly reader: ReturnType<typeof createMemoryMintReader>;
+  readonly collections: CollectionRecord[];
+  readonly signableKeys: SignableKeyRecord[];
+  readonly requests: MintRequestRecord[];
+  readonly metadata: ChainMetadataRecord[];
+  /** How brokers fare; `lost` stores what is published, and answers as if it did not. */
+  broker: 'well' | 'away' | 'lost';
+  /** Whether everything that is on the log was brought in. */
+  isLogKnown: boolean;
+}
+
+export async function createMintingWorld(): Promise<MintingWorld> {
+  const keys = createMemoryKeyStore();
+  const context = { store: keys, prefix: PREFIX, changedBy: 'test', requestId: 'test' };
+  const made = { kind: 'secret', environment: 'development', ...OF_DEMO, name: '' } as const;
+  const { key: secretKey } = await createKey(context, made);
+  const collections = [
+    collectionRecord(COLLECTION),
+    collectionRecord(THEIRS, { projectId: 'theirs', environmentId: 'theirs-production' }),
+    collectionRecord(ELSEWHERE, { environmentId: 'demo-production' }),
+    collectionRecord(UNLINKED, { state: 'unlinked' }),
+  ];
+  const signableKeys = [signableKeyRecord(SIGNER)];
+  const [mints, reader] = [createMemoryMints(), createMemoryMintReader()];
+  const copyOf = <R>(records: readonly R[]) => ({ records, ageMs: 0, isFailing: false, refresh: async () => {} });
+  const [requests, metadata]: [MintRequestRecord[], ChainMetadataRecord[]] = [[], []];
+  const createPublish =
+    <T>(list: T[]) =>
+    async (records: readonly T[]) => {
+      if (world.broker !== 'away') list.push(...records);
+      if (world.broker !== 'well') throw new Error('the brokers do not answer');
+    };
+  const world: MintingWorld = {
+    ...{ keys, secretKey, mints, reader, collections, signableKeys, requests, metadata },
+    ...{ broker: 'well', isLogKnown: false },
+    verifySecret: createKeyVerifier({ store: keys, prefix: PREFIX, kind: 'secret' }),
+    parts: {
+      collections: createCollections({ collections: copyOf(collections), signableKeys: copyOf(signableKeys) }),
+      ...{ claims: mints.claims, quotas: mints.quotas, reader },
+      cursors: createMintCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 7) }] }),
+      topics: { publishRequests: createPublish(requests), publishMetadata: createPublish(metadata) },
+      isLogKnown: async () => world.isLogKnown,
+    },
+  };
+  return world;
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import {
+  COLLECTIONS,
+  type CollectionRecord,
+  catchUpRecords,
+  createKey,
+  createRecordStore,
+  linkCollection,
+  type RecordKind,
+  type RecordStore,
+  SIGNABLE_KEYS,
+  type SignableKeyRecord,
+} from '@playline/access-keys';
+import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import {
+  frameRecord,
+  type MintRequestRecord,
+  type MintStateRecord,
+  mintRequestCodec,
+  mintStateCodec,
+  TOPICS,
+  toMintStateKey,
+  toSignerKey,
+} from '@playline/contracts';
+import { type Producer, toPartition } from '@playline/stream';
+import { openProducer, readTopic } from '@playline/stream/kafka';
+import { openOwnStores, openRedisDatabase, openServiceProcesses, testStores, until } from '@playline/testkit';
+import { openProcess } from '../../services/chain-api/src/test/open-process.ts';
+
+const WRITER = new URL('../../services/activity-writer/src/main.ts', import.meta.url).pathname;
+const PARTITIONS = 2;
+const PREFIX = 'svcapik';
+
+export const OWNER = `0x${'ab'.repeat(20)}`;
+export const SIGNER = `0x${'51'.repeat(20)}`;
+
+/** A chain API and an activity writer as processes, on topics, tables and a Redis of their own; nobody mints. */
+export interface MintingSystem {
+  /** Linked to the environment of the secret key, which has a key that signs; another one for each call. */
+  link(over?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
+  readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
+  /** Calls below `/v1/chains/demo-chain/collections`, with the secret key unless headers say otherwise. */
+  call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
+  /** Requests on the log. */
+  requests(): Promise<MintRequestRecord[]>;
+  /** Says what became of a request, as the minter does. */
+  say(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
+  /** Rows of ClickHouse. */
+  rows<R>(sql: string): Promise<R[]>;
+  close(): Promise<void>;
+}
+
+const author = { changedBy: 'test', requestId: 'test' };
+
+async function openRecords<R extends Parameters<typeof createRecordStore>[0] extends RecordKind<infer T> ? T : never>(
+  kind: RecordKind<R>,
+  url: string,
+) {
+  const [view, log] = [await openRedisRecords(kind, { url }), createMemoryRecordLog<R>()];
+  await catchUpRecords({ view, log });
+  return { view, store: createRecordStore(kind, { view, log }, author) };
+}
+
+async function openAccess(url: string) {
+  const keyView = await openRedisKeyStore({ url });
+  const { run } = await keyView.standing();
+  await keyView.restore([], [], run);
+  const context = { store: keyView, prefix: PREFIX };
+  const make = async (projectId: string, kind: 'secret' | 'publishable') => {
+    const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
+    return (await createKey(context, { ...owner, kind })).key;
+  };
+  const keys = {
+    demo: await make('demo', 'secret'),
+    other: await make('other', 'secret'),
+    publishable: await make('demo', 'publishable'),
+  };
+  const collections = await openRecords(COLLECTIONS, url);
+  const signableKeys = await openRecords(SIGNABLE_KEYS, url);
+  await signableKeys.store.change(() => {
+    const owner = { projectId: 'demo', environmentId: 'demo-development', name: 'minter', sealed: 'sealed' };
+    return { address: SIGNER, ...owner, state: 'live', createdAt: 1 } satisfies Omit<
+      SignableKeyRecord,
+      'revision' | 'changedAt' | 'changedBy' | 'requestId'
+    >;
+  });
+  const close = () => Promise.all([keyView, collections.view, signableKeys.view].map((view) => view.close()));
+  return { keys, collections: collections.store, close };
+}
+
+/** @param settings of the chain API, in the place of those for tests */
+export async function startMinting(settings: Record<string, string> = {}): Promise<MintingSystem> {
+  const own = await openOwnStores({ partitions: PARTITIONS });
+  const redis = await openRedisDatabase();
+  const access = await openAccess(redis.url);
+  const environment = { ...own.environment, REDIS_URL: redis.url };
+  const writers = openServiceProcesses(WRITER, {
+    ...{ ...environment, LOG_LEVEL: 'warn', SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '250' },
+    CONSUMER_GROUP: `${own.prefix}writer`,
+  });
+  await writers.start();
+  const api = await openProcess({
+    ...{ ...environment, RATE_LIMIT_CALLS: '1000000', ACTIVITY_PARTITIONS: String(PARTITIONS) },
+    ...settings,
+  });
+  const topic = own.prefix + TOPICS.mintStates.name;
+  const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: [topic] });
+  const system: MintingSystem = {
+    keys: access.keys,
+    link: createLink(access.collections),
+    call: createCall(api.url, access.keys.demo),
+    requests: async () => {
+      const name = own.prefix + TOPICS.mintRequests.name;
+      const records = await readTopic({ brokers: testStores().kafka, topic: name });
+      return records.map(({ value }) => mintRequestCodec.decode(value!.subarray(5)));
+    },
+    say: (request, change) => say({ producer, topic, schemaId: own.schemaIdOf(topic) }, request, change),
+    rows: async <R>(sql: string) => {
+      const text = await own.query(`${sql} FORMAT JSONEachRow`);
+      return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as R]));
+    },
+    close: async () => {
+      await Promise.all([api.close(), writers.close()]);
+      await Promise.all([producer.close(), access.close()]);
+      await Promise.all([redis.close(), own.close()]);
+    },
+  };
+  const isReady = async () => (await api.notReady()).length === 0 && (await redis.client.get('mint:complete')) !== null;
+  await until('mints are accepted', isReady).catch(async (fault) => {
+    await system.close();
+    throw fault;
+  });
+  return system;
+}
+
+function createLink(store: RecordStore<CollectionRecord>): MintingSystem['link'] {
+  let linked = 0;
+  return async (over = {}) => {
+    const contractAddress = `0x${(++linked).toString(16).padStart(40, '0')}`;
+    const owner = { projectId: 'demo', environmentId: 'demo-development', ...over };
+    await linkCollection({ store }, { chain: 'demo-chain', contractAddress, ...owner, name: 'c' });
+    return contractAddress;
+  };
+}
+
+function createCall(url: string, secretKey: string): MintingSystem['call'] {
+  return (path, { body, headers = {} } = {}) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    return fetch(`${url}/v1/chains/demo-chain/collections${path}`, {
+      ...(body === undefined ? {} : { method: 'POST', body: text }),
+      headers: { 'content-type': 'application/json', 'x-service-api-key': secretKey, ...headers },
+    });
+  };
+}
+
+async function say(
+  { producer, topic, schemaId }: { producer: Producer; topic: string; schemaId: number },
+  request: MintRequestRecord,
+  change: Partial<MintStateRecord>,
+): Promise<void> {
+  const state: MintStateRecord = {
+    ...request,
+    ...{ revision: 1, status: 'pending', stage: 'accepted', reason: null, nonce: null, transactionHash: null },
+    ...{ activityId: null, error: null, requestPartition: 0, requestOffset: 0, changedAt: Date.now() },
+    ...change,
+  };
+  const partition = toPartition(Buffer.from(toSignerKey(request)), PARTITIONS);
+  const value = frameRecord(schemaId, mintStateCodec.encode(state));
+  await producer.sendPlaced({ topic, partition, key: Buffer.from(toMintStateKey(state)), value });
+}
+
+/** An asset with an id of its own. */
+export const assetOf = (over: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...over });
