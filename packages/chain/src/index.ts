@@ -1,3 +1,4 @@
+export * from './activity-id.ts';
 export * from './cursor.ts';
 export * from './filters.ts';
 export type { Parsed } from './import/fields.ts';

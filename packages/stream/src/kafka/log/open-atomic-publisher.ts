@@ -37,6 +37,31 @@ const createPartitioner =
     return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
   };
 
+/**
+ * Most bytes of one send: brokers refuse a batch of more than 1 MiB, and all records of a send that go to one partition are
+ * one batch.
+ */
+const SEND_BYTES_MAX = 900 * 1024;
+/** Of a record beside its key, value and headers. */
+const RECORD_OVERHEAD_BYTES = 100;
+
+const sizeOf = ({ key, value }: PlacedRecord) => (key?.length ?? 0) + (value?.length ?? 0) + RECORD_OVERHEAD_BYTES;
+
+/** In their order, as many at once as brokers take; a record that is larger goes alone. */
+function toSends(records: readonly PlacedRecord[]): PlacedRecord[][] {
+  const sends: PlacedRecord[][] = [[]];
+  let bytes = 0;
+  for (const record of records) {
+    bytes += sizeOf(record);
+    if (bytes > SEND_BYTES_MAX && sends.at(-1)!.length > 0) {
+      sends.push([]);
+      bytes = sizeOf(record);
+    }
+    sends.at(-1)!.push(record);
+  }
+  return sends;
+}
+
 function toTopicMessages(records: readonly PlacedRecord[]): TopicMessages[] {
   const topics = new Map<string, TopicMessages>();
   for (const { topic, partition, key, value, headers } of records) {
@@ -50,11 +75,12 @@ function toTopicMessages(records: readonly PlacedRecord[]): TopicMessages[] {
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
 
 /** Sends within a transaction; the brokers may still be busy with the one before. */
-async function openTransaction(producer: Producer, topicMessages: TopicMessages[]): Promise<Transaction> {
+async function openTransaction(producer: Producer, records: readonly PlacedRecord[]): Promise<Transaction> {
   for (let attempt = 1; ; attempt++) {
     const transaction = await producer.transaction();
     try {
-      await transaction.sendBatch({ topicMessages, acks: -1 });
+      for (const send of toSends(records))
+        await transaction.sendBatch({ topicMessages: toTopicMessages(send), acks: -1 });
       return transaction;
     } catch (error) {
       await transaction.abort().catch(() => {});
@@ -95,7 +121,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
   }
   return {
     async publish(records) {
-      const transaction = await openTransaction(producer, toTopicMessages(records));
+      const transaction = await openTransaction(producer, records);
       await options.beforeCommit?.();
       // Whether a commit without an answer took place only the log can tell: it is never undone here.
       await transaction.commit();
