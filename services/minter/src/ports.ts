@@ -47,8 +47,19 @@ export interface MintLog {
   openWriter(lane: SignerLane): Promise<LaneWriter>;
   /** Signers with pending assets whose requests stand in a partition of the log of requests. */
   lanesOf(requests: { readonly partition: number; readonly partitions: number }): Promise<readonly SignerLane[]>;
-  /** States of a collection that other signers than this one have written. */
-  statesOfOthers(lane: SignerLane, contractAddress: Buffer): Promise<readonly MintStateRecord[]>;
+  /** What all signers hold. */
+  readonly others: OtherSigners;
+}
+
+/** Reference ids by the signers that hold them: a collection may have had several, and is one all the same. */
+export interface OtherSigners {
+  /**
+   * Reads on in the states of all signers. @param options.isWhole to the end of all that stands at the call; else as far as
+   * it can be read without waiting for anybody
+   */
+  look(options: { readonly isWhole: boolean }): Promise<void>;
+  /** Whether another signer than that of the lane has an attempt that is pending or has succeeded, as of the last look. */
+  hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
 }
 
 /** A request and where it stands in its log. */

@@ -7,8 +7,7 @@ import { planMint } from '../steps/plan-mint.ts';
 import { findFate, settleNonce } from '../steps/settle-nonces.ts';
 import { signMint, signNoop, signRaise } from '../steps/sign-variant.ts';
 import { changeAll, type LaneContext, type LaneTurn } from './lane-context.ts';
-import { MintLedger } from './mint-ledger.ts';
-import { OtherSigners } from './other-signers.ts';
+import { MintLedger, toAttemptKey } from './mint-ledger.ts';
 
 /** The writer of a lane is over: fenced, or it does not know what it has written. Whoever goes on takes over. */
 export class LaneOver extends Error {
@@ -31,7 +30,6 @@ export class MintLane {
   readonly #parts: MintLaneParts;
   readonly #writer: LaneWriter;
   readonly #context: LaneContext;
-  readonly #others: OtherSigners;
   /** When bytes of a nonce were first sent by this process, by nonce and variant. */
   readonly #sentAt = new Map<string, number>();
   #horizon = -1;
@@ -42,7 +40,6 @@ export class MintLane {
     this.#parts = parts;
     this.#writer = writer;
     this.#context = { ...parts, ledger: new MintLedger(writer.standing) };
-    this.#others = new OtherSigners(parts);
   }
 
   /** @throws Error when the log does not answer */
@@ -65,10 +62,11 @@ export class MintLane {
    * @throws LaneOver
    */
   async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
-    await this.#others.know(requests.map(({ request }) => request));
+    const { lane, clock, log } = this.#parts;
+    await log.others.look({ isWhole: false });
     const accepted = acceptRequests(this.ledger, requests, {
-      changedAt: this.#parts.clock.wallClockMs(),
-      isHeldElsewhere: (request) => this.#others.isHeld(request),
+      changedAt: clock.wallClockMs(),
+      isHeldElsewhere: (request) => log.others.hold(lane, request),
     });
     await this.#append({ ...NOTHING, states: accepted.states });
     return accepted;
@@ -190,23 +188,35 @@ export class MintLane {
   /** Begins new nonces as long as there is something to carry and room. */
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger, rules } = turn;
+    const known = await this.#yieldToOthers(turn);
     const looked = new Set<string>();
+    const isFree = (asset: MintStateRecord) =>
+      asset.nonce === null && known.has(toAttemptKey(asset)) && !looked.has(toHex(asset.contractAddress));
     while (ledger.openNonces.length < rules.openNoncesMax) {
-      const free = ledger.pending.filter(
-        ({ nonce, contractAddress }) => nonce === null && !looked.has(toHex(contractAddress)),
-      );
+      const free = ledger.pending.filter(isFree);
       const [first] = free;
       if (first === undefined) return;
-      const collection = toHex(first.contractAddress);
-      if (await this.#others.isDraining(first.contractAddress)) looked.add(collection);
-      else if (
-        !(await this.#beginOne(
-          turn,
-          free.filter((asset) => toHex(asset.contractAddress) === collection),
-        ))
-      )
-        looked.add(collection);
+      const ofSame = free.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
+      if (!(await this.#beginOne(turn, ofSame))) looked.add(toHex(first.contractAddress));
     }
+  }
+
+  /**
+   * An asset is begun only when no other signer holds its reference id, as of a look that came after its own state stood. Of
+   * two that accepted one reference id at a time one at least sees the other, and whoever does steps back: both may fail, and
+   * never do both mint.
+   * @returns attempts that the look was for
+   */
+  async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<string>> {
+    const free = ledger.pending.filter(({ nonce }) => nonce === null);
+    if (free.length === 0) return new Set();
+    const { others } = this.#parts.log;
+    await others.look({ isWhole: true });
+    const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.hold(lane, asset));
+    const error = 'Another signer of the collection has this reference id.';
+    const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });
+    await this.#append({ ...NOTHING, states });
+    return new Set(free.map(toAttemptKey));
   }
 
   /** @returns whether anything of the collection has moved, so that it is worth another look */

@@ -12,8 +12,9 @@ import {
   toMintTransactionKey,
   toSignerKey,
 } from '@playline/contracts';
-import { type AtomicPublisher, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
-import type { LaneChange, LaneRecords, LaneWriter, MintLog, SignerLane } from '../ports.ts';
+import { type AtomicPublisher, type LogBounds, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
+import { SignerHoldings } from '../lane/signer-holdings.ts';
+import type { LaneChange, LaneRecords, LaneWriter, MintLog, OtherSigners, SignerLane } from '../ports.ts';
 
 /** A topic as it is called on the broker, and the id of its schema. */
 export interface MintTopic {
@@ -69,13 +70,33 @@ export function createMintLog(parts: MintLogParts): MintLog {
       const lanes = new Map(pending.map(({ chain, signer }) => [toSignerKey({ chain, signer }), { chain, signer }]));
       return [...lanes].flatMap(([key, lane]) => (toPartition(Buffer.from(key), partitions) === partition ? lane : []));
     },
-    statesOfOthers: async (lane, contractAddress) => {
-      const all = await states.read(null);
-      return all.flatMap(({ record }) => {
-        const isTheirs = record?.chain === lane.chain && record.contractAddress.equals(contractAddress);
-        return isTheirs && !record.signer.equals(lane.signer) ? record : [];
-      });
+    others: createOthers(parts.reader, states),
+  };
+}
+
+/** Follows the states of all signers, each record once. */
+function createOthers(reader: LogReader, states: TopicLog<MintStateRecord>): OtherSigners {
+  const holdings = new SignerHoldings();
+  const places = new Map<number, number>();
+  let looking: Promise<void> = Promise.resolve();
+  const follow = async (bounds: readonly LogBounds[]) => {
+    for (const { partition, start, end } of bounds) {
+      const from = Math.max(places.get(partition) ?? start, start);
+      if (from >= end) continue;
+      const kept = await states.readSection({ partition, start: from, end });
+      // Whole sections only: one that broke off is read again, and says the same.
+      for (const { record } of kept) if (record !== null) holdings.apply(record);
+      places.set(partition, end);
+    }
+  };
+  return {
+    // One after the other: a look that was under way may have asked for the ends before this call.
+    look: ({ isWhole }) => {
+      const bounds = () => (isWhole ? readDecided(reader, states.name) : reader.bounds(states.name));
+      looking = looking.catch(() => {}).then(async () => follow(await bounds()));
+      return looking;
     },
+    hold: (lane, request) => holdings.hold(lane, request),
   };
 }
 
@@ -104,6 +125,9 @@ function withoutForgotten(kept: readonly Kept<MintTransactionRecord>[]): MintTra
 }
 
 interface TopicLog<R> {
+  readonly name: string;
+  /** Records of offsets from `start` to before `end`. @throws Error when the log shows less */
+  readSection(section: { partition: number; start: number; end: number }): Promise<Kept<R>[]>;
   /** Records of a signer, or of all of them, to the end of what stands now. */
   read(lane: SignerLane | null): Promise<Kept<R>[]>;
   toPlaced(lane: SignerLane, key: string, record: R | null): Promise<PlacedRecord>;
@@ -123,21 +147,25 @@ function createTopicLog<R extends SignerLane>(
     return { ...read.record };
   };
   let partitions = 0;
+  const readSection: TopicLog<R>['readSection'] = async (section) => {
+    const kept: Kept<R>[] = [];
+    for await (const { key, value } of reader.read({ topic: topic.name, ...section, isWhole: true }))
+      kept.push({ key: key?.toString() ?? '', record: value === null ? null : await decode(value) });
+    return kept;
+  };
   return {
+    name: topic.name,
+    readSection,
     read: async (lane) => {
       const bounds = await readDecided(reader, topic.name);
       partitions = bounds.length;
       const own = lane === null ? null : toPartition(Buffer.from(toSignerKey(lane)), partitions);
       const kept: Kept<R>[] = [];
-      for (const { partition, start, end } of bounds) {
-        if (own !== null && partition !== own) continue;
-        for await (const { key, value } of reader.read({ topic: topic.name, partition, start, end, isWhole: true })) {
-          const record = value === null ? null : await decode(value);
-          const isOurs = lane === null || record === null || record.signer.equals(lane.signer);
-          if (isOurs) kept.push({ key: key?.toString() ?? '', record });
-        }
-      }
-      return kept;
+      for (const { partition, start, end } of bounds)
+        if (own === null || partition === own) kept.push(...(await readSection({ partition, start, end })));
+      const isOurs = (record: R | null) =>
+        lane === null || record === null || (record.chain === lane.chain && record.signer.equals(lane.signer));
+      return kept.filter(({ record }) => isOurs(record));
     },
     toPlaced: async (lane, key, record) => ({
       ...{ topic: topic.name, partition: toPartition(Buffer.from(toSignerKey(lane)), partitions) },

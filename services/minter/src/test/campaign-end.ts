@@ -76,11 +76,12 @@ function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
 
 function expectSameCalls({ transactions }: MemoryMintLog): { nonces: number; variants: number } {
   const { read } = createMemorySigner('');
-  const calls = new Map<number, Set<string>>();
+  const calls = new Map<string, Set<string>>();
   const variants = transactions.filter(({ kind }) => kind === 'mint');
-  for (const { nonce, signedBytes } of variants) {
+  for (const { signer, nonce, signedBytes } of variants) {
     const { to, data, gas } = read(signedBytes);
-    calls.set(nonce, (calls.get(nonce) ?? new Set()).add(`${to} ${data} ${gas}`));
+    const key = `${hex(signer)} ${nonce}`;
+    calls.set(key, (calls.get(key) ?? new Set()).add(`${to} ${data} ${gas}`));
   }
   for (const [nonce, different] of calls)
     assertThat(different.size === 1, () => `variants of ${nonce} carry different calls`);

@@ -3,7 +3,7 @@ import { toAttemptKey, toReferenceKey } from '../lane/mint-ledger.ts';
 import type { PlacedRequest } from '../ports.ts';
 import { BAD_OWNER } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
-import { ownerOf, POTIONS, SHIELDS, SWORDS, toRequest } from './mint-requests.ts';
+import { ownerOf, POTIONS, SHIELDS, SIGNERS, SWORDS, toRequest } from './mint-requests.ts';
 import type { Random } from './random.ts';
 
 const REFERENCES_MAX = 400;
@@ -19,6 +19,11 @@ export class CampaignTraffic {
   constructor(random: Random, log: MemoryMintLog) {
     this.#random = random;
     this.#log = log;
+  }
+
+  /** The log of requests of a signer. */
+  requestsOf(signer: Buffer): readonly PlacedRequest[] {
+    return this.requests.filter(({ request }) => request.signer === signer);
   }
 
   /** The last state of every attempt. */
@@ -65,7 +70,9 @@ export class CampaignTraffic {
     const reference = toReferenceKey(toRequest(referenceId, given));
     const attempt = (this.#attempts.get(reference) ?? 0) + 1;
     this.#attempts.set(reference, attempt);
-    const request = toRequest(referenceId, { ...given, attempt });
-    this.requests.push({ request, partition: 0, offset: this.requests.length });
+    // Mostly of the one that a collection has: claims that were lost let the other one have the same.
+    const signer = SIGNERS[this.#random.chance(0.2) ? 1 : 0];
+    const request = toRequest(referenceId, { ...given, signer, attempt });
+    this.requests.push({ request, partition: 0, offset: this.requestsOf(signer).length });
   }
 }

@@ -6,7 +6,7 @@ import { CampaignTraffic } from './campaign-traffic.ts';
 import { MemoryChain } from './memory-chain.ts';
 import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
-import { CHAIN, POTIONS, SHIELDS, SIGNER, SWORDS } from './mint-requests.ts';
+import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
 import { createRandom, type Random } from './random.ts';
 
 /** Longer than the deepest reorganisation that is tried. */
@@ -15,8 +15,6 @@ const REORG_MAX = 30;
 /** Things that happen before all is mended, and after it at most. */
 const STORM = 6_000;
 const CALM_MAX = 60_000;
-const LANE: SignerLane = { chain: CHAIN, signer: SIGNER };
-const ADDRESS = `0x${SIGNER.toString('hex')}`;
 const RULES: ChainRules = {
   ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
   ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, assetsMax: 100 },
@@ -28,9 +26,17 @@ export interface CampaignReport extends EndReport {
   readonly struck: ReadonlyMap<string, number>;
 }
 
-/** A process that works for the signer, until it is killed or fenced. */
+/** The work for one signer: its requests, and whoever does it now. */
+interface Seat {
+  readonly lane: SignerLane;
+  readonly address: string;
+  current: Incarnation;
+  committed: number;
+}
+
+/** A process that works for a signer, until it is killed or fenced. */
 interface Incarnation {
-  readonly number: number;
+  readonly seat: Seat;
   isDead: boolean;
 }
 
@@ -41,20 +47,13 @@ interface WaitingStep {
 
 class Campaign {
   readonly random: Random;
-  readonly chain = new MemoryChain(
-    new Map([
-      [SWORDS, 'ERC721'],
-      [SHIELDS, 'ERC721'],
-      [POTIONS, 'ERC1155'],
-    ] as const),
-  );
+  readonly chain = new MemoryChain(CONTRACTS);
   readonly node = new MemoryNode(this.chain, { depth: DEPTH });
   readonly log = new MemoryMintLog();
   readonly traffic: CampaignTraffic;
   readonly struck = new Map<string, number>();
   #waiting: WaitingStep[] = [];
-  #current: Incarnation = { number: 0, isDead: true };
-  #committed = 0;
+  readonly #seats: readonly Seat[];
   #nowMs = 0;
   #highest = 0;
   #isCalm = false;
@@ -63,8 +62,17 @@ class Campaign {
   constructor(seed: number) {
     this.random = createRandom(seed);
     this.traffic = new CampaignTraffic(this.random, this.log);
-    for (const contract of [SWORDS, SHIELDS, POTIONS]) this.chain.setRole(contract, ADDRESS, true);
+    this.#seats = SIGNERS.map((signer) => {
+      const seat = { lane: { chain: CHAIN, signer }, address: toAddress(signer), committed: 0 };
+      return Object.assign(seat, { current: { isDead: true } as Incarnation });
+    });
+    this.#setRoles();
     this.node.mine();
+  }
+
+  #setRoles(): void {
+    for (const contract of CONTRACTS.keys())
+      for (const { address } of this.#seats) this.chain.setRole(contract, address, true);
   }
 
   async run(): Promise<CampaignReport> {
@@ -78,7 +86,8 @@ class Campaign {
   }
 
   #isDone(): boolean {
-    return this.#committed === this.traffic.requests.length && this.traffic.isSettled();
+    const isRead = ({ lane, committed }: Seat) => committed === this.traffic.requestsOf(lane.signer).length;
+    return this.#seats.every(isRead) && this.traffic.isSettled();
   }
 
   #note(what: string): void {
@@ -87,7 +96,7 @@ class Campaign {
 
   /** One thing: mostly the next step of a process that waits, else something around it. */
   async #happen(): Promise<void> {
-    if (this.#current.isDead) this.#start();
+    for (const seat of this.#seats) if (seat.current.isDead) this.#start(seat);
     const { random } = this;
     if (random.chance(0.1)) this.#passTime();
     else if (!this.#isCalm && random.chance(0.02)) this.#strike();
@@ -111,7 +120,8 @@ class Campaign {
 
   #strike(): void {
     const { node, chain, random, traffic } = this;
-    const contract = random.pick([SWORDS, SHIELDS, POTIONS]);
+    const contract = random.pick([...CONTRACTS.keys()]);
+    const seat = random.pick(this.#seats);
     const set = (given: Partial<MemoryNode>) => void Object.assign(node, given);
     const strikes: Record<string, () => void> = {
       requests: () => traffic.request(),
@@ -120,14 +130,14 @@ class Campaign {
       'pool lost': () => node.losePool(),
       'node away': () => set({ isAway: true }),
       'node back': () => set({ isAway: false }),
-      'role taken': () => chain.setRole(contract, ADDRESS, false),
-      'role given': () => chain.setRole(contract, ADDRESS, true),
+      'role taken': () => chain.setRole(contract, seat.address, false),
+      'role given': () => chain.setRole(contract, seat.address, true),
       'fees rise': () => set({ baseFee: BigInt(random.pick([10, 50, 400, 3_000, 30_000])) }),
       'fees fall': () => set({ baseFee: 10n }),
       'bytes refused': () => set({ refusesNext: true }),
       'funds gone': () => set({ balance: 1_000n }),
       'funds back': () => set({ balance: 10n ** 21n }),
-      takeover: () => this.#start(),
+      takeover: () => this.#start(seat),
     };
     const often = [
       'requests',
@@ -160,13 +170,13 @@ class Campaign {
   #mend(): void {
     this.#isCalm = true;
     Object.assign(this.node, { isAway: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
-    for (const contract of [SWORDS, SHIELDS, POTIONS]) this.chain.setRole(contract, ADDRESS, true);
+    this.#setRoles();
   }
 
   /** One more process. The one before may still live, and not know that it is over. */
-  #start(): void {
-    const incarnation = { number: this.#current.number + 1, isDead: false };
-    this.#current = incarnation;
+  #start(seat: Seat): void {
+    const incarnation = { seat, isDead: false };
+    seat.current = incarnation;
     void this.#live(incarnation).catch((fault) => {
       incarnation.isDead = true;
       if (!(fault instanceof LaneOver)) this.#fault = fault;
@@ -174,29 +184,30 @@ class Campaign {
   }
 
   async #live(of: Incarnation): Promise<void> {
-    const lane = await MintLane.takeOver({
-      ...{ lane: LANE, rules: RULES, activityIdOf, signer: createMemorySigner(ADDRESS) },
+    const { lane, address, committed } = of.seat;
+    const minting = await MintLane.takeOver({
+      ...{ lane, rules: RULES, activityIdOf, signer: createMemorySigner(address) },
       node: this.#wrapNode(of),
       log: this.#wrapLog(of),
       clock: { wallClockMs: () => 1_000_000 + this.#nowMs, monotonicMs: () => this.#nowMs },
     });
-    let at = this.#committed;
+    let at = committed;
     for (;;) {
-      const batch = this.traffic.requests.slice(at, at + 1 + this.random.integer(150));
-      if (batch.length > 0) at = await this.#takeBatch(of, lane, batch);
-      await lane.turn().catch((fault) => {
+      const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.integer(150));
+      if (batch.length > 0) at = await this.#takeBatch(of, minting, batch);
+      await minting.turn().catch((fault) => {
         if (fault instanceof LaneOver || !/does not answer/.test(String(fault))) throw fault;
       });
       await this.#step(of, 'rest', async () => {});
     }
   }
 
-  async #takeBatch(of: Incarnation, lane: MintLane, batch: readonly PlacedRequest[]): Promise<number> {
-    await lane.take(batch);
+  async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly PlacedRequest[]): Promise<number> {
+    await minting.take(batch);
     const end = batch.at(-1)!.offset + 1;
     // Brokers take commits of the present generation alone.
     await this.#step(of, 'commit', async () => {
-      if (this.#current === of) this.#committed = end;
+      if (of.seat.current === of) of.seat.committed = end;
     });
     return end;
   }
@@ -239,9 +250,10 @@ class Campaign {
   }
 
   #wrapLog(of: Incarnation): MintLog {
+    const others = this.log.createOthers();
     return {
       lanesOf: () => this.log.lanesOf(),
-      statesOfOthers: (lane, contract) => this.log.statesOfOthers(lane, contract),
+      others: { ...others, look: (options) => this.#step(of, 'look at others', () => others.look(options)) },
       openWriter: (lane) =>
         this.#step(of, 'take-over', async () => {
           const writer = await this.log.openWriter(lane);

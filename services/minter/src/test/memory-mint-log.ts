@@ -1,11 +1,12 @@
 import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 import { toMintTransactionKey } from '@playline/contracts';
-import type { LaneChange, LaneWriter, MintLog, SignerLane } from '../ports.ts';
+import { SignerHoldings } from '../lane/signer-holdings.ts';
+import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '../ports.ts';
 
 const laneKeyOf = ({ chain, signer }: SignerLane) => `${chain}:${signer.toString('hex')}`;
 
 /** The logs of states and transactions in memory, with one writer of a signer at a time. */
-export class MemoryMintLog implements MintLog {
+export class MemoryMintLog implements Omit<MintLog, 'others'> {
   readonly states: MintStateRecord[] = [];
   readonly transactions: MintTransactionRecord[] = [];
   readonly #forgotten = new Map<string, number>();
@@ -43,11 +44,15 @@ export class MemoryMintLog implements MintLog {
     return [...new Map(this.states.map((state) => [laneKeyOf(state), state])).values()];
   }
 
-  async statesOfOthers(lane: SignerLane, contractAddress: Buffer): Promise<readonly MintStateRecord[]> {
-    const key = laneKeyOf(lane);
-    return this.states.filter(
-      (record) =>
-        record.chain === lane.chain && laneKeyOf(record) !== key && record.contractAddress.equals(contractAddress),
-    );
+  /** As one process knows it. */
+  createOthers(): OtherSigners {
+    const holdings = new SignerHoldings();
+    let next = 0;
+    return {
+      look: async () => {
+        while (next < this.states.length) holdings.apply(this.states[next++]!);
+      },
+      hold: (lane, request) => holdings.hold(lane, request),
+    };
   }
 }

@@ -8,6 +8,14 @@ export const SHIELDS = `0x${'a2'.repeat(20)}`;
 /** An ERC-1155. */
 export const POTIONS = `0x${'a3'.repeat(20)}`;
 
+export const CONTRACTS = new Map([
+  [SWORDS, 'ERC721'],
+  [SHIELDS, 'ERC721'],
+  [POTIONS, 'ERC1155'],
+] as const);
+/** A collection had another signer before. */
+export const SIGNERS = [SIGNER, Buffer.from('52'.repeat(20), 'hex')] as const;
+export const toAddress = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
 export const toBytes = (hex: string): Buffer => Buffer.from(hex.slice(2), 'hex');
 /** An address of somebody. */
 export const ownerOf = (number: number): string => `0x${(number + 1).toString(16).padStart(40, '0')}`;
