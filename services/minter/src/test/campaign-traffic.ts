@@ -53,7 +53,11 @@ export class CampaignTraffic {
       const number = random.chance(0.03) ? random.integer(this.#made + 1) : this.#made;
       const owner = at === bad ? BAD_OWNER : ownerOf(random.integer(contract === POTIONS ? 2 : 5));
       const amount = contract === POTIONS ? String(1 + random.integer(9)) : null;
-      this.#append(`reference ${this.#made++}`, { contract, owner, tokenId: byId ? String(number) : null, amount });
+      const asset = { contract, owner, tokenId: byId ? String(number) : null, amount };
+      this.#append(`reference ${this.#made}`, asset);
+      // Two that ask for one thing at a time, while a collection gets another signer.
+      if (random.chance(0.1)) this.#append(`reference ${this.#made}`, asset);
+      this.#made++;
     }
   }
 
@@ -71,7 +75,7 @@ export class CampaignTraffic {
     const attempt = (this.#attempts.get(reference) ?? 0) + 1;
     this.#attempts.set(reference, attempt);
     // Mostly of the one that a collection has: claims that were lost let the other one have the same.
-    const signer = SIGNERS[this.#random.chance(0.2) ? 1 : 0];
+    const signer = SIGNERS[this.#random.chance(0.3) ? 1 : 0];
     const request = toRequest(referenceId, { ...given, signer, attempt });
     this.requests.push({ request, partition: 0, offset: this.requestsOf(signer).length });
   }

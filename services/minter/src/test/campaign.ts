@@ -138,6 +138,10 @@ class Campaign {
       'funds gone': () => set({ balance: 1_000n }),
       'funds back': () => set({ balance: 10n ** 21n }),
       takeover: () => this.#start(seat),
+      'offsets go back': () => {
+        seat.committed = Math.max(0, seat.committed - random.integer(30));
+        this.#start(seat);
+      },
     };
     const often = [
       'requests',

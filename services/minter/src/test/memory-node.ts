@@ -42,7 +42,7 @@ export class MemoryNode implements ChainNode {
   baseFee = 10n;
   balance = 1_000_000n * FINNEY;
   isAway = false;
-  /** The next bytes that nobody has seen are refused, and whenever they come again. */
+  /** The next call is refused, and whenever it comes again at its nonce, whatever it pays. */
   refusesNext = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
@@ -118,15 +118,18 @@ export class MemoryNode implements ChainNode {
     if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'spent' };
     if (this.refusesNext && transaction.data !== '0x') {
       this.refusesNext = false;
-      this.#refused.add(hash);
+      this.#refused.add(toCall(transaction));
     }
-    if (this.#refused.has(hash) || transaction.gas > BLOCK_GAS) return { kind: 'refused', words: 'not for this node' };
+    if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS)
+      return { kind: 'refused', words: 'not for this node' };
     if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds', words: 'too poor' };
     if (standing !== undefined && !paysMore(transaction, standing)) return { kind: 'underpriced', words: 'too little' };
     this.#pool.set(key, transaction);
     return { kind: 'taken' };
   }
 }
+
+const toCall = ({ from, nonce, data }: MemoryTransaction) => `${from} ${nonce} ${data}`;
 
 const paysMore = (one: MemoryTransaction, other: MemoryTransaction) =>
   one.maxFeePerGas * 10n >= other.maxFeePerGas * 11n &&
