@@ -8,7 +8,7 @@ export interface ServedChain {
 }
 
 /** A chain as development nodes number theirs. */
-const DEMO_CHAINS: ServedChain[] = [{ name: 'demo-chain', id: 'eip155:31337' }];
+export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /** What a stack tells its chain API of chains and cursors. */
 export function chainSettings({ cursorSecret }: Pick<Secrets, 'cursorSecret'>): Record<string, string> {

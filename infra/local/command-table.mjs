@@ -9,6 +9,11 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 };
 
 const NOTHING = {};
 const YES = { yes: { type: 'boolean' } };
+const STACK = {
+  usage: '[--no-chain]',
+  more: '  --no-chain   without a chain of its own',
+  options: { 'no-chain': { type: 'boolean' } },
+};
 
 /**
  * `options`: flags as `parseArgs` takes them; `words`: how many other words. Without `options` the command has words of
@@ -18,9 +23,9 @@ const YES = { yes: { type: 'boolean' } };
 const COMMANDS = {
   start: {
     does: 'installs what is missing, starts everything, proves it with one event, stays until Ctrl-C',
-    options: NOTHING,
+    ...STACK,
   },
-  up: { does: 'starts everything detached, and returns when one event has made the round trip', options: NOTHING },
+  up: { does: 'starts everything detached, and returns when one event has made the round trip', ...STACK },
   down: { does: 'drains and stops everything; the data stays', options: NOTHING },
   reset: {
     does: 'stops everything and REMOVES the data, the secrets and the keys; asks first',
@@ -77,11 +82,17 @@ const COMMANDS = {
   analysts: { does: 'creates, grants, lists and drops accounts for people who ask questions of the data' },
   import: { does: 'publishes activities and tokens of chains from a file of JSON lines' },
   replicate: { does: 'copies the history of a chain over HTTP, and goes on where it was' },
+  contracts: {
+    does: 'compiles the contracts of the demo chain, and writes what comes out',
+    usage: '[--check]',
+    more: '  --check   writes nothing, and ends with 1 when something differs',
+    options: { check: { type: 'boolean' } },
+  },
   bench: { does: 'takes the figures' },
   fuzz: { does: 'posts generated batches and judges every answer' },
   faults: { does: 'tries the faults that the pipeline must survive' },
   exec: { does: 'runs an installed tool: exec <tool> …', hidden: true },
-  supervise: { does: 'what `up` starts', options: NOTHING, hidden: true },
+  supervise: { does: 'what `up` starts', options: STACK.options, hidden: true },
 };
 
 /** The names that people use. */

@@ -36,6 +36,11 @@ export async function deployClickHouse(places: Places, env: Env): Promise<void> 
   await runMain(places, { main: 'infra/clickhouse/main.ts', env, log: 'deploy-clickhouse' });
 }
 
+/** Runs a command of the operator. @returns what it wrote to standard output @throws Error with its last words */
+export function runOperator(places: Places, { args, env }: { args: string[]; env: Env }): Promise<string> {
+  return runMain(places, { main: 'services/operator/src/main.ts', args, env, log: 'operator' });
+}
+
 const ENVIRONMENTS = ['production', 'development'] as const;
 const KINDS = ['publishable', 'secret'] as const;
 /** As gateway and operator have it where nobody sets ACCESS_KEY_PREFIX. */
@@ -46,7 +51,7 @@ export type DemoKeys = Record<(typeof ENVIRONMENTS)[number], KeyPair>;
 async function mintKey(places: Places, { environment, kind, env }: { environment: string; kind: string; env: Env }) {
   // A set-up that died half-way left a key that nobody has seen.
   const args = ['keys', 'create', '--environment', environment, '--kind', kind, '--replace', '--json'];
-  const output = await runMain(places, { main: 'services/operator/src/main.ts', args, env, log: 'operator' });
+  const output = await runOperator(places, { args, env });
   const { key } = JSON.parse(output.trim().split('\n').at(-1) ?? 'null') as { key?: unknown };
   if (typeof key !== 'string') throw new Error('the operator made no key');
   return key;

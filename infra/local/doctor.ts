@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { anvilProgram } from '../chain/anvil.ts';
 import { engineLibrary } from './clickhouse.ts';
 import { findProgram } from './command.ts';
 import { areJarsThere } from './jars.ts';
@@ -9,7 +10,8 @@ import { findJava } from './java.ts';
 import { findMissingParts, installLine } from './machine.ts';
 import type { Places } from './places.ts';
 import { givenPort, isPortFree, portVariableOf } from './ports.ts';
-import { portNamesOf, SERVICES } from './services.ts';
+import { SERVICES } from './services.ts';
+import { portNamesFor } from './stack-ports.ts';
 
 export interface Finding {
   level: 'good' | 'warning' | 'bad';
@@ -77,11 +79,21 @@ function findVersions(places: Places): Finding[] {
     const mend = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
     found.push({ level: 'bad', what: (error as Error).message, mend });
   }
-  return found;
+  return [...found, findChain()];
+}
+
+function findChain(): Finding {
+  try {
+    anvilProgram();
+    return { level: 'good', what: 'the program of the chain is there' };
+  } catch (error) {
+    const [what = '', mend = ''] = (error as Error).message.split(/(?<=machine)\. /);
+    return { level: 'bad', what, mend };
+  }
 }
 
 async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
-  const names = ['kafka', 'controller', 'registry', 'redis', 'clickhouse', ...portNamesOf(SERVICES)];
+  const names = portNamesFor({ chain: true }, SERVICES);
   const found: Finding[] = [];
   for (const name of names) {
     try {

@@ -4,7 +4,7 @@ import { demoPortal } from './commands/demo-portal.ts';
 import { doctor } from './commands/doctor.ts';
 import { down, reset } from './commands/down.ts';
 import { logs } from './commands/logs.ts';
-import { exec, measure, operate, verify } from './commands/run.ts';
+import { contracts, exec, measure, operate, verify } from './commands/run.ts';
 import { start } from './commands/start.ts';
 import { status } from './commands/status.ts';
 import { test } from './commands/test.ts';
@@ -40,6 +40,7 @@ const COMMANDS: Record<string, Command> = {
   columns: operate('columns'),
   import: operate('import'),
   replicate: operate('replicate'),
+  contracts,
   bench: measure('bench'),
   fuzz: measure('fuzz'),
   faults: measure('faults'),

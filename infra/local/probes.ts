@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createStoreFetch } from '@playline/runtime';
 import { Kafka, logLevel } from 'kafkajs';
 import { mendKafkaTimer } from '../kafka/timer.ts';
+import { assertChain } from './chain.ts';
 import { askDegraded } from './http-probe.ts';
 import { acceptsRecords } from './kafka.ts';
 import { askRedis } from './redis.ts';
@@ -42,6 +43,7 @@ async function askStore(name: string, file: StackFile): Promise<Found> {
       headers: { 'x-clickhouse-user': clickhouse.user, 'x-clickhouse-key': clickhouse.password },
     });
   else if (name === 'registry') await askHttp(`${file.registry}/subjects`, {});
+  else if (name === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
   else if (name === 'kafka') await acceptsRecords(file.kafka[0] ?? '');
   return SERVES;
 }

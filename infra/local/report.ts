@@ -1,6 +1,6 @@
 import type { Death, Silence } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
-import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
+import { type DemoChain, publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Prints progress with the seconds since the first line. */
 export function createProgress(write: (line: string) => void): (line: string) => void {
@@ -34,6 +34,11 @@ function table(rows: readonly (readonly [string, string])[]): string {
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
 }
 
+const chainRows = ({ rpc, id, contracts, signer }: DemoChain): [string, string][] => [
+  ['chain', `${rpc}  id ${id}, minter ${signer}`],
+  ['demo contracts', `ERC-721 ${contracts.erc721}  ERC-1155 ${contracts.erc1155}  ERC-20 ${contracts.erc20}`],
+];
+
 /** The one table that a start ends with: addresses, keys, three things to try. */
 export function stackReport(places: Places, file: StackFile): string {
   const { clickhouse, keys } = file;
@@ -47,6 +52,7 @@ export function stackReport(places: Places, file: StackFile): string {
     ['Redis', file.redis.replace(/:[^:@/]+@/, ':…@')],
     ['Kafka', file.kafka.join(', ')],
     ['schema registry', file.registry],
+    ...(file.chain === undefined ? [] : chainRows(file.chain)),
     ...Object.entries(keys ?? {}).flatMap(([environment, pair]): (readonly [string, string])[] => [
       [`${environment} publishable`, pair.publishable],
       [`${environment} secret`, pair.secret],

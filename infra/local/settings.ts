@@ -64,7 +64,9 @@ export async function leftOutSentence(places: Places, environment: Environment):
 export async function configMistakes(places: Places, environment: Environment): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
   const judged = { ...Object.fromEntries(passedOn), ...STAND_INS };
-  const mistakes = portNamesFor({}, SERVICES).flatMap((name) => mistakesOf(() => givenPort(name, environment)));
+  const mistakes = portNamesFor({ chain: true }, SERVICES).flatMap((name) =>
+    mistakesOf(() => givenPort(name, environment)),
+  );
   for (const schema of await schemasOf(places)) mistakes.push(...mistakesOf(() => parseConfig(schema, judged)));
   mistakes.push(...mistakesOf(() => assertSameTopics(places, environment)));
   return [...new Set(mistakes)];

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DemoContract } from '../chain/demo.ts';
 import type { ServedChain } from './chain-settings.ts';
 import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
@@ -8,6 +9,17 @@ import type { Account } from './security.ts';
 export interface KeyPair {
   publishable: string;
   secret: string;
+}
+
+/** The chain of a stack, and what the demo project has on it. */
+export interface DemoChain {
+  /** `http://127.0.0.1:port`; `ws://` answers there too. */
+  rpc: string;
+  id: number;
+  /** Addresses of the demo contracts, lower case. */
+  contracts: Readonly<Record<DemoContract, string>>;
+  /** Address of the demo project's signable key that may mint there. */
+  signer: string;
 }
 
 /** What scripts need to know of a running stack: `.playline/stack.json`. Parts that do not run are absent. */
@@ -25,6 +37,8 @@ export interface StackFile {
   signerPublicKey?: string;
   /** What the chain API serves. */
   chains?: ServedChain[];
+  /** The stack's own chain; absent in one that was started without. */
+  chain?: DemoChain;
   /** The operator's account, which may do everything. */
   clickhouse: { url: string; user: string; password: string; database: string };
   /** With its password: `redis://:password@127.0.0.1:port` */

@@ -26,6 +26,8 @@ export interface StackOptions {
   kafkaFrontPort?: number;
   /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */
   security?: boolean;
+  /** Starts a chain of the stack's own as well, with the demo contracts where there are services; none unless it is true. */
+  chain?: boolean;
   /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
   kafkaBrokers?: number;
   /** Ends a start that is under way. */

@@ -15,6 +15,7 @@ export function portNamesFor(options: StackOptions, services: readonly ServiceEn
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
   if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)
     throw new RangeError('security: the listener with TLS is made for one broker');
+  const chain = options.chain === true ? ['chain'] : [];
   const secured = options.security === true ? SECURED_PORTS : [];
-  return [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...portNamesOf(services)];
+  return [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...chain, ...portNamesOf(services)];
 }

@@ -1,4 +1,7 @@
+import { anvilProgram } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
+import { brokerSpecs } from './brokers.ts';
+import { type ChainPart, openChainPart } from './chain-part.ts';
 import { chainSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec } from './clickhouse.ts';
@@ -13,21 +16,20 @@ import {
   readDemoKeys,
 } from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
-import { kafkaSpec } from './kafka.ts';
 import { type Keeper, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
 import { redisSpec } from './redis.ts';
-import { REGISTRY_PROBE, registrySpec } from './registry.ts';
+import { registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
-import { type Account, createSecurity, type StackSecurity, securitySettings } from './security.ts';
+import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
-import { tlsRelaySpec } from './tls-relays.ts';
+import { startRelays } from './tls-relays.ts';
 
 /** Ready within this, or not before Redis is rebuilt. */
 const WAITING_SERVICE_MS = 5_000;
@@ -43,6 +45,7 @@ class RunningStack implements Stack {
   private readonly children: ReturnType<typeof openChildrenFile>;
   private readonly stores: Keeper[] = [];
   private readonly services: Keeper[] = [];
+  private chain: ChainPart | null = null;
   private readonly conditions = new Map<string, Condition>();
   missing: readonly string[] = [];
   private stopping: Promise<void> | null = null;
@@ -135,19 +138,10 @@ class RunningStack implements Stack {
     redis: Promise<void>;
     clickhouse: Promise<void>;
   }> {
-    const { places, secrets, security } = this;
+    const { places, secrets, security, options } = this;
     const java = await provideStores(places, (line) => this.say(line));
-    const { kafkaFront } = this;
-    const advertisedPort = this.options.kafkaFrontPort;
-    const front = kafkaFront === null || advertisedPort === undefined ? null : { port: kafkaFront, advertisedPort };
-    const names = brokersOf(this.options);
-    const brokers = names.map((name, index) => {
-      const ports = {
-        ...{ kafka: this.port(name), controller: this.port('controller'), front: index === 0 ? front : null },
-        secured: security === null ? null : this.port('kafka-secured'),
-      };
-      return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length }, security });
-    });
+    const port = (name: string) => this.port(name);
+    const brokers = brokerSpecs(places, { java, options, security, port });
     this.say('starting kafka, registry, redis, clickhouse');
     const secured = security === null ? null : { port: this.port('redis-secured'), security };
     // The slowest first.
@@ -158,21 +152,7 @@ class RunningStack implements Stack {
       redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, secured })),
       clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
     };
-    return security === null ? started : this.secure(started, security);
-  }
-
-  /** The stores that speak no TLS here, behind processes that do. */
-  private secure<T extends Record<'registry' | 'clickhouse', Promise<void>>>(started: T, security: StackSecurity): T {
-    const relay = (store: 'registry' | 'clickhouse', { login, probe }: { login: Account | null; probe: string }) => {
-      const ports = { listen: this.port(`${store}-secured`), target: this.port(store) };
-      const spec = tlsRelaySpec(this.places, { name: `${store}-relay`, ports, security, login, probe });
-      return Promise.all([started[store], this.readyOf(this.keep(this.stores, spec))]).then(() => {});
-    };
-    return {
-      ...started,
-      registry: relay('registry', { login: security.registry, probe: REGISTRY_PROBE }),
-      clickhouse: relay('clickhouse', { login: null, probe: '/ping' }),
-    };
+    return security === null ? started : startRelays(places, started, { security, port, start });
   }
 
   /** What every service is told; the writer's account, not the operator's, unless it has one of its own. */
@@ -237,13 +217,30 @@ class RunningStack implements Stack {
     return (await identities) === 'lost';
   }
 
+  /** The demo project's part of the chain. What stands without it stays up. */
+  private async linkChain(): Promise<void> {
+    if (this.chain === null) return;
+    try {
+      const linked = await this.chain.link({ env: this.serviceEnv(), redisUrl: this.inside.redis });
+      this.file = { ...this.file, chain: linked };
+    } catch (error) {
+      if (this.options.staysUp !== true) throw error;
+      this.missing = [...this.missing, `The demo project has no part of the chain: ${(error as Error).message}`];
+    }
+  }
+
   async start(services: readonly ServiceEntry[]): Promise<void> {
     const stores = await this.startStores();
+    if (this.options.chain === true) {
+      const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
+      this.chain = openChainPart(this.places, { port: this.port('chain'), start, say: (line) => this.say(line) });
+    }
     const [isRedisEmpty] = await Promise.all([
       services.length === 0 ? false : this.deploy(stores),
       ...Object.values(stores),
     ]);
-    if (services.length > 0) await this.startServices(services, isRedisEmpty);
+    await this.chain?.contracts;
+    if (services.length > 0) await Promise.all([this.startServices(services, isRedisEmpty), this.linkChain()]);
     this.isWritten = true;
     this.writeFile();
     if (this.file.keys !== undefined) {
@@ -260,6 +257,7 @@ class RunningStack implements Stack {
     if (this.services.length > 0) this.say('draining the services');
     await Promise.all(this.services.map((keeper) => keeper.stop()));
     if (this.stores.length > 0) this.say('stopping the stores');
+    await this.chain?.close();
     await Promise.all(this.stores.map((keeper) => keeper.stop()));
     this.isWritten = false;
     this.keysWatch?.close();
@@ -279,6 +277,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const places = placesOf(options.directory);
   const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
   assertServicesExist(places, services);
+  if (options.chain === true) anvilProgram();
   assertSameTopics(places, { ...process.env, ...options.settings });
   const names = portNamesFor(options, services);
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.

@@ -3,6 +3,7 @@ import type { CertificateFiles } from './certificates.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { writePrivateFile } from './private-file.ts';
+import { REGISTRY_PROBE } from './registry.ts';
 import { type Account, createStackFetch, type StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
@@ -15,8 +16,33 @@ export interface RelaySettings {
   readonly login: Account | null;
 }
 
+interface RelayedStack {
+  readonly security: StackSecurity;
+  readonly port: (name: string) => number;
+  /** Starts a process of the stack; resolves when it is ready. */
+  readonly start: (spec: ProcessSpec) => Promise<void>;
+}
+
+/** The stores that speak no TLS here, behind processes that do. @param started each resolves when its store is ready */
+export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<void>>>(
+  places: Places,
+  started: T,
+  { security, port, start }: RelayedStack,
+): T {
+  const relay = (store: 'registry' | 'clickhouse', { login, probe }: { login: Account | null; probe: string }) => {
+    const ports = { listen: port(`${store}-secured`), target: port(store) };
+    const spec = tlsRelaySpec(places, { name: `${store}-relay`, ports, security, login, probe });
+    return Promise.all([started[store], start(spec)]).then(() => {});
+  };
+  return {
+    ...started,
+    registry: relay('registry', { login: security.registry, probe: REGISTRY_PROBE }),
+    clickhouse: relay('clickhouse', { login: null, probe: '/ping' }),
+  };
+}
+
 /** TLS before an HTTP store; ready once the store answers through it. */
-export function tlsRelaySpec(
+function tlsRelaySpec(
   places: Places,
   relay: {
     name: string;

@@ -182,7 +182,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
     );
-    expect(started.out).toContain('all 11 processes serve');
+    expect(started.out).toContain('all 12 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
     expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);

@@ -10,7 +10,7 @@ export async function down(places: Places): Promise<number> {
 }
 
 /** What belongs to the data: without it the secrets and keys open nothing. Downloads, logs and ports stay. */
-const DATA = ['data', 'etc', 'secrets.json', 'keys.json', 'topics.json'];
+const DATA = ['data', 'etc', 'secrets.json', 'keys.json', 'topics.json', 'chain.json'];
 
 /** `npm run reset`: stops everything and removes the data. */
 export async function reset(places: Places): Promise<number> {

@@ -81,6 +81,11 @@ export function measure(name: 'bench' | 'fuzz' | 'faults') {
     runHere(places, process.execPath, { args: [join(places.checkout, `test/${name}/main.ts`), ...args] });
 }
 
+/** `npm run contracts`: compiles the contracts of the demo chain. */
+export function contracts(places: Places, args: readonly string[]): Promise<number> {
+  return runHere(places, process.execPath, { args: [join(places.checkout, 'infra/chain/compile.ts'), ...args] });
+}
+
 /** The path of an installed tool. */
 export function toolOf(places: Places, name: string): string {
   return join(places.checkout, 'node_modules', '.bin', name);

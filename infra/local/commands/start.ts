@@ -14,6 +14,8 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export interface Supervision {
   say: (line: string) => void;
+  /** Words of `start` and `up`. */
+  args: readonly string[];
   /** The round trip is proven. */
   onReady: (stack: Stack) => void;
 }
@@ -38,6 +40,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
       onSilence: (silence) => say(silenceReport(silence)),
       signal: asked.signal,
       staysUp: true,
+      chain: !supervision.args.includes('--no-chain'),
     });
     if (!asked.signal.aborted) {
       say('posting one event and reading it back from ClickHouse');
@@ -109,10 +112,11 @@ export async function sayFirstLink(places: Places, file: StackFile | null): Prom
 }
 
 /** `npm start`: in the foreground until Ctrl-C. */
-export async function start(places: Places): Promise<number> {
+export async function start(places: Places, args: readonly string[]): Promise<number> {
   if (findSupervisor(places) === null && !(await areSettingsRight(places))) return EXIT.usage;
   const didRun = await supervise(places, {
     say: createProgress((line) => console.log(line)),
+    args,
     onReady: ({ file, missing }) => {
       console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);

@@ -14,7 +14,7 @@ import { alreadyRunning, areSettingsRight, sayFirstLink, supervise } from './sta
 type Message = { say: string } | { ready: true; missing: readonly string[] } | { failed: string };
 
 /** The detached supervisor; everything it says goes to its log, and to `up` while that listens. */
-export async function superviseDetached(places: Places): Promise<number> {
+export async function superviseDetached(places: Places, args: readonly string[]): Promise<number> {
   const tell = (message: Message) => {
     // `up` may be gone: a channel that closes meanwhile is not a fault of the stack.
     if (process.connected) process.send?.(message, undefined, undefined, () => {});
@@ -25,7 +25,7 @@ export async function superviseDetached(places: Places): Promise<number> {
       log(line);
       tell({ say: line });
     };
-    const didRun = await supervise(places, { say, onReady: ({ missing }) => tell({ ready: true, missing }) });
+    const didRun = await supervise(places, { say, args, onReady: ({ missing }) => tell({ ready: true, missing }) });
     if (!didRun) tell({ failed: alreadyRunning(places) });
     return didRun ? 0 : 1;
   } catch (error) {
@@ -38,7 +38,7 @@ export async function superviseDetached(places: Places): Promise<number> {
 }
 
 /** `npm run up`: starts the supervisor as a process of its own and returns when the round trip has been proven. */
-export async function up(places: Places): Promise<number> {
+export async function up(places: Places, args: readonly string[] = []): Promise<number> {
   if (findSupervisor(places) !== null) {
     console.log(alreadyRunning(places));
     return sayVerdict(places);
@@ -46,7 +46,7 @@ export async function up(places: Places): Promise<number> {
   if (!(await areSettingsRight(places))) return EXIT.usage;
   const logFile = logFileOf(places, 'supervisor');
   const log = openLog(logFile);
-  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts'), 'supervise'], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts'), 'supervise', ...args], {
     cwd: places.checkout,
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],

@@ -125,5 +125,7 @@ export function toMintTransactionKey(
   transaction: Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>,
 ): string {
   const signer = toSignerKey(transaction);
-  return transaction.kind === 'high_water' ? `${signer}:high-water` : `${signer}:${transaction.nonce}:${transaction.variant}`;
+  return transaction.kind === 'high_water'
+    ? `${signer}:high-water`
+    : `${signer}:${transaction.nonce}:${transaction.variant}`;
 }

@@ -9,13 +9,8 @@ import type {
   RateLimitKeyRecord,
   SignableKeyRecord,
 } from './access-records.ts';
-import type {
-  ChainMetadataRecord,
-  MintRequestRecord,
-  MintStateRecord,
-  MintTransactionRecord,
-} from './mint-records.ts';
 import type { ActivityType, IdentityKind, VerificationStatus } from './enumerations.ts';
+import type { ChainMetadataRecord, MintRequestRecord, MintStateRecord, MintTransactionRecord } from './mint-records.ts';
 
 /** Sixteen zero bytes: nobody. */
 export const ZERO_KEY: Buffer = Buffer.alloc(16);

@@ -1,0 +1,130 @@
+import { until } from '@playline/testkit';
+import { openTestChain, type TestChain } from '@playline/testkit/chain';
+import { parseEther, zeroHash } from 'viem';
+import { afterEach, describe, expect, it } from 'vitest';
+
+const EPOCH_BLOCKS = 2;
+const DEPTH = 2 * EPOCH_BLOCKS;
+/** Of the test, from one block to the next. */
+const BLOCK_MS = 50;
+
+let chain: TestChain;
+afterEach(() => chain?.close());
+
+const headOf = () => chain.client.getBlockNumber();
+
+async function pay() {
+  const [from, to] = chain.accounts;
+  return chain.client.sendTransaction({ account: from!, to: to!, value: 1n });
+}
+
+/** As long as so many blocks would take. */
+async function letPass(blocks: number) {
+  const endAt = performance.now() + blocks * BLOCK_MS;
+  await until('the time has passed', () => performance.now() > endAt);
+}
+
+/** The latest block, when none has come for as long as several would take. */
+async function headAtRest(): Promise<bigint> {
+  for (;;) {
+    const head = await headOf();
+    await letPass(10);
+    if (head === (await headOf())) return head;
+  }
+}
+
+describe('a chain whose blocks are made as they are needed', () => {
+  it('makes blocks until a transaction is final, and none before or after', async () => {
+    chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
+    await letPass(10);
+    expect(await headOf()).toBe(0n);
+    const hash = await pay();
+    const { blockNumber } = await chain.client.waitForTransactionReceipt({ hash });
+    const isFinal = async () => (await chain.client.getBlock({ blockTag: 'finalized' })).number >= blockNumber;
+    await until('the transaction is final', isFinal);
+    expect(await headAtRest()).toBe(blockNumber + BigInt(DEPTH));
+  });
+
+  it('does not grow for a transaction that no block can take, and goes on with the next one', async () => {
+    chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
+    const [from, to] = chain.accounts;
+    // Behind a nonce that nobody uses.
+    await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
+    expect(await headAtRest()).toBe(0n);
+    await chain.client.waitForTransactionReceipt({ hash: await pay() });
+  });
+
+  it('loses nothing that was final when it is killed, however often, and goes on', async () => {
+    chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
+    for (let round = 0; round < 5; round++) {
+      const start = await headOf();
+      await pay();
+      await until('some blocks have come', async () => (await headOf()) > start + BigInt(round));
+      const [final, genesis] = await Promise.all([
+        chain.client.getBlock({ blockTag: 'finalized' }),
+        chain.client.getBlock({ blockNumber: 0n }),
+      ]);
+      await chain.kill();
+      await chain.restart();
+      expect((await chain.client.getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
+      expect((await chain.client.getBlock({ blockNumber: final.number! })).hash).toBe(final.hash);
+    }
+    await chain.client.waitForTransactionReceipt({ hash: await pay() });
+    await headAtRest();
+  });
+
+  it('has nothing left to save once it is at rest, and shows what is final as soon as it is back', async () => {
+    chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
+    const contracts = await chain.deployDemo(chain.accounts[1]);
+    const head = await headAtRest();
+    await chain.kill();
+    await chain.restart();
+    const [address] = chain.accounts;
+    await until('what is final can be asked for', async () => {
+      const { number } = await chain.client.getBlock({ blockTag: 'finalized' });
+      return number === head && (await chain.client.getTransactionCount({ address: address!, blockTag: 'finalized' }));
+    });
+    expect(await chain.deployDemo(chain.accounts[1])).toEqual(contracts);
+    expect(await headAtRest()).toBe(head + BigInt(DEPTH));
+  });
+});
+
+describe('a chain of a test', () => {
+  it('makes blocks when it is asked, and takes the latest back without a trace of their transactions', async () => {
+    chain = await openTestChain();
+    await chain.mine(3);
+    const hash = await pay();
+    expect(await headOf()).toBe(3n);
+    await chain.mine();
+    const { blockHash } = await chain.client.getTransactionReceipt({ hash });
+    await chain.mine(1);
+    await chain.reorg(2);
+    expect(await headOf()).toBe(5n);
+    const replaced = await chain.client.getBlock({ blockNumber: 4n });
+    expect(replaced.hash).not.toBe(blockHash);
+    expect(replaced.parentHash).not.toBe(zeroHash);
+    await expect(chain.client.getTransactionReceipt({ hash })).rejects.toThrow();
+  });
+
+  it('comes back from a kill with what was saved, and without what was not', async () => {
+    chain = await openTestChain();
+    const [, to] = chain.accounts;
+    await chain.send({ to: to!, value: parseEther('1') });
+    const balance = await chain.client.getBalance({ address: to! });
+    await chain.save();
+    await chain.send({ to: to!, value: parseEther('1') });
+    await chain.kill();
+    await expect(headOf()).rejects.toThrow();
+    await chain.restart();
+    expect([await headOf(), await chain.client.getBalance({ address: to! })]).toEqual([1n, balance]);
+  });
+
+  it('is another chain after a kill when nothing was saved', async () => {
+    chain = await openTestChain();
+    const [, to] = chain.accounts;
+    await chain.send({ to: to!, value: 1n });
+    await chain.kill();
+    await chain.restart();
+    expect(await headOf()).toBe(0n);
+  });
+});

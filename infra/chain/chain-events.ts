@@ -1,0 +1,60 @@
+/** What a node tells of itself, without being asked: a chain at rest costs it nothing. */
+export interface ChainEvents {
+  /** Whether the node is there now. */
+  isOpen(): boolean;
+  close(): void;
+}
+
+export interface ChainListener {
+  /** The node is there, for the first time or again: what happened meanwhile was not told. */
+  onOpen(): void;
+  onBlock(): void;
+  /** A transaction waits for a block. */
+  onTransaction(): void;
+}
+
+const AGAIN_MS = 250;
+const SUBSCRIPTIONS = ['newHeads', 'newPendingTransactions'];
+
+interface Told {
+  readonly method?: string;
+  readonly params?: { readonly result?: unknown };
+}
+
+/** Listens to a node for as long as it is open, whenever the node is there. */
+export function openChainEvents(rpc: string, listener: ChainListener): ChainEvents {
+  let socket: WebSocket;
+  let timer: NodeJS.Timeout | undefined;
+  let [isOpen, isClosed] = [false, false];
+  const hear = (text: string) => {
+    const { method, params } = JSON.parse(text) as Told;
+    if (method !== 'eth_subscription') return;
+    // A hash is a transaction's, an object a block.
+    if (typeof params?.result === 'string') listener.onTransaction();
+    else listener.onBlock();
+  };
+  const connect = () => {
+    socket = new WebSocket(rpc.replace(/^http/, 'ws'));
+    socket.addEventListener('open', () => {
+      isOpen = true;
+      for (const [id, name] of SUBSCRIPTIONS.entries())
+        socket.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'eth_subscribe', params: [name] }));
+      listener.onOpen();
+    });
+    socket.addEventListener('message', ({ data }) => hear(String(data)));
+    // An error is followed by it.
+    socket.addEventListener('close', () => {
+      isOpen = false;
+      if (!isClosed) timer = setTimeout(connect, AGAIN_MS).unref();
+    });
+  };
+  connect();
+  return {
+    isOpen: () => isOpen,
+    close: () => {
+      isClosed = true;
+      clearTimeout(timer);
+      socket.close();
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { type Abi, parseAbi, toEventSignature, toFunctionSignature } from 'viem';
+import { expect, it } from 'vitest';
+import { compileAll, findDifferent } from './compile.ts';
+import { type ContractName, readContract } from './contracts.ts';
+import { SIGNATURES } from './signatures.ts';
+
+/** An item as a text that says all that a call or a log is read by. */
+function toTexts(abi: Abi): string[] {
+  return abi.map((item) => {
+    if (item.type === 'constructor') return `constructor(${item.inputs.map(({ type }) => type).join()})`;
+    if (item.type === 'event')
+      return `event ${toEventSignature(item)} ${item.inputs.map(({ indexed }) => indexed === true)}`;
+    if (item.type === 'error')
+      return `error ${toFunctionSignature({ ...item, type: 'function', outputs: [], stateMutability: 'view' })}`;
+    if (item.type !== 'function') return item.type;
+    return `${toFunctionSignature(item)} ${item.stateMutability} ${item.outputs.map(({ type }) => type)}`;
+  });
+}
+
+it('the compiled contracts that are committed are what their sources make, byte for byte', () => {
+  expect(findDifferent(compileAll())).toEqual([]);
+});
+
+it.each(Object.keys(SIGNATURES) as ContractName[])(
+  'the signatures of %s are those of its compiled interface',
+  (name) => {
+    const compiled = toTexts(readContract(name).abi as Abi);
+    expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
+  },
+);

@@ -1,0 +1,232 @@
+import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
+import {
+  type Abi,
+  type Address,
+  keccak256,
+  parseEventLogs,
+  stringToHex,
+  toFunctionSelector,
+  toHex,
+  zeroAddress,
+} from 'viem';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DemoAddresses, ROLES } from './deploy-demo.ts';
+
+const [ERC721, ERC1155, ERC20] = [
+  CONTRACT_ABIS['demo-erc721'],
+  CONTRACT_ABIS['demo-erc1155'],
+  CONTRACT_ABIS['demo-erc20'],
+];
+const THRESHOLD = 2n ** 128n;
+
+let chain: TestChain;
+let contracts: DemoAddresses;
+let [admin, minter, ada, bob, stranger]: Address[] = [];
+
+beforeAll(async () => {
+  chain = await openTestChain({ mining: 'each' });
+  [admin, minter, ada, bob, stranger] = chain.accounts;
+  contracts = await chain.deployDemo(minter);
+});
+
+afterAll(() => chain?.close());
+
+interface Call {
+  readonly address: Address;
+  readonly abi: Abi;
+  readonly functionName: string;
+  readonly args: readonly unknown[];
+  readonly account?: Address;
+}
+
+/** Calls as the minter, unless another account is named. @returns the logs of the transaction */
+async function call(request: Call) {
+  const { request: simulated } = await chain.client.simulateContract({ account: minter!, ...request });
+  const hash = await chain.client.writeContract(simulated as never);
+  const { status, logs } = await chain.client.waitForTransactionReceipt({ hash });
+  expect(status).toBe('success');
+  return logs;
+}
+
+const erc721 = (functionName: string, args: readonly unknown[], account?: Address) =>
+  call({
+    address: contracts.erc721,
+    abi: ERC721,
+    functionName,
+    args,
+    ...(account === undefined ? {} : { account }),
+  });
+const erc1155 = (functionName: string, args: readonly unknown[], account?: Address) =>
+  call({
+    address: contracts.erc1155,
+    abi: ERC1155,
+    functionName,
+    args,
+    ...(account === undefined ? {} : { account }),
+  });
+
+const ownerOf = (tokenId: bigint) =>
+  chain.client.readContract({ address: contracts.erc721, abi: ERC721, functionName: 'ownerOf', args: [tokenId] });
+
+const mintedBy = (logs: Awaited<ReturnType<typeof call>>) =>
+  parseEventLogs({ abi: ERC721, logs, eventName: 'Transfer' }).map(({ args }) => [args.from, args.to, args.tokenId]);
+
+describe('roles of a contract', () => {
+  it('are named as others name them, and the functions that give them too', async () => {
+    for (const [name, role] of Object.entries(ROLES)) expect(role).toBe(keccak256(stringToHex(name)));
+    expect(toFunctionSelector('hasRole(bytes32,address)')).toBe('0x91d14854');
+    expect(toFunctionSelector('grantRole(bytes32,address)')).toBe('0x2f2ff15d');
+  });
+
+  it('are given and taken by its administrator alone, and nobody mints without', async () => {
+    const given = { address: contracts.erc721, abi: ERC721, args: [ROLES.MINTER_ROLE, stranger!] } as const;
+    const hasRole = () => chain.client.readContract({ ...given, functionName: 'hasRole' });
+    const mint = (tokenId: bigint) => erc721('mintBatch', [[{ to: ada, tokenIds: [tokenId] }]], stranger);
+    await expect(mint(1n)).rejects.toThrow(/AccessControlUnauthorizedAccount/);
+    await expect(call({ ...given, functionName: 'grantRole', account: stranger! })).rejects.toThrow(/Unauthorized/);
+    await call({ ...given, functionName: 'grantRole', account: admin! });
+    expect(await hasRole()).toBe(true);
+    await mint(1n);
+    await call({ ...given, functionName: 'revokeRole', account: admin! });
+    expect(await hasRole()).toBe(false);
+    await expect(mint(2n)).rejects.toThrow(/AccessControlUnauthorizedAccount/);
+  });
+
+  it('are needed at every function that mints', async () => {
+    const refused = /AccessControlUnauthorizedAccount/;
+    await expect(erc721('mintBatchByQuantity', [[{ to: ada, quantity: 1n }]], stranger)).rejects.toThrow(refused);
+    await expect(erc1155('safeMint', [ada, 1n, 1n, '0x'], stranger)).rejects.toThrow(refused);
+    await expect(erc1155('safeMintBatch', [ada, [1n], [1n], '0x'], stranger)).rejects.toThrow(refused);
+    const mint = { address: contracts.erc20, abi: ERC20, functionName: 'mint', args: [ada, 1n] } as const;
+    await expect(call({ ...mint, account: stranger! })).rejects.toThrow(refused);
+  });
+});
+
+describe('tokens of which each is one of its kind', () => {
+  it('are minted with the ids that were asked for, each by an event of its own, in the order of the batch', async () => {
+    const logs = await erc721('mintBatch', [
+      [
+        { to: ada, tokenIds: [11n, 10n] },
+        { to: bob, tokenIds: [THRESHOLD - 1n] },
+      ],
+    ]);
+    expect(mintedBy(logs)).toEqual([
+      [zeroAddress, ada, 11n],
+      [zeroAddress, ada, 10n],
+      [zeroAddress, bob, THRESHOLD - 1n],
+    ]);
+    expect(await ownerOf(10n)).toBe(ada);
+  });
+
+  it('are never minted twice, nor with an id that is counted, nor for nobody; then none of the batch is', async () => {
+    await erc721('mintBatch', [[{ to: ada, tokenIds: [20n] }]]);
+    const mint = (to: Address, ...tokenIds: bigint[]) => erc721('mintBatch', [[{ to, tokenIds }]]);
+    await expect(mint(bob!, 21n, 20n)).rejects.toThrow(/TokenAlreadyMinted\(uint256 tokenId\)\s+\(20\)/);
+    await expect(mint(bob!, 21n, 21n)).rejects.toThrow(/TokenAlreadyMinted/);
+    await expect(mint(bob!, 21n, THRESHOLD)).rejects.toThrow(/TokenIdNotBelowThreshold/);
+    await expect(mint(zeroAddress, 21n)).rejects.toThrow(/ERC721InvalidReceiver/);
+    await expect(ownerOf(21n)).rejects.toThrow(/ERC721NonexistentToken/);
+    expect(await ownerOf(20n)).toBe(ada);
+  });
+
+  it('are counted from the threshold on when only their quantity is said, and no id is given twice', async () => {
+    const read = { address: contracts.erc721, abi: ERC721, functionName: 'mintBatchByQuantityThreshold' } as const;
+    expect(await chain.client.readContract(read)).toBe(THRESHOLD);
+    const first = [
+      { to: ada, quantity: 2n },
+      { to: bob, quantity: 1n },
+    ];
+    expect(mintedBy(await erc721('mintBatchByQuantity', [first]))).toEqual([
+      [zeroAddress, ada, THRESHOLD],
+      [zeroAddress, ada, THRESHOLD + 1n],
+      [zeroAddress, bob, THRESHOLD + 2n],
+    ]);
+    await expect(erc721('mintBatchByQuantity', [[{ to: ada, quantity: 0n }]])).rejects.toThrow(/QuantityIsZero/);
+    await erc721('burn', [THRESHOLD], ada);
+    const [[, , next] = []] = mintedBy(await erc721('mintBatchByQuantity', [[{ to: bob, quantity: 1n }]]));
+    expect(next).toBe(THRESHOLD + 3n);
+  });
+
+  it('are burned by their owner alone, and the supply is what there is', async () => {
+    const supply = () =>
+      chain.client.readContract({ address: contracts.erc721, abi: ERC721, functionName: 'totalSupply' });
+    await erc721('mintBatch', [[{ to: ada, tokenIds: [30n, 31n] }]]);
+    const before = await supply();
+    await expect(erc721('burn', [30n], bob)).rejects.toThrow(/ERC721InsufficientApproval/);
+    await expect(erc721('burn', [39n], ada)).rejects.toThrow(/ERC721NonexistentToken/);
+    await erc721('burn', [30n], ada);
+    expect(await supply()).toBe(before - 1n);
+  });
+});
+
+describe('tokens of which there are many of a kind', () => {
+  const balance = (id: bigint, owner = ada!) =>
+    chain.client.readContract({
+      address: contracts.erc1155,
+      abi: ERC1155,
+      functionName: 'balanceOf',
+      args: [owner, id],
+    });
+
+  it('are minted one kind at a time or several, also the same kind twice in a batch', async () => {
+    await erc1155('safeMint', [ada, 1n, 5n, '0x']);
+    const logs = await erc1155('safeMintBatch', [ada, [1n, 2n, 1n], [1n, 7n, 2n], '0x']);
+    const [batch] = parseEventLogs({ abi: ERC1155, logs, eventName: 'TransferBatch' });
+    expect(batch?.args).toMatchObject({ from: zeroAddress, to: ada, ids: [1n, 2n, 1n], values: [1n, 7n, 2n] });
+    expect([await balance(1n), await balance(2n)]).toEqual([8n, 7n]);
+  });
+
+  it('are refused for nobody, for a contract that does not take them, and for lists of different lengths', async () => {
+    await expect(erc1155('safeMint', [zeroAddress, 3n, 1n, '0x'])).rejects.toThrow(/ERC1155InvalidReceiver/);
+    await expect(erc1155('safeMint', [contracts.erc20, 3n, 1n, '0x'])).rejects.toThrow(/ERC1155InvalidReceiver/);
+    await expect(erc1155('safeMintBatch', [ada, [3n, 4n], [1n], '0x'])).rejects.toThrow(/ERC1155InvalidArrayLength/);
+    expect(await balance(3n)).toBe(0n);
+  });
+
+  it('are burned by whom they belong to, and the supply is what there is', async () => {
+    const read = { address: contracts.erc1155, abi: ERC1155, functionName: 'totalSupply', args: [9n] } as const;
+    await erc1155('safeMint', [ada, 9n, 5n, '0x']);
+    await expect(erc1155('burn', [ada, 9n, 1n], bob)).rejects.toThrow(/ERC1155MissingApprovalForAll/);
+    await expect(erc1155('burn', [ada, 9n, 6n], ada)).rejects.toThrow(/ERC1155InsufficientBalance/);
+    await erc1155('burn', [ada, 9n, 2n], ada);
+    expect(await chain.client.readContract(read)).toBe(3n);
+  });
+});
+
+describe('contracts for tests of whoever reads logs', () => {
+  it('tell of many tokens by one event', async () => {
+    const address = await chain.deploy('consecutive-erc721', [ada, 1_000n]);
+    const logs = await chain.client.getLogs({ address, fromBlock: 0n });
+    const abi = CONTRACT_ABIS['consecutive-erc721'];
+    const [told, ...others] = parseEventLogs({ abi, logs });
+    expect(others).toEqual([]);
+    expect(told).toMatchObject({
+      eventName: 'ConsecutiveTransfer',
+      args: { fromTokenId: 0n, toTokenId: 999n, toAddress: ada },
+    });
+    expect(await chain.client.readContract({ address, abi, functionName: 'ownerOf', args: [999n] })).toBe(ada);
+  });
+
+  it('emit any logs, also many of them, and none when they revert', async () => {
+    const address = await chain.deploy('log-emitter');
+    const abi = CONTRACT_ABIS['log-emitter'];
+    const topics = [1n, 2n, 3n, 4n].map((each) => toHex(each, { size: 32 }));
+    const all = [0, 1, 2, 3, 4].map((count) => ({ topics: topics.slice(0, count), data: toHex(`with ${count}`) }));
+    const emitted = await call({ address, abi, functionName: 'emitLogs', args: [all] });
+    expect(emitted.map((log) => ({ topics: log.topics, data: log.data }))).toEqual(all);
+    const many = await call({ address, abi, functionName: 'repeatLog', args: [all[4], 500n] });
+    expect(many.map(({ logIndex }) => logIndex)).toEqual(Array.from({ length: 500 }, (_, index) => index));
+    const reverted = call({ address, abi, functionName: 'emitAndRevert', args: [all[4]] });
+    await expect(reverted).rejects.toThrow(/RevertedAsAsked/);
+    const five = { topics: [...topics, topics[0]], data: '0x' };
+    await expect(call({ address, abi, functionName: 'emitLogs', args: [[five]] })).rejects.toThrow(/TooManyTopics/);
+  });
+
+  it('bear a name of bytes32, and know no decimals', async () => {
+    const name = stringToHex('Old Gold', { size: 32 });
+    const address = await chain.deploy('old-erc20', [name, stringToHex('OLD', { size: 32 })]);
+    const abi = CONTRACT_ABIS['old-erc20'];
+    expect(await chain.client.readContract({ address, abi, functionName: 'name' })).toBe(name);
+    await expect(chain.client.readContract({ address, abi: ERC20, functionName: 'decimals' })).rejects.toThrow();
+  });
+});

@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DemoContract } from './demo.ts';
+
+/** Contracts that are compiled here: those of the demo, and those that only tests deploy. */
+export type ContractName =
+  | 'demo-erc721'
+  | 'demo-erc1155'
+  | 'demo-erc20'
+  | 'consecutive-erc721'
+  | 'log-emitter'
+  | 'old-erc20';
+
+export interface CompiledContract {
+  /** Its name in the source. */
+  readonly contract: string;
+  /** As the compiler writes it; `signatures.ts` has what programs are checked by. */
+  readonly abi: readonly object[];
+  /** What deploys it, without the arguments of the constructor. */
+  readonly bytecode: `0x${string}`;
+}
+
+/** Where a demo contract is once it is deployed, and what its constructor is told. */
+export interface DemoPlace {
+  /** Lower case. */
+  readonly address: `0x${string}`;
+  /** Encoded: they follow the bytecode. */
+  readonly arguments: `0x${string}`;
+}
+
+const readCompiled = (file: string): unknown =>
+  JSON.parse(readFileSync(join(import.meta.dirname, 'compiled', file), 'utf8'));
+
+export function readContract(name: ContractName): CompiledContract {
+  return readCompiled(`${name}.json`) as CompiledContract;
+}
+
+export function readDemoPlaces(): Readonly<Record<DemoContract, DemoPlace>> {
+  return readCompiled('demo.json') as Record<DemoContract, DemoPlace>;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {ERC721} from "@openzeppelin/contracts/token/ERC721/ERC721.sol";
+import {MintingRoles} from "./minting-roles.sol";
+
+/// Tokens of which each is one of its kind. Ids below a threshold are chosen by the minter; from there on the contract
+/// counts them itself, so that the two never meet.
+contract DemoErc721 is ERC721, MintingRoles {
+    /// Tokens with ids of the minter's choice, for one owner.
+    struct MintByIds {
+        address to;
+        uint256[] tokenIds;
+    }
+
+    /// So many tokens for one owner; the contract chooses the ids.
+    struct MintByQuantity {
+        address to;
+        uint256 quantity;
+    }
+
+    uint256 private constant THRESHOLD = 2 ** 128;
+
+    uint256 private _nextByQuantity = THRESHOLD;
+    uint256 private _supply;
+
+    error TokenAlreadyMinted(uint256 tokenId);
+    error TokenIdNotBelowThreshold(uint256 tokenId, uint256 threshold);
+    error QuantityIsZero(address to);
+
+    constructor(address admin, string memory name, string memory symbol) ERC721(name, symbol) MintingRoles(admin) {}
+
+    /// All or nothing: one id that cannot be minted reverts the whole batch.
+    function mintBatch(MintByIds[] calldata mints) external onlyRole(MINTER_ROLE) {
+        for (uint256 i = 0; i < mints.length; ++i) {
+            uint256[] calldata tokenIds = mints[i].tokenIds;
+            for (uint256 j = 0; j < tokenIds.length; ++j) {
+                uint256 tokenId = tokenIds[j];
+                if (tokenId >= THRESHOLD) revert TokenIdNotBelowThreshold(tokenId, THRESHOLD);
+                if (_ownerOf(tokenId) != address(0)) revert TokenAlreadyMinted(tokenId);
+                _mint(mints[i].to, tokenId);
+            }
+        }
+    }
+
+    /// Ids follow one another in the order of the batch, from `mintBatchByQuantityThreshold` on; none is given twice.
+    function mintBatchByQuantity(MintByQuantity[] calldata mints) external onlyRole(MINTER_ROLE) {
+        uint256 tokenId = _nextByQuantity;
+        for (uint256 i = 0; i < mints.length; ++i) {
+            if (mints[i].quantity == 0) revert QuantityIsZero(mints[i].to);
+            for (uint256 j = 0; j < mints[i].quantity; ++j) _mint(mints[i].to, tokenId++);
+        }
+        _nextByQuantity = tokenId;
+    }
+
+    /// For the owner, and for whom the owner has approved.
+    function burn(uint256 tokenId) external {
+        _update(address(0), tokenId, _msgSender());
+    }
+
+    function mintBatchByQuantityThreshold() external pure returns (uint256) {
+        return THRESHOLD;
+    }
+
+    /// Tokens that there are: minted and not burned.
+    function totalSupply() external view returns (uint256) {
+        return _supply;
+    }
+
+    function supportsInterface(bytes4 interfaceId) public view override(ERC721, AccessControl) returns (bool) {
+        return super.supportsInterface(interfaceId);
+    }
+
+    function _update(address to, uint256 tokenId, address auth) internal override returns (address from) {
+        from = super._update(to, tokenId, auth);
+        if (from == address(0)) ++_supply;
+        if (to == address(0)) --_supply;
+    }
+}

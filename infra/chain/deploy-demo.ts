@@ -1,0 +1,87 @@
+import { readContract, readDemoPlaces } from './contracts.ts';
+import { ADMIN, CREATE2_DEPLOYER, DEMO_SALT, type DemoContract } from './demo.ts';
+import { callRpc, callRpcs } from './rpc.ts';
+
+export type DemoAddresses = Readonly<Record<DemoContract, `0x${string}`>>;
+
+/** `keccak256` of their names, and the first bytes of that of the functions: written out, so that no library is loaded. */
+export const ROLES = {
+  MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
+  SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
+} as const;
+const HAS_ROLE = '0x91d14854';
+const GRANT_ROLE = '0x2f2ff15d';
+
+const ETHER = 10n ** 18n;
+/** A signer that has less is given more, at the start of a stack: it pays for what it mints. */
+const FUNDS_MIN = 10n * ETHER;
+const FUNDS = 100n * ETHER;
+
+interface Transaction {
+  readonly to: string;
+  readonly data?: string;
+  readonly value?: string;
+}
+
+/** Sends as the administrator, and makes the block. @throws Error when one reverts, or the node does not take it */
+async function send(rpc: string, transactions: readonly Transaction[]): Promise<void> {
+  if (transactions.length === 0) return;
+  const hashes: string[] = [];
+  // One after the other: the node counts the nonces.
+  for (const transaction of transactions)
+    hashes.push(await callRpc<string>(rpc, 'eth_sendTransaction', [{ from: ADMIN, ...transaction }]));
+  await callRpc(rpc, 'evm_mine');
+  const receipts = await callRpcs<({ status: string } | null)[]>(
+    rpc,
+    hashes.map((hash) => ['eth_getTransactionReceipt', hash] as const),
+  );
+  const failed = receipts.findIndex((receipt) => receipt?.status !== '0x1');
+  if (failed !== -1) throw new Error(`the transaction to ${transactions[failed]?.to} failed on the chain`);
+}
+
+/**
+ * Sees to it that the demo contracts are there. Their addresses follow from what they are, so it may be repeated, and a chain
+ * that was begun anew has them where the one before had them.
+ * @throws Error when the node does not deploy them
+ */
+export async function deployDemo(rpc: string): Promise<DemoAddresses> {
+  const places = readDemoPlaces();
+  const names = Object.keys(places) as DemoContract[];
+  const askCodes = () =>
+    callRpcs<string[]>(
+      rpc,
+      names.map((name) => ['eth_getCode', places[name].address, 'latest'] as const),
+    );
+  const codes = await askCodes();
+  const deployments = names
+    .filter((_, at) => codes[at] === '0x')
+    .map((name) => {
+      const parts = [readContract(`demo-${name}`).bytecode, places[name].arguments].map((part) => part.slice(2));
+      return { to: CREATE2_DEPLOYER, data: DEMO_SALT + parts.join('') };
+    });
+  await send(rpc, deployments);
+  const absent = (await askCodes()).indexOf('0x');
+  if (absent !== -1) throw new Error(`the contract ${names[absent]} is not on the chain`);
+  return Object.fromEntries(names.map((name) => [name, places[name].address])) as DemoAddresses;
+}
+
+/** Of an address, as an argument of a call. */
+const toArgument = (address: string) => address.slice(2).toLowerCase().padStart(64, '0');
+
+/**
+ * Sees to it that an address may mint and sign at the demo contracts, and can pay for it. May be repeated.
+ * @throws Error when the node does not answer, or the administrator may not give roles any more
+ */
+export async function admitSigner(rpc: string, signer: string, contracts: DemoAddresses): Promise<void> {
+  const pairs = Object.values(contracts).flatMap((to) => Object.values(ROLES).map((role) => ({ to, role })));
+  const toData = (selector: string, role: string) => selector + role.slice(2) + toArgument(signer);
+  const [balance, ...held] = await callRpcs<[string, ...string[]]>(rpc, [
+    ['eth_getBalance', signer, 'latest'],
+    ...pairs.map(({ to, role }) => ['eth_call', { to, data: toData(HAS_ROLE, role) }, 'latest'] as const),
+  ]);
+  const grants = pairs
+    .filter((_, at) => BigInt(held[at] ?? '0x0') === 0n)
+    .map(({ to, role }) => ({ to, data: toData(GRANT_ROLE, role) }));
+  const funds = BigInt(balance) < FUNDS_MIN ? [{ to: signer, value: `0x${FUNDS.toString(16)}` }] : [];
+  await send(rpc, [...grants, ...funds]);
+}

@@ -1,0 +1,109 @@
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { CHAIN_ID } from '../chain/demo.ts';
+import { admitSigner, type DemoAddresses } from '../chain/deploy-demo.ts';
+import { callRpc } from '../chain/rpc.ts';
+import { DEMO_CHAINS } from './chain-settings.ts';
+import { runOperator } from './deployment.ts';
+import type { Places } from './places.ts';
+import { readDispensableFile, writePrivateFile } from './private-file.ts';
+import type { DemoChain } from './stack-file.ts';
+
+/** What is remembered of the chain: `chain.json`, beside the data that it is about. */
+interface Kept {
+  /** Hash of its first block: another one is another chain. */
+  readonly genesis: string;
+  /** Address of the demo project's key that mints. */
+  readonly signer: string;
+}
+
+type Env = Record<string, string | undefined>;
+type OperatorLine = { readonly address?: string; readonly name?: string; readonly contractAddress?: string };
+
+/** What is linked with what. */
+export interface DemoLink {
+  readonly rpc: string;
+  readonly contracts: DemoAddresses;
+  /** Settings of the stack, for the operator's commands. */
+  readonly env: Env;
+  /** Where records of access are looked up. */
+  readonly redisUrl: string;
+  readonly say: (line: string) => void;
+}
+
+const ENVIRONMENT = ['--environment', 'development'];
+const SIGNER_NAME = 'Demo minter';
+const COLLECTIONS = { erc721: 'Demo heroes', erc1155: 'Demo items' } as const;
+const [{ name: CHAIN }] = DEMO_CHAINS;
+
+export const demoChainPath = (places: Places): string => join(places.state, 'chain.json');
+
+/** A chain whose state was lost is another one: its contracts are there again, and nothing that was minted. */
+const BEGUN_ANEW =
+  'the chain has lost its state and begun anew: the demo contracts are at their addresses again, without the tokens that were minted. What was recorded of the chain before is of a chain that is gone: `npm run reset` begins anew with everything';
+
+/** Words of the operator that answer with a JSON line for each record. */
+async function ask(places: Places, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {
+  const output = await runOperator(places, { args: [...args, '--json'], env });
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as OperatorLine);
+}
+
+/** The key by its name: made where the environment has none, also where only this stack's memory of it was lost. */
+async function findSigner(places: Places, env: Env): Promise<string> {
+  const key = ['--kind', 'signable', ...ENVIRONMENT];
+  const [found] = (await ask(places, env, ['keys', 'list', ...key])).filter(({ name }) => name === SIGNER_NAME);
+  const [made] =
+    found === undefined ? await ask(places, env, ['keys', 'create', ...key, '--name', SIGNER_NAME]) : [found];
+  if (made?.address === undefined) throw new Error('the operator made no signable key');
+  return made.address;
+}
+
+/** One that somebody has unlinked is left alone. */
+async function linkCollections(places: Places, env: Env, contracts: DemoAddresses): Promise<void> {
+  const linked = await ask(places, env, ['collections', 'list']);
+  for (const kind of ['erc721', 'erc1155'] as const) {
+    if (linked.some(({ contractAddress }) => contractAddress === contracts[kind])) continue;
+    const contract = ['--chain', CHAIN, '--contract', contracts[kind], '--name', COLLECTIONS[kind]];
+    await ask(places, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
+  }
+}
+
+/** Whether the records of the demo are where services look for them: then nothing need be asked of the operator. */
+async function areRecorded(url: string, signer: string, contracts: DemoAddresses): Promise<boolean> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 });
+  client.on('error', () => {}); // the command's own failure says it
+  try {
+    await client.connect();
+    const found = await Promise.all([
+      client.hexists('access:signable-keys', signer),
+      ...Object.keys(COLLECTIONS).map((kind) =>
+        client.hexists('access:collections', `${CHAIN}:${contracts[kind as keyof typeof COLLECTIONS]}`),
+      ),
+    ]);
+    return found.every((count) => count === 1);
+  } finally {
+    client.disconnect();
+  }
+}
+
+/**
+ * Links chain and demo project: a key that mints, and both collections. Whatever of it was lost, on the chain or in the
+ * records, is made again; nothing is made twice. Needs Redis, the topics and the demo project.
+ * @throws Error with the words of the command that failed
+ */
+export async function linkDemo(places: Places, link: DemoLink): Promise<DemoChain> {
+  const { rpc, contracts, env, redisUrl, say } = link;
+  const kept = readDispensableFile(demoChainPath(places), say) as Kept | null;
+  const { hash: genesis } = await callRpc<{ hash: string }>(rpc, 'eth_getBlockByNumber', ['0x0', false]);
+  if (kept !== null && kept.genesis !== genesis) say(BEGUN_ANEW);
+  const isRecorded = kept !== null && (await areRecorded(redisUrl, kept.signer, contracts));
+  const [signer] = isRecorded
+    ? [kept.signer]
+    : await Promise.all([findSigner(places, env), linkCollections(places, env, contracts)]);
+  await admitSigner(rpc, signer, contracts);
+  writePrivateFile(demoChainPath(places), `${JSON.stringify({ genesis, signer } satisfies Kept, null, 2)}\n`);
+  return { rpc, id: CHAIN_ID, contracts, signer };
+}

@@ -1,0 +1,56 @@
+import { type BlockMaker, openBlockMaker } from '../chain/block-maker.ts';
+import { deployDemo } from '../chain/deploy-demo.ts';
+import { saveState } from '../chain/state-file.ts';
+import { chainAddress, chainSpec, chainStatePath, FINAL_DEPTH } from './chain.ts';
+import { type DemoLink, linkDemo } from './chain-demo.ts';
+import type { ProcessSpec } from './keeper.ts';
+import type { Places } from './places.ts';
+import type { DemoChain } from './stack-file.ts';
+
+/** The chain of a stack, and what makes its blocks. */
+export interface ChainPart {
+  /** Resolves when the demo contracts are there. */
+  readonly contracts: Promise<unknown>;
+  /** Gives the demo project its part of the chain. @throws Error with the words of what failed */
+  link(link: Pick<DemoLink, 'env' | 'redisUrl'>): Promise<DemoChain>;
+  /** Makes no more blocks and saves what stands; the node itself is stopped with the stores. */
+  close(): Promise<void>;
+}
+
+/** As often as on many chains, and seldom enough for a person to watch. */
+const BLOCK_MS = 1_000;
+/** A fault that lasts is said once in this time. */
+const SILENCE_MS = 60_000;
+
+/** @param start starts a process of the stack; resolves when it is ready */
+export function openChainPart(
+  places: Places,
+  { port, start, say }: { port: number; start: (spec: ProcessSpec) => Promise<void>; say: (line: string) => void },
+): ChainPart {
+  const rpc = chainAddress(port);
+  const path = chainStatePath(places);
+  let saidAt = Number.NEGATIVE_INFINITY;
+  const onFault = (fault: unknown) => {
+    // A node that is being started again says so itself.
+    if (performance.now() - saidAt < SILENCE_MS) return;
+    saidAt = performance.now();
+    say(`chain: ${fault instanceof Error ? fault.message : fault}`);
+  };
+  const started = start(chainSpec(places, { port }));
+  const save = () => saveState({ rpc, path });
+  let [maker, isClosed]: [BlockMaker | null, boolean] = [null, false];
+  const contracts = started.then(() => {
+    if (!isClosed) maker = openBlockMaker({ rpc, depth: FINAL_DEPTH, blockMs: BLOCK_MS, save, onFault });
+    return deployDemo(rpc);
+  });
+  // Whoever starts a stack may learn of an earlier failure first and never ask this one.
+  contracts.catch(() => {});
+  return {
+    contracts,
+    link: async (link) => linkDemo(places, { ...link, rpc, contracts: await contracts, say }),
+    close: async () => {
+      isClosed = true;
+      await maker?.close();
+    },
+  };
+}

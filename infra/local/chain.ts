@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import { anvilArguments, anvilProgram } from '../chain/anvil.ts';
+import { CHAIN_ID } from '../chain/demo.ts';
+import { callRpc } from '../chain/rpc.ts';
+import type { ProcessSpec } from './keeper.ts';
+import { logFileOf, type Places } from './places.ts';
+import { storeEnvironment } from './store-environment.ts';
+
+/** With two blocks in an epoch a transaction is final when four blocks have come behind its own. */
+const EPOCH_BLOCKS = 2;
+/** How many blocks that takes. */
+export const FINAL_DEPTH = 2 * EPOCH_BLOCKS;
+
+export function chainAddress(port: number): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+/** What the chain held when it was last saved. */
+export const chainStatePath = (places: Places): string => join(places.state, 'data', 'chain', 'state.json');
+
+/** @throws Error when the node answers for another chain, or does not answer */
+export async function assertChain(rpc: string): Promise<boolean> {
+  const id = Number(await callRpc<string>(rpc, 'eth_chainId'));
+  if (id === CHAIN_ID) return true;
+  throw new Error(`it is chain ${id}, not ${CHAIN_ID}`);
+}
+
+/** A node of a chain of the stack's own, on loopback. It makes no blocks by itself. @throws Error when it is not installed */
+export function chainSpec(places: Places, { port }: { port: number }): ProcessSpec {
+  const statePath = chainStatePath(places);
+  return {
+    name: 'chain',
+    program: anvilProgram(),
+    // Asked anew for each start: after the first one there is a state to begin with.
+    get args() {
+      return anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, mining: 'asked' });
+    },
+    env: storeEnvironment(),
+    folder: join(statePath, '..'),
+    logFile: logFileOf(places, 'chain'),
+    isReady: () => assertChain(chainAddress(port)),
+    readyDeadlineMs: 30_000,
+    stopBy: 'SIGTERM',
+    stopDeadlineMs: 5_000,
+  };
+}

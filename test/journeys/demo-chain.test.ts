@@ -1,0 +1,185 @@
+/** The chain of a local stack: what the demo project has on it, what it costs at rest, and what becomes of it when a part is lost. */
+import { readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
+import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
+import { callRpc, ROLES } from '@playline/infra/chain';
+import { type Stack, startStack } from '@playline/infra/local';
+import { testStackFolder, until } from '@playline/testkit';
+import { CONTRACT_ABIS } from '@playline/testkit/chain';
+import { Redis } from 'ioredis';
+import { type Address, createPublicClient, http, recoverMessageAddress } from 'viem';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+/** A start on a busy machine, and the stop before it. */
+const START_MS = 240_000;
+const directory = testStackFolder('demo-chain');
+const said: string[] = [];
+let stack: Stack;
+
+const start = () => startStack({ directory, services: ['gateway'], chain: true, say: (line) => void said.push(line) });
+
+beforeAll(async () => {
+  stack = await start();
+}, START_MS);
+
+afterAll(async () => {
+  await stack?.stop();
+  rmSync(directory, { recursive: true, force: true });
+}, START_MS);
+
+const chainOf = () => {
+  const { chain } = stack.file;
+  if (chain === undefined) throw new Error('the stack has no chain');
+  return chain;
+};
+const askChain = () => createPublicClient({ transport: http(chainOf().rpc, { retryCount: 0 }), cacheTime: 0 });
+
+async function readRecords<R>(kind: string): Promise<R[]> {
+  const redis = new Redis(stack.inside.redis);
+  try {
+    const texts = await redis.hvals(`access:${kind}`);
+    return texts.map((text) => JSON.parse(text.slice(text.indexOf('{'))) as R);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+const hasRole = (contract: string, role: Address) =>
+  askChain().readContract({
+    address: contract as Address,
+    abi: CONTRACT_ABIS['demo-erc721'],
+    functionName: 'hasRole',
+    args: [role, chainOf().signer as Address],
+  });
+
+async function expectSignerAdmitted() {
+  const { contracts, signer } = chainOf();
+  for (const contract of Object.values(contracts))
+    for (const role of Object.values(ROLES)) expect(await hasRole(contract, role)).toBe(true);
+  expect(await askChain().getBalance({ address: signer as Address })).toBeGreaterThan(10n ** 18n);
+}
+
+const isFinal = async () => {
+  const [head, final] = await Promise.all([
+    askChain().getBlockNumber(),
+    askChain().getBlock({ blockTag: 'finalized' }),
+  ]);
+  return head - final.number <= 4n && head > 4n;
+};
+
+/** Seconds of a processor that a process has used. */
+function cpuSecondsOf(pid: number): number {
+  const [, fields = ''] = /\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
+  const [user, system] = fields.split(' ').slice(11, 13).map(Number);
+  return (user! + system!) / 100;
+}
+
+/** A head that no block comes behind for three times as long as one takes. */
+async function headAtRest(): Promise<bigint> {
+  for (;;) {
+    const head = await askChain().getBlockNumber();
+    const endAt = performance.now() + 3_000;
+    await until('three seconds have passed', () => performance.now() > endAt);
+    if (head === (await askChain().getBlockNumber())) return head;
+  }
+}
+
+async function restartWithout(...lost: string[]) {
+  await stack.stop();
+  for (const name of lost) rmSync(join(directory, name), { recursive: true, force: true });
+  said.length = 0;
+  stack = await start();
+}
+
+describe('the demo project', () => {
+  it('has a key that mints at all contracts, which only the signer of this stack can open', async () => {
+    await expectSignerAdmitted();
+    const [record, ...others] = await readRecords<SignableKeyRecord>('signable-keys');
+    expect(others).toEqual([]);
+    expect(record).toMatchObject({ address: chainOf().signer, environmentId: 'demo-development', state: 'live' });
+    const { signerKeys } = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
+    const signer = createSigner({ privateKeys: parseSignerKeys(signerKeys) });
+    const signature = (await signer.signMessage(record!, 'hello')) as Address;
+    expect((await recoverMessageAddress({ message: 'hello', signature })).toLowerCase()).toBe(chainOf().signer);
+  });
+
+  it('has both collections of the chain linked, under the addresses that the stack file names', async () => {
+    const { contracts } = chainOf();
+    const linked = await readRecords<CollectionRecord>('collections');
+    expect(linked.map(({ id, projectId, state }) => [id, projectId, state]).sort()).toEqual(
+      [contracts.erc721, contracts.erc1155].map((address) => [`demo-chain:${address}`, 'demo', 'linked']).sort(),
+    );
+    for (const contract of Object.values(contracts))
+      expect(await askChain().getCode({ address: contract as Address })).toMatch(/^0x6/);
+  });
+});
+
+describe('the chain', () => {
+  it('makes no block, uses no processor and writes nothing while nobody sends', { timeout: START_MS }, async () => {
+    const head = await headAtRest();
+    expect(await isFinal()).toBe(true);
+    const pid = stack.file.processes.chain ?? 0;
+    const state = join(directory, 'data', 'chain', 'state.json');
+    const [before, writtenAt] = [cpuSecondsOf(pid), statSync(state).mtimeMs];
+    expect(await headAtRest()).toBe(head);
+    expect(cpuSecondsOf(pid) - before).toBeLessThan(0.05);
+    expect(statSync(state).mtimeMs).toBe(writtenAt);
+  });
+
+  it('is not served to pages of other origins', async () => {
+    const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
+    const answer = await fetch(chainOf().rpc, { method: 'OPTIONS', headers });
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  it('comes back when it is killed, on its address, with all that was final', { timeout: START_MS }, async () => {
+    const head = await askChain().getBlock({ blockTag: 'finalized' });
+    const { chain: killed } = stack.file.processes;
+    process.kill(killed ?? 0, 'SIGKILL');
+    await until('a new process', () => ![undefined, killed].includes(stack.file.processes.chain));
+    await until('it answers', () => callRpc(chainOf().rpc, 'eth_chainId'));
+    expect((await askChain().getBlock({ blockNumber: head.number })).hash).toBe(head.hash);
+    await expectSignerAdmitted();
+  });
+
+  it('stands after a restart as it stood, and nothing is made twice', { timeout: START_MS }, async () => {
+    const [head, before] = [await headAtRest(), chainOf()];
+    const genesis = await askChain().getBlock({ blockNumber: 0n });
+    await restartWithout();
+    expect(chainOf()).toEqual(before);
+    // As many blocks as show what is final again; none of them takes anything.
+    expect(await headAtRest()).toBe(head + 4n);
+    expect((await askChain().getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
+    expect(await readRecords('signable-keys')).toHaveLength(1);
+  });
+
+  it('that has lost its state has contracts and roles again, and it is said', { timeout: START_MS }, async () => {
+    const before = chainOf();
+    await restartWithout('data/chain');
+    expect(chainOf()).toEqual(before);
+    await expectSignerAdmitted();
+    expect(said).toContainEqual(expect.stringContaining('the chain has lost its state and begun anew'));
+    await restartWithout();
+    expect(said).not.toContainEqual(expect.stringContaining('begun anew'));
+  });
+
+  it('is linked again when what is remembered of it, or Redis, was lost, by the records of the log', {
+    timeout: START_MS,
+  }, async () => {
+    const before = chainOf();
+    await restartWithout('chain.json', 'data/redis');
+    expect(chainOf()).toEqual(before);
+    expect(await readRecords('signable-keys')).toHaveLength(1);
+    expect(await readRecords('collections')).toHaveLength(2);
+  });
+
+  it('has another key when all records were lost, which may mint too', { timeout: START_MS }, async () => {
+    const before = chainOf();
+    await restartWithout('data/kafka', 'data/registry', 'data/redis', 'data/clickhouse', 'keys.json');
+    expect(chainOf().contracts).toEqual(before.contracts);
+    expect(chainOf().signer).not.toBe(before.signer);
+    await expectSignerAdmitted();
+    expect(await readRecords('collections')).toHaveLength(2);
+  });
+});
