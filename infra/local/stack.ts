@@ -2,7 +2,7 @@ import { anvilProgram } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { brokerSpecs } from './brokers.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
-import { chainSettings } from './chain-settings.ts';
+import { chainSettings, signingSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
@@ -25,7 +25,14 @@ import { registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec } from './services.ts';
+import {
+  addressesOf,
+  assertServicesExist,
+  SERVICES,
+  type ServiceEntry,
+  type ServiceName,
+  serviceSpec,
+} from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
@@ -178,7 +185,8 @@ class RunningStack implements Stack {
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
     const passwords = { reader: this.secrets.readerPassword, portal: this.secrets.portalPassword };
-    const setting = { ports: this.ports, env: this.serviceEnv(), passwords };
+    const signing = signingSettings(this.secrets, this.ports.chain);
+    const setting = { ports: this.ports, env: this.serviceEnv(), passwords, signing };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
     const started = services.map(async (service) => {
@@ -268,6 +276,14 @@ class RunningStack implements Stack {
   }
 }
 
+/** Those that are asked for; without a chain nobody who signs. */
+function servicesOf({ services, chain }: StackOptions): ServiceEntry[] {
+  const all: readonly ServiceEntry[] = SERVICES;
+  return all.filter(
+    ({ name, signs }) => (services?.includes(name as ServiceName) ?? true) && (signs !== true || chain === true),
+  );
+}
+
 /**
  * Starts a complete stack of real stores and services in a folder of its own, on ports of its own; resolves when every
  * process is ready. The processes are children of the caller, who must call `stop`.
@@ -275,7 +291,7 @@ class RunningStack implements Stack {
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const places = placesOf(options.directory);
-  const services = SERVICES.filter((service) => options.services?.includes(service.name) ?? true);
+  const services = servicesOf(options);
   assertServicesExist(places, services);
   if (options.chain === true) anvilProgram();
   assertSameTopics(places, { ...process.env, ...options.settings });
