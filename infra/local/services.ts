@@ -115,6 +115,12 @@ export function nodeOptionsOf(name: ServiceName): readonly string[] {
   return serviceOf(name).nodeOptions ?? [];
 }
 
+/** Those that a stack starts: what is asked for, or all of them; without a chain nobody who signs. */
+export function servicesOf(wanted: { services?: readonly ServiceName[]; chain?: boolean }): readonly ServiceEntry[] {
+  const asked: readonly ServiceEntry[] = SERVICES.filter(({ name }) => wanted.services?.includes(name) ?? true);
+  return asked.filter(({ signs }) => signs !== true || wanted.chain === true);
+}
+
 export function serviceOf(name: ServiceName): ServiceEntry {
   return SERVICES.find((each) => each.name === name) as ServiceEntry;
 }

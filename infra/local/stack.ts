@@ -25,14 +25,7 @@ import { registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import {
-  addressesOf,
-  assertServicesExist,
-  SERVICES,
-  type ServiceEntry,
-  type ServiceName,
-  serviceSpec,
-} from './services.ts';
+import { addressesOf, assertServicesExist, type ServiceEntry, serviceSpec, servicesOf } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
@@ -274,14 +267,6 @@ class RunningStack implements Stack {
     this.children.close();
     this.guard.close();
   }
-}
-
-/** Those that are asked for; without a chain nobody who signs. */
-function servicesOf({ services, chain }: StackOptions): ServiceEntry[] {
-  const all: readonly ServiceEntry[] = SERVICES;
-  return all.filter(
-    ({ name, signs }) => (services?.includes(name as ServiceName) ?? true) && (signs !== true || chain === true),
-  );
 }
 
 /**

@@ -73,6 +73,8 @@ const OWN: Record<string, string> = {
   PORTAL_ORIGIN: 'https://elsewhere.invalid',
   PORTAL_SECRET: 'cd'.repeat(32),
   SIGNER_PUBLIC_KEY: 'nobody',
+  SIGNER_KEYS: 'nobody',
+  CHAIN_NODES: '[]',
   GATEWAY_URL: 'https://elsewhere.invalid',
   CHAIN_API_URL: 'https://elsewhere.invalid',
   ACTIVITY_PARTITIONS: '1',
@@ -182,7 +184,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
     );
-    expect(started.out).toContain('all 12 processes serve');
+    expect(started.out).toContain('all 13 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
     expect(stack().keys!.development.publishable).toMatch(/^pk_night_test-/);
