@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ownerOf } from './test/mint-requests.ts';
+import { runStorm } from './test/mint-storm.ts';
 import { type Minting, openMinting, toTokens } from './test/open-minting.ts';
 
 const TEST_MAX_MS = 110_000;
@@ -37,5 +38,12 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
       ]),
     );
     expect(await minter.stop('SIGTERM')).toBe(0);
+  });
+
+  it('that is killed, frozen and doubled, on a node that is killed and reorganises, mints each reference id once', async () => {
+    minting = await openMinting();
+    const { requests, succeeded, failed } = await runStorm(minting, Number(process.env.FAULT_SEED ?? 1));
+    expect(succeeded + failed).toBe(requests);
+    expect(succeeded).toBeGreaterThan(0);
   });
 });

@@ -22,6 +22,7 @@ import {
   type RedisDatabase,
   type ServiceProcess,
   type ServiceProcesses,
+  type Stores,
   testStores,
   until,
 } from '@playline/testkit';
@@ -52,31 +53,31 @@ export interface Minting {
   close(): Promise<void>;
 }
 
-export async function openMinting({ finality = 'finalized' as 'finalized' | number } = {}): Promise<Minting> {
-  const [stores, redis] = [await openOwnStores(), await openRedisDatabase()];
+export async function openMinting({ stores: real = testStores() }: { stores?: Stores } = {}): Promise<Minting> {
+  const [stores, redis] = [await openOwnStores({ stores: real }), await openRedisDatabase(real.redis)];
   const chain = await openTestChain({ mining: 'needed', epochBlocks: EPOCH_BLOCKS, blockMs: 100 });
   const signerKeys = makeSignerKeys();
   const keys = await openKeys(redis, signerKeys);
   const contracts = await chain.deployDemo(keys.record.address as `0x${string}`);
-  const node = { name: 'demo-chain', id: `eip155:${chain.id}`, urls: [chain.rpc], finality, pollMs: 100 };
+  const node = { name: 'demo-chain', id: `eip155:${chain.id}`, urls: [chain.rpc], pollMs: 100 };
   const processes = openServiceProcesses(MAIN, {
     ...{ ...stores.environment, REDIS_URL: redis.url, SIGNER_KEYS: signerKeys, LOG_LEVEL: 'error' },
     CHAIN_NODES: JSON.stringify([{ ...node, stuckAfterS: 5, resendEveryS: 1 }]),
     CONSUMER_GROUP: `minter-${randomBytes(4).toString('hex')}`,
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
   });
-  return toMinting({ stores, redis, chain, contracts, keys, processes });
+  return toMinting({ kafka: real.kafka, stores, redis, chain, contracts, keys, processes });
 }
 
 interface MintingParts extends Pick<Minting, 'stores' | 'chain' | 'contracts'> {
+  readonly kafka: string[];
   readonly redis: RedisDatabase;
   readonly keys: Awaited<ReturnType<typeof openKeys>>;
   readonly processes: ServiceProcesses;
 }
 
-async function toMinting({ stores, redis, chain, contracts, keys, processes }: MintingParts): Promise<Minting> {
+async function toMinting({ kafka, stores, redis, chain, contracts, keys, processes }: MintingParts): Promise<Minting> {
   const topic = stores.prefix + TOPICS.mintRequests.name;
-  const { kafka } = testStores();
   const producer = await openProducer({ brokers: kafka, clientId: 'test', topics: [topic] });
   const states = () => readStates(kafka, stores.prefix);
   const signer = toBytes(keys.record.address);
