@@ -19,7 +19,7 @@ const NAMES = [
 ];
 /** The pepper and the secret of cursors need 32 bytes; hexadecimal stands in addresses without escaping. */
 const SECRET_BYTES = 32;
-/** The key pair of whatever signs: all of it, which no container is told yet, and the half that others seal to. */
+/** The key pair of whatever signs: all of it, which the minter alone is told, and the half that others seal to. */
 const [SIGNER_KEYS, SIGNER_PUBLIC_KEY] = ['SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'];
 /** base64url: nothing in it means anything to a file of settings. */
 const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -31,3 +31,16 @@ export function chainSettings(
 export function servedChainsOf({ CHAINS = '[]' }: Record<string, string>): ServedChain[] {
   return JSON.parse(CHAINS);
 }
+
+/** How often the node of this machine is looked at while something is to be minted. */
+const POLL_MS = 500;
+
+/** What a stack tells whoever signs, and nobody else. @param chainPort of its chain; absent: it has none */
+export function signingSettings(
+  { signerKeys }: Pick<Secrets, 'signerKeys'>,
+  chainPort?: number,
+): Record<string, string> {
+  const urls = chainPort === undefined ? [] : [`http://127.0.0.1:${chainPort}`];
+  const nodes = urls.length === 0 ? [] : DEMO_CHAINS.map(({ name, id }) => ({ name, id, urls, pollMs: POLL_MS }));
+  return { CHAIN_NODES: JSON.stringify(nodes), SIGNER_KEYS: signerKeys };
+}

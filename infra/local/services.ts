@@ -19,6 +19,8 @@ export interface ServiceEntry {
   readonly needsIdentities?: boolean;
   /** It is started where the stack has a chain. */
   readonly needsChain?: boolean;
+  /** It alone is told what opens sealed keys. */
+  readonly signs?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
   readonly reads?: readonly Topic[];
   /** Topics that a second group of the same process reads, whose name is the service's and `-audit`. */
@@ -110,6 +112,7 @@ export const SERVICES = [
     account: 'reader',
     nodeOptions: [...COLLECTED_BY_ONE_THREAD, LATE_FULL_COLLECTIONS],
   },
+  { name: 'minter', needsChain: true, signs: true, nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.mintRequests] },
   {
     name: 'portal',
     address: 'portal',
@@ -154,6 +157,8 @@ export interface ServiceSetting {
   ports: Record<string, number>;
   /** What all services share: addresses, accounts, the pepper. */
   env: Record<string, string>;
+  /** What whoever signs is told besides: nodes of chains, and what opens sealed keys. */
+  signing: Readonly<Record<string, string>>;
   /** Of the accounts that only some have. */
   passwords: { readonly reader: string; readonly portal: string };
 }
@@ -215,7 +220,7 @@ function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
 
 /** A service as its own process, ready when its `/readyz` says so. */
 export function serviceSpec(places: Places, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
-  const { ports, env, passwords } = setting;
+  const { ports, env, passwords, signing } = setting;
   const admin = adminAddressOf(service.name, ports);
   const publicPort =
     service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[service.name]) };
@@ -235,6 +240,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, setting: Serv
       WRITER_GROUP: 'event-writer',
       ...publicUrlsOf(ports),
       ...env,
+      ...(service.signs === true ? signing : {}),
       ...login,
       ...publicPort,
       ADMIN_HOST: '127.0.0.1',

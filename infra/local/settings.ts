@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import type { z } from 'zod';
-import { chainSettings } from './chain-settings.ts';
+import { chainSettings, signingSettings } from './chain-settings.ts';
 import { assertSameTopics } from './deployment.ts';
 import type { Places } from './places.ts';
 import { givenPort } from './ports.ts';
@@ -26,6 +26,7 @@ const STAND_INS: Record<string, string> = {
   IDENTITY_PEPPER: '00'.repeat(32),
   ...chainSettings({ cursorSecret: '00'.repeat(32) }, null),
   SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
+  ...signingSettings({ signerKeys: makeSignerKeys() }, 1),
   PORTAL_SECRET: '00'.repeat(32),
   PORTAL_ORIGIN: 'http://localhost:1',
   GATEWAY_URL: 'http://127.0.0.1:1',

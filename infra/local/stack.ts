@@ -3,7 +3,7 @@ import { insideAddresses, type StackAddresses, securedAddresses } from './addres
 import { brokerSpecs } from './brokers.ts';
 import { chainAddress } from './chain.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
-import { chainSettings } from './chain-settings.ts';
+import { chainSettings, signingSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
@@ -179,7 +179,8 @@ class RunningStack implements Stack {
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
     const passwords = { reader: this.secrets.readerPassword, portal: this.secrets.portalPassword };
-    const setting = { ports: this.ports, env: this.serviceEnv(), passwords };
+    const signing = signingSettings(this.secrets, this.ports.chain);
+    const setting = { ports: this.ports, env: this.serviceEnv(), passwords, signing };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
     const started = services.map(async (service) => {

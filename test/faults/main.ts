@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
+import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { addFailure, addSeed, createRow, hasFailed, type Row, toTable, toWarning } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
@@ -54,7 +55,7 @@ function toOptions(args: readonly string[]): Options {
     withoutIntents: values['without-intents'] === true,
   };
   const isSound = options.seeds >= 1 && Number.isSafeInteger(options.firstSeed) && options.minutes > 0;
-  if (!isSound || ![...SCENARIOS, ...WRITER_FAULTS].some(options.isChosen))
+  if (!isSound || ![...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS].some(options.isChosen))
     throw new UsageError('nothing is to be tried by these words');
   return options;
 }
@@ -107,10 +108,15 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void worlds.close().finally(() => process.exit(1)));
   const scenarios = SCENARIOS.filter(isChosen);
-  // Writers that are tried alone work on the stores of the world with one broker.
-  const { stack } = await worlds.of(WRITER_FAULTS.some(isChosen) ? {} : (scenarios[0] ?? {}));
-  const writers = createWriterTrials(stack.file, { isChosen, seeds, ...options });
-  const trials = [...scenarios.map((scenario) => createTrial(worlds, scenario, seeds)), ...writers];
+  // Writers and minters that are tried alone work on the stores of the world with one broker.
+  const stores = async () => (await worlds.of({})).stack.file;
+  const minters = createMintTrials(stores, { isChosen, seeds });
+  const alone = WRITER_FAULTS.some(isChosen)
+    ? [...createWriterTrials(await stores(), { isChosen, seeds, ...options }), ...minters]
+    : minters;
+  const [first] = scenarios;
+  if (alone.length === minters.length && first !== undefined) await worlds.of(first);
+  const trials = [...scenarios.map((scenario) => createTrial(worlds, scenario, seeds)), ...alone];
   trials.sort((one, other) => one.row.fault - other.row.fault);
   const rows = trials.map(({ row }) => row);
   // From when the stores stand: they may have to be fetched first.
@@ -124,7 +130,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
       }
     }
   } finally {
-    await Promise.all(writers.map((writer) => writer.close()));
+    await Promise.all(alone.map((trial) => trial.close()));
     await worlds.close();
   }
   return rows;

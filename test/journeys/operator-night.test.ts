@@ -83,6 +83,8 @@ const OWN: Record<string, string> = {
   PORTAL_ORIGIN: 'https://elsewhere.invalid',
   PORTAL_SECRET: 'cd'.repeat(32),
   SIGNER_PUBLIC_KEY: 'nobody',
+  SIGNER_KEYS: 'nobody',
+  CHAIN_NODES: '[]',
   GATEWAY_URL: 'https://elsewhere.invalid',
   CHAIN_API_URL: 'https://elsewhere.invalid',
   ACTIVITY_PARTITIONS: '1',

@@ -4,6 +4,7 @@ export type {
   GroupPartition,
   LogBounds,
   LogReader,
+  LogSection,
   PlacedRecord,
 } from './log.ts';
 export { toPartition } from './murmur2.ts';

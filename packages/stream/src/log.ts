@@ -10,6 +10,15 @@ export interface LogBounds {
   readonly end: number;
 }
 
+/** What is read of a partition. */
+export interface LogSection {
+  readonly topic: string;
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+  readonly isWhole?: boolean;
+}
+
 /** Reads the log at chosen places, as part of no group and without leaving a trace. */
 export interface LogReader {
   /**
@@ -22,8 +31,10 @@ export interface LogReader {
   /**
    * Records of one partition from `start` to before `end`, in order; ends early at the end of the log. Offsets that hold
    * no record (markers of transactions, records of aborted ones, what retention took) are passed over.
+   * @param range.isWhole for whoever may not take a part for all of it
+   * @throws Error of the brokers; with `isWhole` also when they show less than was asked for
    */
-  read(range: { topic: string; partition: number; start: number; end: number }): AsyncGenerator<StreamRecord>;
+  read(range: LogSection): AsyncGenerator<StreamRecord>;
   close(): Promise<void>;
 }
 
@@ -32,7 +43,8 @@ export interface PlacedRecord {
   readonly topic: string;
   readonly partition?: number;
   readonly key: Buffer | null;
-  readonly value: Buffer;
+  /** Null: whoever compacts the topic forgets the key. */
+  readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, string | Buffer>>;
 }
 

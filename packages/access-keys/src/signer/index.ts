@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { CompactEncrypt, compactDecrypt } from 'jose';
 import { privateKeyToAccount } from 'viem/accounts';
+import { keccak256 } from 'viem/utils';
 import type { RecordStore } from '../records/record-store.ts';
 import { findSealMismatch, parseSealHeader, SEAL_ALGORITHMS } from '../signable-keys/seal.ts';
 import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
@@ -17,6 +18,26 @@ export interface SignerPrivateKey {
   readonly privateKey: KeyObject;
 }
 
+/** A transaction of type 2 (EIP-1559) that calls a contract and sends no money along. Fees are wei a unit of gas. */
+export interface CallTransaction {
+  readonly chainId: number;
+  readonly nonce: number;
+  /** `0x` and 40 hexadecimal digits. */
+  readonly to: string;
+  /** Hexadecimal. */
+  readonly data: string;
+  readonly gas: number;
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** A transaction as nodes take it. */
+export interface SignedCall {
+  /** 32 bytes. */
+  readonly hash: Buffer;
+  readonly bytes: Buffer;
+}
+
 /** Opens sealed keys and signs with them: for the process that signs, and no other. */
 export interface Signer {
   /** What new keys are sealed to: the public half of the newest key. */
@@ -27,6 +48,16 @@ export interface Signer {
    * @throws SealRefused when the key is disabled, or the sealed text is not what the record says it is
    */
   signMessage(record: SignableKeyRecord, message: string): Promise<string>;
+  /**
+   * Signs a transaction, the same one always in the same way.
+   * @param options.isOpen the nonce has a transaction already, which must come to an end: also with a disabled key
+   * @throws SealRefused when the key is disabled and begins something, or the sealed text is not what the record says it is
+   */
+  signTransaction(
+    record: SignableKeyRecord,
+    transaction: CallTransaction,
+    options?: { readonly isOpen: boolean },
+  ): Promise<SignedCall>;
   /**
    * Seals a key to the newest key of the signer.
    * @returns null when it is already
@@ -61,6 +92,10 @@ export function createSigner({ privateKeys }: { readonly privateKeys: readonly S
     signMessage: async (record, message) => {
       if (record.state !== 'live') throw new SealRefused(`the signable key ${record.address} is disabled`);
       return toAccount(await open(record)).signMessage({ message });
+    },
+    signTransaction: async (record, transaction, { isOpen } = { isOpen: false }) => {
+      if (record.state !== 'live' && !isOpen) throw new SealRefused(`the signable key ${record.address} is disabled`);
+      return signCall(await open(record), transaction);
     },
     reseal: async (record) => {
       const opened = await open(record);
@@ -110,6 +145,15 @@ async function decrypt(sealed: string, key: KeyObject): Promise<Uint8Array | nul
 }
 
 const toAccount = (bytes: Uint8Array) => privateKeyToAccount(`0x${Buffer.from(bytes).toString('hex')}`);
+
+async function signCall(key: Uint8Array, { to, data, gas, ...transaction }: CallTransaction): Promise<SignedCall> {
+  const signed = await toAccount(key).signTransaction({
+    ...transaction,
+    ...{ type: 'eip1559', to: to as `0x${string}`, data: data as `0x${string}`, gas: BigInt(gas), value: 0n },
+  });
+  const toBytes = (text: string) => Buffer.from(text.slice(2), 'hex');
+  return { hash: toBytes(keccak256(signed)), bytes: toBytes(signed) };
+}
 
 /** Null for bytes that are no private key; what is thrown about them may quote them. */
 function addressOf(bytes: Uint8Array): string | null {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Admin, type Connection, fetchV17, kGetConnection } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
-import type { LogBounds, LogReader } from '../../log.ts';
+import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
 import { guardConnections } from '../connection-guard.ts';
 import { toPlatformaticSecurity } from '../security.ts';
@@ -91,19 +91,23 @@ class Reader {
     return new Map(known.map(({ partitionIndex, committedOffset }) => [partitionIndex, Number(committedOffset)]));
   }
 
-  async *read(range: Parameters<LogReader['read']>[0]): AsyncGenerator<StreamRecord> {
-    let at = range.start;
+  async *read(range: LogSection): AsyncGenerator<StreamRecord> {
+    let [at, empty] = [range.start, 0];
     while (at < range.end) {
       const { records, next, start } = await this.#fetch({ ...range, start: at });
       for (const record of records) if (record.offset >= at && record.offset < range.end) yield record;
-      if (start !== null && start > at) at = start;
-      else if (next === null || next <= at) return;
-      else at = next;
+      const reached = start !== null && start > at ? start : (next ?? at);
+      empty = reached > at ? 0 : empty + 1;
+      if (empty > 0 && range.isWhole !== true) return;
+      if (empty === ATTEMPTS) throw new Error(`${range.topic}/${range.partition} was read to ${at} of ${range.end}`);
+      // A leader that has just begun shows what it holds a moment later.
+      if (empty > 0) await delay(ATTEMPT_WAIT_MS);
+      at = reached;
     }
   }
 
   /** Asks the leader until it answers. */
-  async #fetch(range: Parameters<LogReader['read']>[0]) {
+  async #fetch(range: LogSection) {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#ask(range);
@@ -114,7 +118,7 @@ class Reader {
     }
   }
 
-  async #ask({ topic, partition, start }: Parameters<LogReader['read']>[0]) {
+  async #ask({ topic, partition, start }: LogSection) {
     const { topicId, connection } = await connectToLeader(this.#admin, { topic, partition });
     const wanted = {
       partition,

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { type CampaignReport, runCampaign } from './test/campaign.ts';
+
+const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
+const SEEDS = 8;
+
+describe('minters that are killed, doubled and cut off, on a chain that reorganises', () => {
+  it('end with one token or one clear failure for each reference id, and the chain holds no other token', async () => {
+    const reports: CampaignReport[] = [];
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) reports.push(await runCampaign(seed));
+    const sum = (of: (report: CampaignReport) => number) => reports.reduce((total, report) => total + of(report), 0);
+    expect(sum(({ tokens }) => tokens)).toBe(sum(({ succeeded }) => succeeded));
+    expect(sum(({ succeeded }) => succeeded)).toBeGreaterThan(100);
+    // What is told of was there: fees were raised, deaths struck, blocks were left.
+    expect(sum(({ variants, nonces }) => variants - nonces)).toBeGreaterThan(0);
+    const struck = new Set(reports.flatMap((report) => [...report.struck.keys()]));
+    for (const what of [
+      'reorg',
+      'takeover',
+      'commit unknown',
+      'killed after send',
+      'killed before log of signed bytes',
+    ])
+      expect([...struck]).toContain(what);
+  });
+});

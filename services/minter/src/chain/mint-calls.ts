@@ -1,0 +1,81 @@
+import type { MintStateRecord } from '@playline/contracts';
+import { decodeErrorResult, encodeFunctionData, parseAbi } from 'viem/utils';
+
+/** Functions that a mint is made of; contracts have them in the shape of the public presets. */
+export const MINT_ABI = parseAbi([
+  'struct IdMint { address to; uint256[] tokenIds; }',
+  'struct QuantityMint { address to; uint256 quantity; }',
+  'function mintBatch(IdMint[] mints)',
+  'function mintBatchByQuantity(QuantityMint[] mints)',
+  'function safeMintBatch(address to, uint256[] ids, uint256[] values, bytes data)',
+  'function supportsInterface(bytes4 interfaceId) view returns (bool)',
+  'function hasRole(bytes32 role, address account) view returns (bool)',
+]);
+
+/** Errors whose words people know; any other is shown as it is. */
+const ERROR_ABI = parseAbi([
+  'error AccessControlUnauthorizedAccount(address account, bytes32 neededRole)',
+  'error ERC721InvalidSender(address sender)',
+  'error ERC721InvalidReceiver(address receiver)',
+  'error ERC721InvalidOwner(address owner)',
+  'error ERC721NonexistentToken(uint256 tokenId)',
+  'error ERC1155InvalidReceiver(address receiver)',
+  'error ERC1155InvalidArrayLength(uint256 idsLength, uint256 valuesLength)',
+  'error EnforcedPause()',
+  'error TokenAlreadyMinted(uint256 tokenId)',
+  'error TokenIdNotBelowThreshold(uint256 tokenId, uint256 threshold)',
+  'error QuantityIsZero(address to)',
+]);
+
+/** Interfaces of ERC-165. */
+export const ERC721_INTERFACE = '0x80ac58cd';
+export const ERC1155_INTERFACE = '0xd9b67a26';
+
+export type TokenStandard = 'ERC721' | 'ERC1155';
+
+/** Assets that one transaction may carry: of one collection, by one function. */
+export type MintFunction = 'mintBatch' | 'mintBatchByQuantity' | 'safeMintBatch';
+
+const WORDS_CHARACTERS_MAX = 500;
+
+export const toHex = (bytes: Buffer): `0x${string}` => `0x${bytes.toString('hex')}`;
+
+/** What is wrong with an asset in the eyes of any contract of its standard; null when nothing is. */
+export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
+  if (standard === 'ERC1155') return tokenId === null ? 'A token of an ERC-1155 collection needs a token_id.' : null;
+  return amount === null || amount === '1' ? null : 'A token of an ERC-721 collection has an amount of 1.';
+}
+
+/** Two assets may travel together when they have the same function and what it is called with once. */
+export function toFunctionKey({ tokenId, ownerAddress }: MintStateRecord, standard: TokenStandard): string {
+  if (standard === 'ERC1155') return `safeMintBatch:${toHex(ownerAddress)}`;
+  return tokenId === null ? 'mintBatchByQuantity' : 'mintBatch';
+}
+
+/** The calldata that mints assets of one function, in their order. Each has an entry of its own, so positions tell them apart. */
+export function encodeMint(assets: readonly MintStateRecord[], standard: TokenStandard): string {
+  if (standard === 'ERC1155') {
+    const ids = assets.map(({ tokenId }) => BigInt(tokenId ?? '0'));
+    const values = assets.map(({ amount }) => BigInt(amount ?? '1'));
+    const args = [toHex(assets[0]!.ownerAddress), ids, values, '0x'] as const;
+    return encodeFunctionData({ abi: MINT_ABI, functionName: 'safeMintBatch', args });
+  }
+  if (assets[0]!.tokenId === null) {
+    const mints = assets.map(({ ownerAddress }) => ({ to: toHex(ownerAddress), quantity: 1n }));
+    return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatchByQuantity', args: [mints] });
+  }
+  const mints = assets.map(({ ownerAddress, tokenId }) => ({ to: toHex(ownerAddress), tokenIds: [BigInt(tokenId!)] }));
+  return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatch', args: [mints] });
+}
+
+/** What a contract has said when it refused a call, for people. @param data hexadecimal, as the node gave it */
+export function toRefusalWords(data: string): string {
+  if (data === '0x') return 'The contract refused the call without a word.';
+  try {
+    const { errorName, args = [] } = decodeErrorResult({ abi: ERROR_ABI, data: data as `0x${string}` });
+    const words = (errorName as string) === 'Error' ? String(args[0]) : `${errorName}(${args.map(String).join(', ')})`;
+    return words.slice(0, WORDS_CHARACTERS_MAX);
+  } catch {
+    return `The contract refused the call with ${data.slice(0, 74)}.`;
+  }
+}

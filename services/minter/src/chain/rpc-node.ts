@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import type { CallAnswer, ChainNode, ContractCall, SendAnswer } from '../ports.ts';
+import { type AskNode, NodeFault, NodeRefusal } from './json-rpc.ts';
+import { toRefusalWords } from './mint-calls.ts';
+
+const hexText = z.string().regex(/^0x[0-9a-fA-F]*$/);
+const hex = hexText.transform((text) => text.toLowerCase());
+const quantity = hexText.transform((text) => BigInt(text));
+const count = quantity.transform(Number);
+const block = z.object({ number: count, hash: hex, baseFeePerGas: quantity.default(0n) });
+const receipt = z.object({
+  status: count,
+  blockNumber: count,
+  blockHash: hex,
+  logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
+});
+
+/** What nodes say of signed bytes, by their words: there are no codes that they agree on. The first that fits counts. */
+const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
+  { pattern: /already (known|imported)|known transaction/i, kind: 'known' },
+  { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low/i, kind: 'spent' },
+  { pattern: /underpriced|less than block base fee|fee too low|gas price too low/i, kind: 'underpriced' },
+  { pattern: /insufficient funds|insufficient balance/i, kind: 'funds' },
+  {
+    pattern:
+      /intrinsic gas|gas limit|oversized|chain ?id|configured cap|not supported|invalid sender|signature|rlp|decode|priority fee.*(higher|greater)|tip.*higher/i,
+    kind: 'refused',
+  },
+];
+
+export interface RpcNodeOptions {
+  readonly ask: AskNode;
+  /** Which blocks are final: those that the node calls so, or those so many blocks behind the head. */
+  readonly finality: 'finalized' | number;
+}
+
+/** A node that is asked by JSON-RPC. */
+export function createRpcNode({ ask, finality }: RpcNodeOptions): ChainNode {
+  const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> => {
+    const parsed = schema.safeParse(await ask(method, params));
+    if (!parsed.success) throw new NodeFault(`the node of the chain answered ${method} with something else`);
+    return parsed.data;
+  };
+  const blockAt = (at: number | string) =>
+    read(block.nullable(), 'eth_getBlockByNumber', [typeof at === 'number' ? toQuantity(at) : at, false]);
+  const existing = async (at: number | string) => {
+    const found = await blockAt(at);
+    if (found === null) throw new NodeFault(`the node of the chain has no block ${at}`);
+    return found;
+  };
+  const finalized = async (head: number) => {
+    if (typeof finality === 'number') return Math.max(0, head - finality);
+    return (await existing('finalized')).number;
+  };
+  return {
+    genesisHash: async () => (await existing(0)).hash,
+    head: async () => {
+      const { number, baseFeePerGas: baseFee } = await existing('latest');
+      return { number, baseFee, finalized: await finalized(number) };
+    },
+    spentNonces: async (address, at) => {
+      const isDepth = at === 'finalized' && typeof finality === 'number';
+      const tag = isDepth ? toQuantity(await finalized((await existing('latest')).number)) : at;
+      return read(count, 'eth_getTransactionCount', [address, tag]);
+    },
+    receiptOf: async (hash) => {
+      const found = await read(receipt.nullable(), 'eth_getTransactionReceipt', [hash]);
+      return found === null ? null : { ...found, isSuccess: found.status === 1 };
+    },
+    blockHashOf: async (number) => (await blockAt(number))?.hash ?? null,
+    send: (bytes) => send(ask, bytes),
+    call: (call) => answerOf(read(hex, 'eth_call', [call, 'latest'])),
+    gasOf: (call: ContractCall) => answerOf(read(count, 'eth_estimateGas', [call])),
+    priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),
+    balanceOf: (address) => read(quantity, 'eth_getBalance', [address, 'latest']),
+  };
+}
+
+const toQuantity = (number: number) => `0x${number.toString(16)}`;
+
+async function send(ask: AskNode, bytes: Buffer): Promise<SendAnswer> {
+  try {
+    await ask('eth_sendRawTransaction', [`0x${bytes.toString('hex')}`]);
+    return { kind: 'taken' };
+  } catch (fault) {
+    if (!(fault instanceof NodeRefusal)) throw fault;
+    const words = fault.message;
+    const kind = SEND_WORDS.find(({ pattern }) => pattern.test(words))?.kind ?? 'later';
+    return kind === 'taken' || kind === 'known' || kind === 'spent' ? { kind } : { kind, words };
+  }
+}
+
+/** A contract that refuses is an answer, and a node that does is none. */
+async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
+  try {
+    return { kind: 'done', value: await asked };
+  } catch (fault) {
+    if (!(fault instanceof NodeRefusal)) throw fault;
+    if (fault.data !== null) return { kind: 'reverted', words: toRefusalWords(fault.data) };
+    if (/revert/i.test(fault.message)) return { kind: 'reverted', words: fault.message };
+    throw new NodeFault(`the node of the chain refused a call: ${fault.message}`);
+  }
+}

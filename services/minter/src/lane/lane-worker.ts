@@ -1,0 +1,143 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@playline/runtime';
+import { toHex } from '../chain/mint-calls.ts';
+import type { PlacedRequest, SignerLane } from '../ports.ts';
+import type { AcceptedRequests } from '../steps/accept-requests.ts';
+import { LaneOver, type MintLane } from './mint-lane.ts';
+
+export interface LaneWorkerParts {
+  readonly lane: SignerLane;
+  /** Null: no node of the chain is known, and all that can be done is to say so. */
+  readonly pollMs: number | null;
+  takeOver(): Promise<MintLane>;
+  readonly logger: Logger;
+}
+
+/** Two that take a lane from each other must not do so for ever: each waits longer every time. */
+const TAKE_OVER_WAIT_MS = 500;
+const TAKE_OVER_WAIT_MAX_MS = 30_000;
+const UNKNOWN_CHAIN = 'The minter is told of no node of this chain.';
+
+/** Works for one signer for as long as its requests are read here, and takes it over anew whenever its writer is over. */
+export class LaneWorker {
+  readonly lane: SignerLane;
+  readonly #parts: LaneWorkerParts;
+  readonly #closed = new AbortController();
+  #opened: Promise<MintLane> | null = null;
+  #standing: MintLane | null = null;
+  #wake: () => void = () => {};
+  #takeOvers = 0;
+  #fault: string | null = null;
+  readonly #ended: Promise<void>;
+
+  constructor(parts: LaneWorkerParts) {
+    this.#parts = parts;
+    this.lane = parts.lane;
+    this.#ended = this.#work();
+  }
+
+  /** Null until it is taken over. */
+  get standing(): MintLane | null {
+    return this.#standing;
+  }
+
+  /** Why the last turn ended early; null: it did not. */
+  get fault(): string | null {
+    return this.#fault;
+  }
+
+  /** How often the lane was taken over by this process. */
+  get takeOvers(): number {
+    return this.#takeOvers;
+  }
+
+  /** Takes requests, as `MintLane.take`. @throws Error: the same requests must come again */
+  async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+    const lane = await this.#open();
+    try {
+      return await lane.take(requests);
+    } catch (fault) {
+      this.#drop(lane);
+      throw fault;
+    } finally {
+      this.#wake();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    this.#wake();
+    await this.#ended;
+    const lane = await this.#opened?.catch(() => null);
+    await lane?.close();
+  }
+
+  #open(): Promise<MintLane> {
+    this.#opened ??= this.#parts.takeOver().then(
+      (lane) => {
+        this.#takeOvers++;
+        this.#standing = lane;
+        return lane;
+      },
+      (fault) => {
+        this.#opened = null;
+        throw fault;
+      },
+    );
+    return this.#opened;
+  }
+
+  #drop(lane: MintLane): void {
+    if (this.#standing !== lane) return;
+    this.#standing = null;
+    this.#opened = null;
+    void lane.close().catch(() => {});
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#closed;
+    let waitMs = TAKE_OVER_WAIT_MS;
+    while (!signal.aborted) {
+      let lane: MintLane | null = null;
+      try {
+        lane = await this.#open();
+        await this.#turn(lane);
+        [waitMs, this.#fault] = [TAKE_OVER_WAIT_MS, null];
+      } catch (fault) {
+        this.#tell(fault);
+        const isOver = lane === null || fault instanceof LaneOver;
+        if (lane !== null && isOver) this.#drop(lane);
+        if (isOver) {
+          await delay(waitMs * (1 + Math.random()), undefined, { signal }).catch(() => {});
+          waitMs = Math.min(2 * waitMs, TAKE_OVER_WAIT_MAX_MS);
+          continue;
+        }
+      }
+      await this.#rest(lane);
+    }
+  }
+
+  #turn(lane: MintLane): Promise<void> {
+    return this.#parts.pollMs === null ? lane.wait(UNKNOWN_CHAIN) : lane.turn();
+  }
+
+  #tell(fault: unknown): void {
+    const words = fault instanceof Error ? fault.message : String(fault);
+    const { chain, signer } = this.lane;
+    if (words !== this.#fault)
+      this.#parts.logger.warn({ chain, signer: toHex(signer), error: fault }, 'a lane did not go on');
+    this.#fault = words;
+  }
+
+  /** Until the chain may have moved; where nothing is pending, until something comes. */
+  async #rest(lane: MintLane | null): Promise<void> {
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    if (this.#closed.signal.aborted) return;
+    if (lane?.ledger.isIdle === true) return woken;
+    const timer = new AbortController();
+    await Promise.race([woken, delay(this.#parts.pollMs ?? TAKE_OVER_WAIT_MAX_MS, undefined, timer).catch(() => {})]);
+    timer.abort();
+  }
+}

@@ -1,0 +1,236 @@
+import { activityIdOf } from '@playline/chain';
+import type { MintStateRecord } from '@playline/contracts';
+import { describe, expect, it } from 'vitest';
+import type { ChainRules, KeyStanding } from '../ports.ts';
+import { MemoryChain } from '../test/memory-chain.ts';
+import { MemoryMintLog } from '../test/memory-mint-log.ts';
+import { createMemorySigner, MemoryNode } from '../test/memory-node.ts';
+import { CHAIN, CONTRACTS, SIGNER, SWORDS, toAddress, toRequest } from '../test/mint-requests.ts';
+import { MintLane } from './mint-lane.ts';
+
+const DEPTH = 4;
+const ADDRESS = toAddress(SIGNER);
+const rules: ChainRules = {
+  ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
+  ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, assetsMax: 100 },
+};
+
+function createWorld() {
+  const chain = new MemoryChain(CONTRACTS);
+  const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
+  const time = { ms: 0 };
+  const key: { standing: KeyStanding } = { standing: { kind: 'live' } };
+  chain.setRole(SWORDS, ADDRESS, true);
+  node.mine();
+  let offset = 0;
+  return {
+    ...{ chain, node, log, time, key },
+    takeOver: () =>
+      MintLane.takeOver({
+        ...{ lane: { chain: CHAIN, signer: SIGNER }, node, rules, activityIdOf },
+        log: {
+          ...log,
+          openWriter: (lane) => log.openWriter(lane),
+          lanesOf: () => log.lanesOf(),
+          others: log.createOthers(),
+        },
+        signer: createMemorySigner(ADDRESS, () => key.standing),
+        clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
+      }),
+    request: (...given: Parameters<typeof toRequest>) => ({
+      request: toRequest(...given),
+      partition: 0,
+      offset: offset++,
+    }),
+    mine: (blocks: number) => {
+      for (let at = 0; at < blocks; at++) node.mine();
+    },
+    last: (): MintStateRecord => log.states.at(-1)!,
+    tokens: () => chain.head.state.tokens.length,
+  };
+}
+
+describe('a lane', () => {
+  it('accepts, logs, sends, and calls it a success behind the horizon and not before', async () => {
+    const { takeOver, request, mine, last, tokens } = createWorld();
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    expect(last()).toMatchObject({ stage: 'accepted', status: 'pending', revision: 1 });
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'logged', nonce: 0 });
+    mine(DEPTH);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'mined', status: 'pending' });
+    mine(1);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'settled', status: 'succeeded', tokenId: '7', error: null });
+    expect(tokens()).toBe(1);
+  });
+
+  it('does not carry an asset again after a revert that a reorganisation may undo', async () => {
+    const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    chain.setRole(SWORDS, ADDRESS, false);
+    mine(1);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'reverted', status: 'pending', nonce: 0 });
+    chain.setRole(SWORDS, ADDRESS, true);
+    mine(1);
+    await lane.turn();
+    // Nothing new is begun: on the other branch the same bytes succeed.
+    expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
+    chain.leave(2);
+    await lane.turn();
+    expect([last().stage, node.poolSize]).toEqual(['logged', 1]);
+    mine(DEPTH + 1);
+    await lane.turn();
+    expect(last()).toMatchObject({ status: 'succeeded' });
+    expect(tokens()).toBe(1);
+  });
+
+  it('carries it again under another nonce when the revert is final', async () => {
+    const { chain, takeOver, request, mine, last, tokens } = createWorld();
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    chain.setRole(SWORDS, ADDRESS, false);
+    mine(1);
+    chain.setRole(SWORDS, ADDRESS, true);
+    mine(DEPTH);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'logged', nonce: 1 });
+    mine(DEPTH + 1);
+    await lane.turn();
+    expect([last().status, tokens()]).toEqual(['succeeded', 1]);
+  });
+
+  it.each([
+    [
+      'has no role',
+      ({ chain }: ReturnType<typeof createWorld>) => chain.setRole(SWORDS, ADDRESS, false),
+      /has no MINTER_ROLE/,
+    ],
+    [
+      'has no funds',
+      ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { balance: 1n }),
+      /not enough funds/,
+    ],
+    [
+      'asks for more than the cap',
+      ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { baseFee: 30_000n }),
+      /higher fees/,
+    ],
+    [
+      'has a disabled key',
+      ({ key }: ReturnType<typeof createWorld>) =>
+        Object.assign(key, { standing: { kind: 'waits', reason: 'The key is disabled.' } }),
+      /disabled/,
+    ],
+  ])('that %s says so once, and goes on by itself', async (_what, take, reason) => {
+    const world = createWorld();
+    const { chain, node, key, takeOver, request, mine, last, log } = world;
+    const lane = await takeOver();
+    take(world);
+    mine(1);
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringMatching(reason), nonce: null });
+    const { length } = log.states;
+    await lane.turn();
+    expect(log.states).toHaveLength(length);
+    chain.setRole(SWORDS, ADDRESS, true);
+    Object.assign(node, { balance: 10n ** 21n, baseFee: 10n });
+    Object.assign(key, { standing: { kind: 'live' } });
+    mine(1);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'logged', reason: null, nonce: 0 });
+  });
+
+  it('brings what a key has begun to its end after it was disabled, with higher fees where it sticks', async () => {
+    const { node, key, time, takeOver, request, mine, last, log } = createWorld();
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    key.standing = { kind: 'waits', reason: 'The key is disabled.' };
+    node.baseFee = 500n;
+    await lane.take([request('b', { tokenId: '8' })]);
+    for (let turn = 0; turn < 30 && last().status === 'pending'; turn++) {
+      time.ms += 10_000;
+      mine(1);
+      await lane.turn();
+    }
+    expect(last()).toMatchObject({ referenceId: 'a', status: 'succeeded' });
+    expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
+  });
+
+  it('spends the nonce of bytes that a node refuses for good by a no-op that is logged, and mints behind it', async () => {
+    const { node, takeOver, request, mine, last, log, tokens } = createWorld();
+    const lane = await takeOver();
+    node.refusesNext = true;
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    expect(log.transactions.map(({ kind, nonce, variant }) => [kind, nonce, variant])).toEqual([
+      ['mint', 0, 0],
+      ['high_water', 0, 0],
+      ['noop', 0, 1],
+    ]);
+    mine(DEPTH + 1);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'logged', nonce: 1 });
+    mine(DEPTH + 1);
+    await lane.turn();
+    expect([last().status, tokens()]).toEqual(['succeeded', 1]);
+  });
+
+  it('begins nothing on another chain than the one that it has signed for', async () => {
+    const { takeOver, request, mine, last, node } = createWorld();
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    mine(1);
+    Object.assign(node, { genesisHash: async () => `0x${'99'.repeat(32)}` });
+    await lane.take([request('b', { tokenId: '8' })]);
+    await lane.turn();
+    expect(last()).toMatchObject({
+      referenceId: 'b',
+      stage: 'waiting',
+      reason: expect.stringContaining('another chain'),
+    });
+  });
+
+  it('that the log knows nothing of begins nothing while the address has transactions that are not final', async () => {
+    const { takeOver, request, mine, last, log, node } = createWorld();
+    const before = await takeOver();
+    await before.take([request('a', { tokenId: '7' })]);
+    await before.turn();
+    // The log is lost, and what was sent is not.
+    log.states.splice(0);
+    log.transactions.splice(0);
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('not final and not known') });
+    expect(node.poolSize).toBe(1);
+    mine(DEPTH + 1);
+    await lane.turn();
+    // Its nonce is spent by now; the token is there already, as the contract says.
+    expect(last()).toMatchObject({ status: 'failed', error: expect.stringContaining('ERC721InvalidSender') });
+  });
+
+  it('forgets transactions once nothing depends on them, and never the largest nonce', async () => {
+    const { takeOver, request, mine, log } = createWorld();
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '7' })]);
+    await lane.turn();
+    mine(DEPTH + 1);
+    await lane.turn();
+    const writer = await log.openWriter({ chain: CHAIN, signer: SIGNER });
+    expect(writer.standing.transactions.map(({ kind, nonce }) => [kind, nonce])).toEqual([['high_water', 0]]);
+    const next = await takeOver();
+    await next.take([request('b', { tokenId: '8' })]);
+    await next.turn();
+    expect(log.states.at(-1)).toMatchObject({ referenceId: 'b', nonce: 1 });
+  });
+});

@@ -1,0 +1,96 @@
+import { openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
+import { mintStateCodec, mintTransactionCodec, TOPICS } from '@playline/contracts';
+import { createConnectionFaults } from '@playline/errors';
+import { openAdminServer } from '@playline/http';
+import {
+  createLogger,
+  createMetrics,
+  parseConfig,
+  runService,
+  settings,
+  toKafka,
+  toRedis,
+  toRegistry,
+} from '@playline/runtime';
+import {
+  createSchemaRegistry,
+  openAtomicPublisher,
+  openLetterCount,
+  openLogReader,
+  openProducer,
+  openRecordConsumer,
+} from '@playline/stream/kafka';
+import { createJsonRpc } from './chain/json-rpc.ts';
+import { createKeySigner } from './chain/key-signer.ts';
+import { createRpcNode } from './chain/rpc-node.ts';
+import { type ChainNodeSettings, configSchema } from './config.ts';
+import { createMintLog } from './log/kafka-mint-log.ts';
+import { openMinter } from './pipeline.ts';
+
+const SERVICE = 'minter';
+const config = parseConfig(configSchema.extend({ SIGNER_KEYS: settings.parsed(parseSignerKeys) }), process.env);
+const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
+const metrics = createMetrics(SERVICE);
+const faults = createConnectionFaults(logger);
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
+/** The addresses of nodes may hold secrets: none is ever told of, a chain is named by its name. */
+const toChain = ({ name, urls, finality, pollMs, ...rest }: ChainNodeSettings) => {
+  const ask = createJsonRpc({ urls });
+  const { feeMaxGwei: feeMax, priorityFeeMaxGwei: priorityFeeMax, stuckAfterS, resendEveryS, ...others } = rest;
+  const waits = { stuckAfterMs: stuckAfterS * 1000, resendEveryMs: resendEveryS * 1000 };
+  return [
+    name,
+    { node: createRpcNode({ ask, finality }), pollMs, rules: { ...others, ...waits, feeMax, priorityFeeMax } },
+  ] as const;
+};
+
+await runService(logger, async (use) => {
+  const requestTopic = topicOf(TOPICS.mintRequests);
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const access = { ...toRedis(config), onFault: faults.of('Redis') };
+  const view = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, access));
+  const keys = await use('copy of signable keys', () => openRecordCopy({ view }));
+  const { signTransaction } = createSigner({ privateKeys: config.SIGNER_KEYS });
+  const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
+  const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
+  await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  const schemaIdOf = (topic: string, schema: string) => () => registry.idOf(`${topic}-value`, schema);
+  const topicWith = (topic: { name: string }, { schema }: { schema: string }) => ({
+    name: topicOf(topic),
+    schemaId: schemaIdOf(topicOf(topic), schema),
+  });
+  const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
+  const minter = await use('minter', () =>
+    openMinter({
+      chains: new Map(config.CHAIN_NODES.map(toChain)),
+      log: createMintLog({
+        reader,
+        openPublisher: (name) => openAtomicPublisher({ ...kafka, name: config.TOPIC_PREFIX + name }),
+        states: topicWith(TOPICS.mintStates, mintStateCodec),
+        transactions: topicWith(TOPICS.mintTransactions, mintTransactionCodec),
+        schemaOf: registry.schemaOf,
+      }),
+      signerOf: (lane) => createKeySigner({ keys, signTransaction }, lane),
+      openConsumer: (handler) =>
+        openRecordConsumer({
+          ...handler,
+          ...kafka,
+          groupId,
+          topics: [requestTopic],
+          sessionTimeoutMs,
+          logger,
+          metrics,
+        }),
+      ...{ producer, reader, requestTopic, schemaOf: registry.schemaOf, metrics, logger },
+      clock: { wallClockMs: Date.now, monotonicMs: () => performance.now() },
+    }),
+  );
+  const ready = { ...minter.ready, keys: () => keys.ageMs < Number.POSITIVE_INFINITY };
+  const reasons = () => ({ ...faults.reasons(), ...minter.hindrances() });
+  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
+  const { degraded } = minter;
+  await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
+});

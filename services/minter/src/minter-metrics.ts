@@ -1,0 +1,129 @@
+import type { Metrics } from '@playline/runtime';
+import { toHex } from './chain/mint-calls.ts';
+import type { LaneWorker } from './lane/lane-worker.ts';
+import type { ChainHead, ChainNode, LaneClock, LaneWriter, MintLog } from './ports.ts';
+import type { AcceptedRequests } from './steps/accept-requests.ts';
+
+export interface MinterMetrics {
+  accepted(accepted: AcceptedRequests): void;
+  deadLetters(count: number): void;
+  /** The same log, whose transactions are counted once they stand. */
+  watchLog(log: MintLog): MintLog;
+  /** The same node, which tells when it has answered last, and of what block. */
+  watchNode(chain: string, node: ChainNode): ChainNode;
+}
+
+interface Heard {
+  readonly head: ChainHead;
+  readonly atMs: number;
+}
+
+const WEI_PER_ETHER = 1e18;
+
+export interface MinterMetricsParts {
+  readonly metrics: Metrics;
+  readonly clock: LaneClock;
+  readonly workers: () => Iterable<LaneWorker>;
+  readonly nodeOf: (chain: string) => ChainNode | undefined;
+}
+
+export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
+  const { metrics, clock } = parts;
+  const requests = metrics.counter('minter_requests_total', 'Requests by what became of them', ['result']);
+  const logged = metrics.counter('minter_transactions_total', 'Signed transactions that stand in the log', ['kind']);
+  const settled = metrics.counter('minter_settled_total', 'Assets that are settled', ['status']);
+  const heard = new Map<string, Heard>();
+  watchHeads(metrics, heard, clock);
+  watchLanes(parts);
+  return {
+    accepted: ({ states, dropped, known }) => {
+      requests.inc({ result: 'accepted' }, states.length);
+      requests.inc({ result: 'dropped' }, dropped);
+      requests.inc({ result: 'known' }, known);
+    },
+    deadLetters: (count) => requests.inc({ result: 'dead_letter' }, count),
+    watchLog: (log) => ({
+      ...log,
+      openWriter: async (lane) => {
+        const writer: LaneWriter = await log.openWriter(lane);
+        const append: LaneWriter['append'] = async (change) => {
+          await writer.append(change);
+          for (const { kind, variant } of change.transactions)
+            if (kind !== 'high_water') logged.inc({ kind: kind === 'mint' && variant > 0 ? 'raise' : kind });
+          for (const { status } of change.states) if (status !== 'pending') settled.inc({ status });
+        };
+        return { standing: writer.standing, append, close: () => writer.close() };
+      },
+    }),
+    watchNode: (chain, node) => ({
+      ...node,
+      head: async () => {
+        const head = await node.head();
+        heard.set(chain, { head, atMs: clock.monotonicMs() });
+        return head;
+      },
+    }),
+  };
+}
+
+function watchHeads(metrics: Metrics, heard: ReadonlyMap<string, Heard>, clock: LaneClock): void {
+  const gauge = (name: string, help: string, measure: (heard: Heard) => number) =>
+    metrics.collectedGauge(name, help, {
+      labelNames: ['chain'],
+      collect: (gauge) => {
+        for (const [chain, each] of heard) gauge.set({ chain }, measure(each));
+      },
+    });
+  gauge('minter_head_block', 'Newest block that a node has told of', ({ head }) => head.number);
+  gauge(
+    'minter_horizon_blocks',
+    'Blocks behind the head that are not final',
+    ({ head }) => head.number - head.finalized,
+  );
+  gauge(
+    'minter_head_silent_seconds',
+    'Since a node has last told of its head; asked only while something is pending',
+    ({ atMs }) => (clock.monotonicMs() - atMs) / 1000,
+  );
+}
+
+function watchLanes({ metrics, clock, workers, nodeOf }: MinterMetricsParts): void {
+  const gauge = (name: string, help: string, measure: (worker: LaneWorker) => Promise<number | null> | number | null) =>
+    metrics.collectedGauge(name, help, {
+      labelNames: ['chain', 'signer'],
+      collect: async (gauge) => {
+        gauge.reset();
+        for (const worker of workers()) {
+          const value = await measure(worker);
+          const { chain, signer } = worker.lane;
+          if (value !== null) gauge.set({ chain, signer: toHex(signer) }, value);
+        }
+      },
+    });
+  const pendingOf = (worker: LaneWorker) => worker.standing?.ledger.pending ?? [];
+  gauge('minter_pending', 'Assets that are not settled', (worker) => pendingOf(worker).length);
+  gauge(
+    'minter_waiting',
+    'Assets that wait for a role, funds, a key or lower fees',
+    (worker) => pendingOf(worker).filter(({ stage }) => stage === 'waiting').length,
+  );
+  gauge('minter_oldest_pending_seconds', 'Age of the oldest asset that is not settled; 0 without one', (worker) => {
+    const oldest = pendingOf(worker).reduce(
+      (least, { requestedAt }) => Math.min(least, requestedAt),
+      Number.POSITIVE_INFINITY,
+    );
+    return Number.isFinite(oldest) ? Math.max(0, (clock.wallClockMs() - oldest) / 1000) : 0;
+  });
+  gauge(
+    'minter_open_nonces',
+    'Nonces that are not spent for good',
+    (worker) => worker.standing?.ledger.openNonces.length ?? 0,
+  );
+  gauge('minter_take_overs', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
+  gauge('minter_funds_ether', 'What a signer has, asked for with every scrape', async ({ lane }) => {
+    const balance = await nodeOf(lane.chain)
+      ?.balanceOf(toHex(lane.signer))
+      .catch(() => null);
+    return balance == null ? null : Number(balance) / WEI_PER_ETHER;
+  });
+}

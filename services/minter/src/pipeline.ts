@@ -1,0 +1,152 @@
+import { activityIdOf } from '@playline/chain';
+import { type SchemaSource, toSignerKey } from '@playline/contracts';
+import type { ReadinessChecks } from '@playline/http';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
+import {
+  type BatchHandler,
+  type Consumer,
+  type LogReader,
+  type Producer,
+  RetryableFault,
+  sendDeadLetters,
+} from '@playline/stream';
+import { LaneWorker } from './lane/lane-worker.ts';
+import { MintLane } from './lane/mint-lane.ts';
+import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
+import type { ChainNode, ChainRules, LaneClock, LaneSigner, MintLog, PlacedRequest, SignerLane } from './ports.ts';
+import { createDecodeRequests } from './steps/decode-requests.ts';
+
+/** A chain that is minted on. */
+export interface MintedChain {
+  readonly node: ChainNode;
+  readonly rules: ChainRules;
+  readonly pollMs: number;
+}
+
+export interface MinterParts {
+  /** By the names of chains. */
+  readonly chains: ReadonlyMap<string, MintedChain>;
+  readonly log: MintLog;
+  readonly signerOf: (lane: SignerLane) => LaneSigner;
+  openConsumer(handler: BatchHandler): Promise<Consumer>;
+  readonly producer: Producer;
+  readonly reader: Pick<LogReader, 'bounds'>;
+  readonly requestTopic: string;
+  /** Texts of the schemas that requests were written with. */
+  readonly schemaOf: SchemaSource;
+  readonly clock: LaneClock;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+}
+
+export interface Minter extends Closable {
+  readonly ready: ReadinessChecks;
+  /** What it can do without for a while: requests are taken all the same. */
+  readonly degraded: ReadinessChecks;
+  /** Why partitions stand and lanes do not go on. */
+  hindrances(): Readonly<Record<string, string>>;
+}
+
+/** Workers by signer, with the partition whose requests they take. */
+type Workers = Map<string, { readonly worker: LaneWorker; readonly partition: number }>;
+
+/** Opens the minter: requests become states here, and a worker for each signer makes tokens of these. */
+export async function openMinter(parts: MinterParts): Promise<Minter> {
+  const workers: Workers = new Map();
+  const each = () => [...workers.values()].map(({ worker }) => worker);
+  const nodeOf = (chain: string) => parts.chains.get(chain)?.node;
+  const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: each, nodeOf });
+  const openWorker = createOpenWorker(parts, metrics);
+  const workerOf = (lane: SignerLane, partition: number) => {
+    const key = toSignerKey(lane);
+    const found = workers.get(key) ?? { worker: openWorker(lane), partition };
+    workers.set(key, found);
+    return found.worker;
+  };
+  const closing = new Set<Promise<void>>();
+  const closeWhere = (isOver: (partition: number) => boolean) => {
+    for (const [key, { worker, partition }] of [...workers]) {
+      if (!isOver(partition)) continue;
+      workers.delete(key);
+      const closed = worker.close().catch((error) => parts.logger.warn({ error }, 'a lane was not closed cleanly'));
+      closing.add(closed);
+      void closed.finally(() => closing.delete(closed));
+    }
+  };
+  const consumer = await parts.openConsumer({
+    onBatch: createOnBatch(parts, metrics, workerOf),
+    onAssign: async ({ partition, committed }) => {
+      for (const lane of await findLanes(parts, partition)) workerOf(lane, partition);
+      return committed;
+    },
+    onRevoke: (_topic, partition) => closeWhere((each) => each === partition),
+  });
+  const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
+  return {
+    ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
+    degraded: { lanes: () => each().every(({ fault }) => fault === null) },
+    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...each().flatMap(faultOf)]),
+    async close() {
+      await consumer.close();
+      closeWhere(() => true);
+      await Promise.all(closing);
+    },
+  };
+}
+
+/** Requests stand as states of their signers when the batch ends, and only then is their offset committed. */
+function createOnBatch(
+  { schemaOf, producer }: MinterParts,
+  metrics: MinterMetrics,
+  workerOf: (lane: SignerLane, partition: number) => LaneWorker,
+): BatchHandler['onBatch'] {
+  const decode = createDecodeRequests(schemaOf);
+  return async (records, { partition }) => {
+    const { placed, letters } = await decode(records);
+    const lanes = new Map<string, PlacedRequest[]>();
+    for (const one of placed) {
+      const key = toSignerKey(one.request);
+      lanes.set(key, [...(lanes.get(key) ?? []), one]);
+    }
+    try {
+      for (const requests of lanes.values()) {
+        const { chain, signer } = requests[0]!.request;
+        metrics.accepted(await workerOf({ chain, signer }, partition).take(requests));
+      }
+      if (letters.length > 0) await sendDeadLetters(producer, letters, 'mint');
+    } catch (cause) {
+      throw new RetryableFault('requests were not taken', { cause });
+    }
+    metrics.deadLetters(letters.length);
+  };
+}
+
+/** Signers whose pending assets nobody works for since the partition was given up elsewhere. */
+async function findLanes(
+  { log, reader, requestTopic }: MinterParts,
+  partition: number,
+): Promise<readonly SignerLane[]> {
+  try {
+    const { length: partitions } = await reader.bounds(requestTopic);
+    return await log.lanesOf({ partition, partitions });
+  } catch (cause) {
+    throw new RetryableFault('the states of mints could not be read', { cause });
+  }
+}
+
+function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: SignerLane) => LaneWorker {
+  const { chains, signerOf, clock, logger } = parts;
+  const log = metrics.watchLog(parts.log);
+  const watched = new Map([...chains].map(([name, { node }]) => [name, metrics.watchNode(name, node)]));
+  return (lane) => {
+    const chain = chains.get(lane.chain);
+    const node = watched.get(lane.chain) ?? NO_NODE;
+    const rules = chain?.rules ?? NO_RULES;
+    const lanes = { lane, log, node, rules, clock, activityIdOf, signer: signerOf(lane) };
+    return new LaneWorker({ lane, logger, pollMs: chain?.pollMs ?? null, takeOver: () => MintLane.takeOver(lanes) });
+  };
+}
+
+/** Of a chain that nobody has told of: never asked. */
+const NO_NODE = {} as ChainNode;
+const NO_RULES = {} as ChainRules;

@@ -1,0 +1,35 @@
+import { toHex } from '../chain/mint-calls.ts';
+import type { LaneContext } from '../lane/lane-context.ts';
+
+/** The nonce that the next new transaction gets, or why there is none. */
+export type NextNonce =
+  | { readonly kind: 'nonce'; readonly nonce: number }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+const refused = (reason: string): NextNonce => ({ kind: 'refused', reason });
+
+/** Says why the chain is not the one that the signer's transactions were signed for; null when it is. */
+export function findChainMistake({ ledger }: Pick<LaneContext, 'ledger'>, genesisHash: Buffer): string | null {
+  if (ledger.genesisHash === null || ledger.genesisHash.equals(genesisHash)) return null;
+  return 'The node serves another chain than the one that earlier transactions were signed for.';
+}
+
+/**
+ * Finds the next nonce: one more than the log knows. A signer that the log knows nothing of begins where its finalized
+ * transactions end, and not while there are others: a log that was lost would begin within what it had sent.
+ */
+export async function findNextNonce({ lane, ledger, node }: LaneContext): Promise<NextNonce> {
+  const address = toHex(lane.signer);
+  const latest = await node.spentNonces(address, 'latest');
+  if (ledger.highWater !== null) {
+    const nonce = ledger.highWater + 1;
+    if (latest <= nonce) return { kind: 'nonce', nonce };
+    return refused(
+      'Transactions of this address stand in the chain that are not known here: somebody else has its key.',
+    );
+  }
+  const nonce = await node.spentNonces(address, 'finalized');
+  const pending = await node.spentNonces(address, 'pending');
+  if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
+  return refused('The address has transactions that are not final and not known here.');
+}

@@ -1,0 +1,176 @@
+import { CONTRACT_ROLES } from '@playline/access-keys';
+import type { MintStateRecord } from '@playline/contracts';
+import { decodeFunctionResult, encodeFunctionData } from 'viem/utils';
+import {
+  ERC721_INTERFACE,
+  ERC1155_INTERFACE,
+  encodeMint,
+  MINT_ABI,
+  mistakeOf,
+  type TokenStandard,
+  toFunctionKey,
+  toHex,
+} from '../chain/mint-calls.ts';
+import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
+import type { CallAnswer, Fees } from '../ports.ts';
+import { chooseFees } from './raise-fees.ts';
+import { selectMintable } from './select-mintable.ts';
+import { TRIES_MAX } from './settle-nonces.ts';
+
+/** A transaction that is ready to be signed. */
+export interface MintPlan extends Fees {
+  readonly assets: readonly MintStateRecord[];
+  readonly contractAddress: Buffer;
+  readonly data: string;
+  readonly gas: number;
+}
+
+/** What came of looking at the assets of a collection. */
+export interface Planned {
+  /** Null: nothing can be sent now. */
+  readonly plan: MintPlan | null;
+  /** Of assets that have failed or wait. */
+  readonly states: readonly MintStateRecord[];
+}
+
+/** An estimate is of the state of now; the rest is given back. */
+const GAS_ROOM = 1.25;
+/** Most assets of a transaction by how often one of them was carried in vain: what reverts beside others is tried alone. */
+const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
+/** Words of contracts that are not about the asset: they pass when an administrator changes something. */
+const PASSING_WORDS = /^AccessControl|^EnforcedPause|paused/;
+
+/**
+ * Plans the next transaction of a collection. @param assets pending ones of it that no nonce carries, in order; not empty
+ */
+export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<Planned> {
+  const { lane, signer } = turn;
+  const waits = (reason: string, all = assets): Planned => ({
+    plan: null,
+    states: changeAll(turn, all, { stage: 'waiting', reason }),
+  });
+  const standing = signer.standing(assets[0]!.environmentId);
+  if (standing.kind === 'waits') return waits(standing.reason);
+  const contract = toHex(assets[0]!.contractAddress);
+  const standard = await findStandard(turn, contract);
+  if (standard === null) return waits('The contract says that it is neither ERC-721 nor ERC-1155.');
+  if (!(await hasRole(turn, contract))) return waits(`${toHex(lane.signer)} has no MINTER_ROLE of the contract.`);
+  const mistaken = assets.filter((asset) => mistakeOf(asset, standard) !== null);
+  if (mistaken.length > 0) {
+    const states = mistaken.flatMap((asset) => fail(turn, [asset], mistakeOf(asset, standard)!));
+    return { plan: null, states };
+  }
+  const together = chooseTogether(turn, assets, standard);
+  if (together.length === 0) return { plan: null, states: [] };
+  return planTogether(turn, { contract, standard, assets: together });
+}
+
+interface Together {
+  readonly contract: string;
+  readonly standard: TokenStandard;
+  readonly assets: readonly MintStateRecord[];
+}
+
+async function planTogether(turn: LaneTurn, { contract, standard, assets }: Together): Promise<Planned> {
+  const { node, lane } = turn;
+  const callOf = (some: readonly MintStateRecord[]) => ({
+    from: toHex(lane.signer),
+    to: contract,
+    data: encodeMint(some, standard),
+  });
+  const { mintable, refused } = await selectMintable(assets, (some) => node.call(callOf(some)));
+  const states = refused.flatMap(({ asset, words }) =>
+    PASSING_WORDS.test(words)
+      ? changeAll(turn, [asset], { stage: 'waiting', reason: words })
+      : fail(turn, [asset], words),
+  );
+  if (mintable.length === 0) return { plan: null, states };
+  const fitting = await fitGas(turn, mintable, (some) => node.gasOf(callOf(some)));
+  if (fitting.kind === 'none') return { plan: null, states: [...states, ...fitting.states] };
+  const fees = chooseFees({ baseFee: turn.head.baseFee, priorityFee: await node.priorityFee() }, turn.rules);
+  const wait = (reason: string): Planned => ({
+    plan: null,
+    states: [...states, ...changeAll(turn, fitting.assets, { stage: 'waiting', reason })],
+  });
+  if (fees === null) return wait('The chain asks for higher fees than are allowed.');
+  const plan = { ...fees, assets: fitting.assets, gas: fitting.gas, contractAddress: assets[0]!.contractAddress };
+  if ((await node.balanceOf(toHex(lane.signer))) < promisedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
+    return wait(`${toHex(lane.signer)} has not enough funds to pay for the transaction.`);
+  return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
+}
+
+/** wei that open transactions may cost. */
+function promisedBy({ ledger }: LaneTurn): bigint {
+  const newest = ledger.openNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
+  return newest.reduce((sum, { gasLimit, maxFeePerGas }) => sum + BigInt(gasLimit) * BigInt(maxFeePerGas), 0n);
+}
+
+const fail = (turn: LaneTurn, assets: readonly MintStateRecord[], error: string) =>
+  changeAll(turn, assets, { status: 'failed', stage: 'settled', reason: null, error });
+
+/** The first assets that one transaction may carry, without tokens that an open transaction makes already. */
+function chooseTogether(
+  { ledger, rules }: LaneTurn,
+  assets: readonly MintStateRecord[],
+  standard: TokenStandard,
+): readonly MintStateRecord[] {
+  const made = new Set(ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce)).map(toTokenKey));
+  const isFree = (asset: MintStateRecord) =>
+    standard === 'ERC1155' || asset.tokenId === null || !made.has(toTokenKey(asset));
+  const free = assets.filter(isFree);
+  const mostOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
+  const [first] = free;
+  if (first === undefined) return [];
+  const [key, most] = [toFunctionKey(first, standard), mostOf(first)];
+  return free
+    .filter((asset) => toFunctionKey(asset, standard) === key && mostOf(asset) === most)
+    .slice(0, Math.min(rules.assetsMax, most));
+}
+
+const toTokenKey = ({ contractAddress, tokenId }: MintStateRecord) => `${contractAddress.toString('hex')}:${tokenId}`;
+
+type Fitting =
+  | { readonly kind: 'fits'; readonly assets: readonly MintStateRecord[]; readonly gas: number }
+  | { readonly kind: 'none'; readonly states: readonly MintStateRecord[] };
+
+/** Halves until the gas stays under the cap; what is left over comes in the next transaction. */
+async function fitGas(
+  turn: LaneTurn,
+  assets: readonly MintStateRecord[],
+  estimate: (assets: readonly MintStateRecord[]) => Promise<CallAnswer<number>>,
+): Promise<Fitting> {
+  const { gasMax } = turn.rules;
+  for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
+    const answer = await estimate(some);
+    // The chain has moved since it was asked a moment ago: the next turn asks again.
+    if (answer.kind === 'reverted') return { kind: 'none', states: [] };
+    const gas = Math.ceil(answer.value * GAS_ROOM);
+    if (gas <= gasMax) return { kind: 'fits', assets: some, gas };
+    if (answer.value <= gasMax) return { kind: 'fits', assets: some, gas: gasMax };
+    if (some.length > 1) continue;
+    const error = `Minting it takes ${answer.value} gas, and a transaction may take ${gasMax}.`;
+    return { kind: 'none', states: fail(turn, some, error) };
+  }
+}
+
+async function findStandard({ node, lane }: LaneTurn, to: string): Promise<TokenStandard | null> {
+  const supports = async (interfaceId: `0x${string}`) => {
+    const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'supportsInterface', args: [interfaceId] });
+    return isYes(await node.call({ from: toHex(lane.signer), to, data }), 'supportsInterface');
+  };
+  if (await supports(ERC721_INTERFACE)) return 'ERC721';
+  return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
+}
+
+/** A contract that knows no roles is asked by the simulation alone. */
+async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
+  const args = [CONTRACT_ROLES.MINTER_ROLE, toHex(lane.signer)] as const;
+  const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
+  const answer = await node.call({ from: toHex(lane.signer), to, data });
+  return answer.kind === 'reverted' || answer.value === '0x' || isYes(answer, 'hasRole');
+}
+
+function isYes(answer: CallAnswer<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
+  if (answer.kind === 'reverted' || answer.value.length < 66) return false;
+  return decodeFunctionResult({ abi: MINT_ABI, functionName, data: answer.value as `0x${string}` });
+}

@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { selectMintable } from './select-mintable.ts';
+
+/** A contract that refuses bad assets, and two of the same token. */
+function createContract(isBad: (asset: number) => boolean) {
+  let asked = 0;
+  const simulate = async (assets: readonly number[]) => {
+    asked++;
+    const bad = assets.find(isBad);
+    if (bad !== undefined) return { kind: 'reverted', words: `bad ${bad}` } as const;
+    const isTwice = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
+    return isTwice ? ({ kind: 'reverted', words: 'twice' } as const) : ({ kind: 'done', value: '0x' } as const);
+  };
+  return { simulate, asked: () => asked };
+}
+
+describe('what can be minted of a list', () => {
+  it('is all but one bad asset among a hundred, which fails alone with its words, in fifteen questions', async () => {
+    const { simulate, asked } = createContract((asset) => asset === 62);
+    const all = Array.from({ length: 100 }, (_, at) => at);
+    expect(await selectMintable(all, simulate)).toEqual({
+      mintable: all.filter((asset) => asset !== 62),
+      refused: [{ asset: 62, words: 'bad 62' }],
+      later: [],
+    });
+    expect(asked()).toBeLessThanOrEqual(16);
+  });
+
+  it('passes together, every bad one is refused, and no good one is, whatever is bad or there twice', async () => {
+    const lists = fc.uniqueArray(fc.integer({ min: 0, max: 2_999 }), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(lists, fc.integer({ min: 2, max: 9 }), async (list, every) => {
+        const isBad = (asset: number) => asset % every === 0;
+        const { simulate } = createContract(isBad);
+        const { mintable, refused, later } = await selectMintable(list, simulate);
+        if (mintable.length > 0) expect((await simulate(mintable)).kind).toBe('done');
+        expect(refused.map(({ asset }) => asset).sort()).toEqual(list.filter(isBad).sort());
+        expect([...mintable, ...refused.map(({ asset }) => asset), ...later].sort()).toEqual([...list].sort());
+        for (const asset of later) expect(mintable.some((other) => other % 1_000 === asset % 1_000)).toBe(true);
+      }),
+    );
+  });
+});

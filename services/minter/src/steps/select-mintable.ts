@@ -1,0 +1,43 @@
+import type { CallAnswer } from '../ports.ts';
+
+/** What a simulation says of a list of assets. */
+export interface Selection<Asset> {
+  /** All of them together pass. */
+  readonly mintable: readonly Asset[];
+  /** Each fails alone, with the words of the contract. */
+  readonly refused: readonly { readonly asset: Asset; readonly words: string }[];
+  /** Pass alone and not beside the others: for another transaction. */
+  readonly later: readonly Asset[];
+}
+
+/**
+ * Finds by halving which assets can be minted together: one bad asset among a hundred costs some fifteen questions, fails
+ * alone, and takes no other with it.
+ * @param simulate asks the contract about a list that would be one transaction
+ */
+export async function selectMintable<Asset>(
+  assets: readonly Asset[],
+  simulate: (assets: readonly Asset[]) => Promise<CallAnswer<string>>,
+): Promise<Selection<Asset>> {
+  const mintable: Asset[] = [];
+  const refused: { asset: Asset; words: string }[] = [];
+  const later: Asset[] = [];
+  const judge = async (part: readonly Asset[]): Promise<void> => {
+    if (part.length === 0) return;
+    const answer = await simulate([...mintable, ...part]);
+    if (answer.kind === 'done') {
+      mintable.push(...part);
+      return;
+    }
+    if (part.length > 1) {
+      const half = Math.ceil(part.length / 2);
+      await judge(part.slice(0, half));
+      return judge(part.slice(half));
+    }
+    const alone = mintable.length === 0 ? answer : await simulate(part);
+    if (alone.kind === 'done') later.push(part[0]!);
+    else refused.push({ asset: part[0]!, words: alone.words });
+  };
+  await judge(assets);
+  return { mintable, refused, later };
+}

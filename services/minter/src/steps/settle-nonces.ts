@@ -1,0 +1,105 @@
+import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
+import { toHex } from '../chain/mint-calls.ts';
+import { type MintedToken, matchTokens, mintedTokensOf } from '../chain/minted-tokens.ts';
+import { type MintLedger, toAttemptKey } from '../lane/mint-ledger.ts';
+import { type StateChange, toNextState } from '../lane/next-state.ts';
+import type { ChainHead, ChainNode, MintReceipt } from '../ports.ts';
+
+/** What stands in the chain at a nonce, as a node sees it now. */
+export type NonceFate =
+  | { readonly kind: 'absent' }
+  | {
+      readonly kind: 'mined';
+      readonly transaction: MintTransactionRecord;
+      readonly receipt: MintReceipt;
+      /** Behind the horizon: this does not change any more. */
+      readonly isFinal: boolean;
+    };
+
+/**
+ * Looks which variant of a nonce stands in the chain. The head was asked for before the receipts: a block up to that
+ * horizon is the same on whichever branch the receipt was found.
+ */
+export async function findFate(
+  node: ChainNode,
+  variants: readonly MintTransactionRecord[],
+  head: ChainHead,
+): Promise<NonceFate> {
+  for (const transaction of variants.toReversed()) {
+    const receipt = await node.receiptOf(toHex(transaction.hash));
+    if (receipt === null) continue;
+    // A node may still tell of a block that it has left.
+    if ((await node.blockHashOf(receipt.blockNumber)) !== receipt.blockHash) continue;
+    return { kind: 'mined', transaction, receipt, isFinal: receipt.blockNumber <= head.finalized };
+  }
+  return { kind: 'absent' };
+}
+
+/** After so many nonces that were spent in vain an asset has failed. */
+export const TRIES_MAX = 5;
+
+interface Settling {
+  readonly ledger: MintLedger;
+  /** Name of the chain. */
+  readonly chain: string;
+  /** Of the activity that a token is. */
+  readonly activityIdOf: (place: { chain: string; transactionHash: string; logIndex: number; item: number }) => Buffer;
+  /** Epoch milliseconds. */
+  readonly changedAt: number;
+}
+
+/** The states of the assets of a nonce that what stands in the chain changes. */
+export function settleNonce(settling: Settling, nonce: number, fate: NonceFate): readonly MintStateRecord[] {
+  const { ledger, changedAt } = settling;
+  const changeOf = createChangeOf(settling, nonce, fate);
+  return ledger.assetsOf(nonce).flatMap((state) => toNextState(state, changeOf(state), changedAt) ?? []);
+}
+
+function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (state: MintStateRecord) => StateChange {
+  if (fate.kind === 'absent') {
+    const newest = settling.ledger.variantsOf(nonce).at(-1)!;
+    return () => ({ stage: 'logged', transactionHash: newest.hash, reason: null });
+  }
+  const { transaction, receipt, isFinal } = fate;
+  const { hash: transactionHash, kind } = transaction;
+  const hasMinted = kind === 'mint' && receipt.isSuccess;
+  // Spent, and still in reach of a reorganisation: what was reverted here may succeed on another branch.
+  if (!isFinal) {
+    const reason = kind === 'noop' ? 'The node refused its transaction, which was replaced.' : null;
+    return () => ({ stage: hasMinted ? 'mined' : 'reverted', transactionHash, reason });
+  }
+  if (!hasMinted) return (state) => freeOrFail(settling.ledger, state, transaction);
+  const tokenOf = createTokenOf(transaction, receipt);
+  return (state) => toSuccess(settling, transaction, tokenOf(state));
+}
+
+/** The nonce is spent for good and minted nothing: the asset may be carried again, as often as that makes sense. */
+function freeOrFail(ledger: MintLedger, state: MintStateRecord, { kind }: MintTransactionRecord): StateChange {
+  const carried = { nonce: null, transactionHash: null };
+  if (ledger.triesOf(state) < TRIES_MAX) {
+    const what = kind === 'noop' ? 'The node refused its transaction' : 'Its transaction was reverted';
+    return { ...carried, stage: 'waiting', reason: `${what}; it is tried again.` };
+  }
+  const error = `The contract reverted ${TRIES_MAX} transactions that it had agreed to when asked before.`;
+  return { ...carried, status: 'failed', stage: 'settled', reason: null, error };
+}
+
+function createTokenOf(transaction: MintTransactionRecord, receipt: MintReceipt) {
+  const tokens = mintedTokensOf(receipt, toHex(transaction.contractAddress!));
+  const matched = matchTokens(transaction.assets, tokens);
+  const byAttempt = new Map(transaction.assets.map((asset, at) => [toAttemptKey(asset), matched[at] ?? null]));
+  return (state: MintStateRecord) => byAttempt.get(toAttemptKey(state)) ?? null;
+}
+
+function toSuccess(
+  { chain, activityIdOf }: Settling,
+  { hash }: MintTransactionRecord,
+  token: MintedToken | null,
+): StateChange {
+  const done = { stage: 'settled', reason: null, transactionHash: hash } as const;
+  const error = 'The transaction succeeded, and the contract tells of no token for this reference.';
+  if (token === null) return { ...done, status: 'failed', error };
+  const { tokenId, logIndex, item } = token;
+  const activityId = activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item });
+  return { ...done, status: 'succeeded', tokenId, activityId };
+}

@@ -1,0 +1,93 @@
+import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
+import { toHex } from '../chain/mint-calls.ts';
+import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
+import type { Fees, LaneChange, UnsignedTransaction } from '../ports.ts';
+import type { MintPlan } from './plan-mint.ts';
+import { chooseFees, raiseFees } from './raise-fees.ts';
+
+/** Gas of a transaction that does nothing. */
+const NOOP_GAS = 21_000;
+
+/** The first variant of a new nonce, with the states of what it carries and the high water. */
+export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): Promise<LaneChange> {
+  const { assets, contractAddress, data, gas, maxFeePerGas, maxPriorityFeePerGas } = plan;
+  const { chainId } = turn.rules;
+  const to = toHex(contractAddress);
+  const call = { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas };
+  const transaction = await signRecord(turn, call, { variant: 0, kind: 'mint', contractAddress, assets });
+  const logged = { stage: 'logged', reason: null, nonce, transactionHash: transaction.hash } as const;
+  return {
+    states: changeAll(turn, assets, logged),
+    transactions: [transaction, toHighWater(transaction)],
+    forgotten: [],
+  };
+}
+
+/** The same call with higher fees; null when they may not be higher. */
+export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChange | null> {
+  const newest = turn.ledger.variantsOf(nonce).at(-1)!;
+  const fees = raiseFees(toFees(newest), await askFees(turn), turn.rules);
+  if (fees === null) return null;
+  // Read from the bytes that are logged: all variants of a nonce carry the same call.
+  const call = { ...turn.signer.read(newest.signedBytes), ...fees };
+  const { kind, contractAddress, assets } = newest;
+  return toNextVariant(
+    turn,
+    await signRecord(turn, call, { variant: newest.variant + 1, kind, contractAddress, assets }),
+  );
+}
+
+/** A transaction that does nothing, for a nonce whose bytes no node takes: every later nonce waits for it. */
+export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChange> {
+  const newest = turn.ledger.variantsOf(nonce).at(-1)!;
+  const asked = await askFees(turn);
+  const fees = raiseFees(toFees(newest), asked, turn.rules) ?? chooseFees(asked, turn.rules) ?? toFees(newest);
+  const { chainId } = turn.rules;
+  const call = { chainId, nonce, to: toHex(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
+  const carried = { variant: newest.variant + 1, kind: 'noop', contractAddress: null, assets: [] } as const;
+  return toNextVariant(turn, await signRecord(turn, call, carried));
+}
+
+const toFees = (record: MintTransactionRecord): Fees => ({
+  maxFeePerGas: BigInt(record.maxFeePerGas),
+  maxPriorityFeePerGas: BigInt(record.maxPriorityFeePerGas),
+});
+
+async function askFees({ node, head }: LaneTurn) {
+  return { baseFee: head.baseFee, priorityFee: await node.priorityFee() };
+}
+
+function toNextVariant(turn: LaneTurn, transaction: MintTransactionRecord): LaneChange {
+  const carried = turn.ledger.assetsOf(transaction.nonce);
+  const states = changeAll(turn, carried, { stage: 'logged', transactionHash: transaction.hash });
+  return { states, transactions: [transaction], forgotten: [] };
+}
+
+interface Carried extends Pick<MintTransactionRecord, 'variant' | 'kind' | 'contractAddress'> {
+  readonly assets: readonly Pick<
+    MintStateRecord,
+    'referenceId' | 'attemptId' | 'tokenId' | 'amount' | 'ownerAddress'
+  >[];
+}
+
+async function signRecord(turn: LaneTurn, call: UnsignedTransaction, carried: Carried): Promise<MintTransactionRecord> {
+  const { lane, signer, genesisHash, clock } = turn;
+  const { hash, bytes } = await signer.sign(call, { isOpen: carried.variant > 0 });
+  const assets = carried.assets.map(({ referenceId, attemptId, tokenId, amount, ownerAddress }) => ({
+    ...{ referenceId, attemptId, tokenId, amount, ownerAddress },
+  }));
+  return {
+    ...{ chain: lane.chain, signer: lane.signer, nonce: call.nonce, ...carried, assets },
+    ...{ hash, signedBytes: bytes, gasLimit: call.gas, genesisHash },
+    maxFeePerGas: call.maxFeePerGas.toString(),
+    maxPriorityFeePerGas: call.maxPriorityFeePerGas.toString(),
+    loggedAt: clock.wallClockMs(),
+  };
+}
+
+/** Stays when everything else of the signer is forgotten, so that a nonce is never given out again. */
+function toHighWater(transaction: MintTransactionRecord): MintTransactionRecord {
+  const nothing = { contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0) };
+  const noFees = { gasLimit: 0, maxFeePerGas: '0', maxPriorityFeePerGas: '0' };
+  return { ...transaction, ...nothing, ...noFees, variant: 0, kind: 'high_water' };
+}

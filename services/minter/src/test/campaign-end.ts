@@ -1,0 +1,89 @@
+import { activityIdOf } from '@playline/chain';
+import type { MintStateRecord } from '@playline/contracts';
+import { mintedTokensOf } from '../chain/minted-tokens.ts';
+import { toReferenceKey } from '../lane/mint-ledger.ts';
+import type { CampaignTraffic } from './campaign-traffic.ts';
+import type { MemoryChain } from './memory-chain.ts';
+import type { MemoryMintLog } from './memory-mint-log.ts';
+import { createMemorySigner } from './memory-node.ts';
+
+/** Totals of a seed that ended as promised. */
+export interface EndReport {
+  readonly references: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly tokens: number;
+  readonly nonces: number;
+  readonly variants: number;
+}
+
+const hex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
+
+function assertThat(isTrue: boolean, words: () => string): void {
+  if (!isTrue) throw new Error(words());
+}
+
+/** Each reference id has exactly one token or one clear failure, and the chain holds just what states say. */
+export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; chain: MemoryChain }): EndReport {
+  const { traffic, log, chain } = world;
+  const states = traffic.lastStates();
+  const references = new Map<string, MintStateRecord[]>();
+  for (const state of states)
+    references.set(toReferenceKey(state), [...(references.get(toReferenceKey(state)) ?? []), state]);
+  for (const { request } of traffic.requests)
+    assertThat(references.has(toReferenceKey(request)), () => `${request.referenceId} was forgotten`);
+  const succeeded = states.filter(({ status }) => status === 'succeeded');
+  const failed = states.filter(({ status }) => status === 'failed');
+  for (const [reference, attempts] of references) {
+    const done = attempts.filter(({ status }) => status === 'succeeded');
+    assertThat(done.length <= 1, () => `${reference} has succeeded ${done.length} times`);
+    assertThat(
+      attempts.every(({ status }) => status !== 'pending'),
+      () => `${reference} is pending`,
+    );
+  }
+  for (const { error, referenceId } of failed)
+    assertThat(error !== null && error !== '', () => `${referenceId} failed without a word`);
+  expectSameTokens(succeeded, chain);
+  for (const state of succeeded) expectRightActivity(state, chain);
+  const { nonces, variants } = expectSameCalls(log);
+  const { length: tokens } = chain.head.state.tokens;
+  return { references: references.size, succeeded: succeeded.length, failed: failed.length, tokens, nonces, variants };
+}
+
+function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryChain): void {
+  const said = succeeded.map(({ contractAddress, tokenId, ownerAddress, amount }) =>
+    [hex(contractAddress), tokenId, hex(ownerAddress), amount ?? '1'].join(' '),
+  );
+  const made = chain.head.state.tokens.map((token) =>
+    [token.contract, token.tokenId, token.owner, token.amount].join(' '),
+  );
+  const [one, other] = [said.sort().join('\n'), made.sort().join('\n')];
+  assertThat(one === other, () => `states say ${said.length} tokens, the chain has ${made.length}`);
+}
+
+/** The id is that of a place of the chain where the very token was made. */
+function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
+  const transactionHash = hex(state.transactionHash!);
+  const receipt = chain.receiptOf(transactionHash);
+  assertThat(receipt?.isSuccess === true, () => `the chain has no ${transactionHash} of ${state.referenceId}`);
+  const places = mintedTokensOf(receipt!, hex(state.contractAddress)).filter(({ logIndex, item, tokenId, owner }) => {
+    const id = activityIdOf({ chain: state.chain, transactionHash, logIndex, item });
+    return id.equals(state.activityId!) && tokenId === state.tokenId && owner === hex(state.ownerAddress);
+  });
+  assertThat(places.length === 1, () => `the activity of ${state.referenceId} is none of the chain`);
+}
+
+function expectSameCalls({ transactions }: MemoryMintLog): { nonces: number; variants: number } {
+  const { read } = createMemorySigner('');
+  const calls = new Map<string, Set<string>>();
+  const variants = transactions.filter(({ kind }) => kind === 'mint');
+  for (const { signer, nonce, signedBytes } of variants) {
+    const { to, data, gas } = read(signedBytes);
+    const key = `${hex(signer)} ${nonce}`;
+    calls.set(key, (calls.get(key) ?? new Set()).add(`${to} ${data} ${gas}`));
+  }
+  for (const [nonce, different] of calls)
+    assertThat(different.size === 1, () => `variants of ${nonce} carry different calls`);
+  return { nonces: calls.size, variants: variants.length };
+}

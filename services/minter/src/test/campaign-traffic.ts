@@ -1,0 +1,82 @@
+import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
+import { toAttemptKey, toReferenceKey } from '../lane/mint-ledger.ts';
+import type { PlacedRequest } from '../ports.ts';
+import { BAD_OWNER } from './memory-chain.ts';
+import type { MemoryMintLog } from './memory-mint-log.ts';
+import { ownerOf, POTIONS, SHIELDS, SIGNERS, SWORDS, toRequest } from './mint-requests.ts';
+import type { Random } from './random.ts';
+
+const REFERENCES_MAX = 400;
+
+/** What a game asks for: batches, some with a bad asset, reference ids that come again, tokens that are asked for twice. */
+export class CampaignTraffic {
+  readonly requests: PlacedRequest[] = [];
+  readonly #random: Random;
+  readonly #log: MemoryMintLog;
+  readonly #attempts = new Map<string, number>();
+  #made = 0;
+
+  constructor(random: Random, log: MemoryMintLog) {
+    this.#random = random;
+    this.#log = log;
+  }
+
+  /** The log of requests of a signer. */
+  requestsOf(signer: Buffer): readonly PlacedRequest[] {
+    return this.requests.filter(({ request }) => request.signer === signer);
+  }
+
+  /** The last state of every attempt. */
+  lastStates(): readonly MintStateRecord[] {
+    return [...new Map(this.#log.states.map((state) => [toAttemptKey(state), state])).values()];
+  }
+
+  isSettled(): boolean {
+    return this.lastStates().every(({ status }) => status !== 'pending');
+  }
+
+  describeOpen(): string {
+    const open = this.lastStates().filter(({ status }) => status === 'pending');
+    const words = open.map(({ referenceId, stage, nonce, reason }) => `${referenceId} ${stage} ${nonce} ${reason}`);
+    return `${this.requests.length} requests, ${open.length} open: ${words.slice(0, 5).join('; ')}`;
+  }
+
+  request(): void {
+    const random = this.#random;
+    if (this.#made > REFERENCES_MAX) return;
+    const count = random.chance(0.05) ? 100 : 1 + random.integer(6);
+    const contract = random.pick([SWORDS, SHIELDS, POTIONS]);
+    const byId = contract === POTIONS || random.chance(0.5);
+    const bad = random.chance(0.4) ? random.integer(count) : -1;
+    for (let at = 0; at < count; at++) {
+      // Some tokens are asked for twice: the second one must fail, and alone.
+      const number = random.chance(0.03) ? random.integer(this.#made + 1) : this.#made;
+      const owner = at === bad ? BAD_OWNER : ownerOf(random.integer(contract === POTIONS ? 2 : 5));
+      const amount = contract === POTIONS ? String(1 + random.integer(9)) : null;
+      const asset = { contract, owner, tokenId: byId ? String(number) : null, amount };
+      this.#append(`reference ${this.#made}`, asset);
+      // Two that ask for one thing at a time, while a collection gets another signer.
+      if (random.chance(0.1)) this.#append(`reference ${this.#made}`, asset);
+      this.#made++;
+    }
+  }
+
+  /** A reference id that was there: pending, done, or failed. */
+  requestAgain(): void {
+    if (this.requests.length === 0) return;
+    const { request } = this.#random.pick(this.requests);
+    const { referenceId, contractAddress, tokenId, amount } = request;
+    const contract = `0x${contractAddress.toString('hex')}`;
+    this.#append(referenceId, { contract, owner: ownerOf(0), tokenId, amount });
+  }
+
+  #append(referenceId: string, given: Partial<MintRequestRecord> & { contract: string; owner: string }): void {
+    const reference = toReferenceKey(toRequest(referenceId, given));
+    const attempt = (this.#attempts.get(reference) ?? 0) + 1;
+    this.#attempts.set(reference, attempt);
+    // Mostly of the one that a collection has: claims that were lost let the other one have the same.
+    const signer = SIGNERS[this.#random.chance(0.3) ? 1 : 0];
+    const request = toRequest(referenceId, { ...given, signer, attempt });
+    this.requests.push({ request, partition: 0, offset: this.requestsOf(signer).length });
+  }
+}

@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto';
+import { decodeFunctionData, encodeAbiParameters, encodeErrorResult, parseAbi } from 'viem/utils';
+import { MINT_ABI, toRefusalWords } from '../chain/mint-calls.ts';
+import { TRANSFER, TRANSFER_BATCH } from '../chain/minted-tokens.ts';
+import type { EventLog, MintReceipt, UnsignedTransaction } from '../ports.ts';
+
+/** What a signer in memory signs: the transaction as it is, and whose. */
+export interface MemoryTransaction extends UnsignedTransaction {
+  readonly from: string;
+  readonly hash: string;
+}
+
+/** A token that was made, as the chain has it. */
+export interface MemoryToken {
+  readonly contract: string;
+  readonly tokenId: string;
+  readonly owner: string;
+  readonly amount: bigint;
+}
+
+interface ChainState {
+  readonly nonces: Map<string, number>;
+  readonly roles: Set<string>;
+  readonly tokens: MemoryToken[];
+  readonly owned: Set<string>;
+  readonly nextIds: Map<string, bigint>;
+}
+
+interface MemoryBlock {
+  readonly number: number;
+  readonly hash: string;
+  readonly state: ChainState;
+  readonly transactions: readonly { readonly transaction: MemoryTransaction; readonly receipt: MintReceipt }[];
+}
+
+const ERRORS = parseAbi([
+  'error AccessControlUnauthorizedAccount(address account, bytes32 neededRole)',
+  'error ERC721InvalidSender(address sender)',
+  'error ERC721InvalidReceiver(address receiver)',
+  'error Error(string reason)',
+]);
+/** Nobody can receive here. */
+export const BAD_OWNER = `0x${'bad0'.repeat(10)}`;
+const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
+const FIRST_QUANTITY_ID = 2n ** 128n;
+const toTopic = (value: string | bigint) =>
+  `0x${(typeof value === 'bigint' ? value.toString(16) : value.slice(2)).padStart(64, '0')}`;
+
+class Reverted extends Error {
+  readonly data: string;
+  constructor(data: string) {
+    super('reverted');
+    this.data = data;
+  }
+}
+
+/** Contracts by address, as they answer ERC-165. */
+export type MemoryContracts = ReadonlyMap<string, 'ERC721' | 'ERC1155'>;
+
+/** A chain in memory: blocks that can be left, state that follows from blocks. Nothing in it is random or takes time. */
+export class MemoryChain {
+  readonly #contracts: MemoryContracts;
+  #blocks: MemoryBlock[] = [];
+  #made = 0;
+  /** Roles that an administrator gives or takes in the next block. */
+  #grants: { readonly role: string; readonly isGiven: boolean }[] = [];
+
+  constructor(contracts: MemoryContracts) {
+    this.#contracts = contracts;
+    const state = {
+      nonces: new Map(),
+      roles: new Set<string>(),
+      tokens: [],
+      owned: new Set<string>(),
+      nextIds: new Map(),
+    };
+    this.#blocks.push({ number: 0, hash: this.#hashOf('genesis'), state, transactions: [] });
+  }
+
+  get head(): MemoryBlock {
+    return this.#blocks.at(-1)!;
+  }
+
+  get genesisHash(): string {
+    return this.#blocks[0]!.hash;
+  }
+
+  blockAt(number: number): MemoryBlock | null {
+    return this.#blocks[number] ?? null;
+  }
+
+  nonceOf(address: string, number = this.head.number): number {
+    return this.blockAt(number)?.state.nonces.get(address) ?? 0;
+  }
+
+  receiptOf(hash: string): MintReceipt | null {
+    for (const block of this.#blocks.toReversed())
+      for (const { transaction, receipt } of block.transactions) if (transaction.hash === hash) return receipt;
+    return null;
+  }
+
+  setRole(contract: string, address: string, isGiven: boolean): void {
+    this.#grants.push({ role: `${contract}:${address}`, isGiven });
+  }
+
+  /** Leaves blocks behind. @returns their transactions, the oldest first */
+  leave(count: number): readonly MemoryTransaction[] {
+    const left = this.#blocks.splice(Math.max(1, this.#blocks.length - count));
+    return left.flatMap(({ transactions }) => transactions.map(({ transaction }) => transaction));
+  }
+
+  /** A block of those that are next by their nonces, in the order given. @returns those that it took */
+  mine(offered: readonly MemoryTransaction[]): readonly MemoryTransaction[] {
+    const before = this.head.state;
+    const state: ChainState = {
+      nonces: new Map(before.nonces),
+      roles: new Set(before.roles),
+      tokens: [...before.tokens],
+      owned: new Set(before.owned),
+      nextIds: new Map(before.nextIds),
+    };
+    for (const { role, isGiven } of this.#grants.splice(0)) state.roles[isGiven ? 'add' : 'delete'](role);
+    const number = this.head.number + 1;
+    const hash = this.#hashOf(`${this.head.hash}:${number}:${++this.#made}`);
+    const transactions: MemoryBlock['transactions'][number][] = [];
+    let logIndex = 0;
+    for (const transaction of offered) {
+      if (transaction.nonce !== (state.nonces.get(transaction.from) ?? 0)) continue;
+      state.nonces.set(transaction.from, transaction.nonce + 1);
+      const { isSuccess, logs } = this.#execute(state, transaction, logIndex);
+      logIndex += logs.length;
+      transactions.push({ transaction, receipt: { isSuccess, logs, blockNumber: number, blockHash: hash } });
+    }
+    this.#blocks.push({ number, hash, state, transactions });
+    return transactions.map(({ transaction }) => transaction);
+  }
+
+  #hashOf(text: string): string {
+    return `0x${createHash('sha256').update(text).digest('hex')}`;
+  }
+
+  #execute(state: ChainState, transaction: MemoryTransaction, firstLog: number) {
+    const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
+    try {
+      const logs = this.#run(draft, transaction);
+      if (gasOf(transaction.data) > transaction.gas) throw new Reverted('0x');
+      state.tokens.splice(0, state.tokens.length, ...draft.tokens);
+      for (const token of draft.owned) state.owned.add(token);
+      for (const [contract, id] of draft.nextIds) state.nextIds.set(contract, id);
+      return { isSuccess: true, logs: logs.map((log, at) => ({ ...log, logIndex: firstLog + at })) };
+    } catch (fault) {
+      if (fault instanceof Reverted) return { isSuccess: false, logs: [] };
+      throw fault;
+    }
+  }
+
+  /** What a call would do now. */
+  ask({ from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>) {
+    const { state } = this.head;
+    const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
+    try {
+      const answer = this.#view(state, { to, data });
+      if (answer === null) this.#run(draft, { from, to, data });
+      return { kind: 'done', value: answer === null ? '0x' : toTopic(answer ? 1n : 0n) } as const;
+    } catch (fault) {
+      if (fault instanceof Reverted) return { kind: 'reverted', words: toRefusalWords(fault.data) } as const;
+      throw fault;
+    }
+  }
+
+  #view(state: ChainState, { to, data }: Pick<MemoryTransaction, 'to' | 'data'>): boolean | null {
+    const { functionName, args } = decodeFunctionData({ abi: MINT_ABI, data: data as `0x${string}` });
+    if (functionName === 'supportsInterface')
+      return this.#contracts.get(to) === (args[0] === '0x80ac58cd' ? 'ERC721' : 'ERC1155');
+    return functionName === 'hasRole' ? state.roles.has(`${to}:${args[1].toLowerCase()}`) : null;
+  }
+
+  #run(
+    state: ChainState,
+    { from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>,
+  ): Omit<EventLog, 'logIndex'>[] {
+    if (data === '0x') return [];
+    const revert = (errorName: 'ERC721InvalidSender' | 'ERC721InvalidReceiver', address: string): never => {
+      throw new Reverted(encodeErrorResult({ abi: ERRORS, errorName, args: [address as `0x${string}`] }));
+    };
+    if (!state.roles.has(`${to}:${from}`)) {
+      const args = [from as `0x${string}`, ZERO_TOPIC as `0x${string}`] as const;
+      throw new Reverted(encodeErrorResult({ abi: ERRORS, errorName: 'AccessControlUnauthorizedAccount', args }));
+    }
+    const make = (owner: string, tokenId: bigint, amount: bigint) => {
+      if (owner === BAD_OWNER) revert('ERC721InvalidReceiver', owner);
+      state.tokens.push({ contract: to, tokenId: tokenId.toString(), owner, amount });
+    };
+    const make721 = (owner: string, tokenId: bigint) => {
+      if (state.owned.has(`${to}:${tokenId}`)) revert('ERC721InvalidSender', `0x${'0'.repeat(40)}`);
+      state.owned.add(`${to}:${tokenId}`);
+      make(owner, tokenId, 1n);
+      return { address: to, topics: [TRANSFER, ZERO_TOPIC, toTopic(owner), toTopic(tokenId)], data: '0x' };
+    };
+    const { functionName, args } = decodeFunctionData({ abi: MINT_ABI, data: data as `0x${string}` });
+    if (functionName === 'mintBatch')
+      return args[0].flatMap((mint) => mint.tokenIds.map((id) => make721(mint.to.toLowerCase(), id)));
+    if (functionName === 'mintBatchByQuantity')
+      return args[0].flatMap((mint) =>
+        Array.from({ length: Number(mint.quantity) }, () => {
+          const id = state.nextIds.get(to) ?? FIRST_QUANTITY_ID;
+          state.nextIds.set(to, id + 1n);
+          return make721(mint.to.toLowerCase(), id);
+        }),
+      );
+    if (functionName !== 'safeMintBatch') throw new Reverted('0x');
+    const [owner, ids, values] = args;
+    for (const [at, id] of ids.entries()) make(owner.toLowerCase(), id, values[at]!);
+    const topics = [TRANSFER_BATCH, toTopic(from), ZERO_TOPIC, toTopic(owner.toLowerCase())];
+    return [
+      { address: to, topics, data: encodeAbiParameters([{ type: 'uint256[]' }, { type: 'uint256[]' }], [ids, values]) },
+    ];
+  }
+}
+
+/** As much as a real mint would, more or less: by the length of what it is called with. */
+export const gasOf = (data: string): number => 30_000 + Math.ceil(data.length / 2) * 300;

@@ -1,0 +1,58 @@
+import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
+import { toMintTransactionKey } from '@playline/contracts';
+import { SignerHoldings } from '../lane/signer-holdings.ts';
+import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '../ports.ts';
+
+const laneKeyOf = ({ chain, signer }: SignerLane) => `${chain}:${signer.toString('hex')}`;
+
+/** The logs of states and transactions in memory, with one writer of a signer at a time. */
+export class MemoryMintLog implements Omit<MintLog, 'others'> {
+  readonly states: MintStateRecord[] = [];
+  readonly transactions: MintTransactionRecord[] = [];
+  readonly #forgotten = new Map<string, number>();
+  readonly #epochs = new Map<string, number>();
+
+  async openWriter(lane: SignerLane): Promise<LaneWriter> {
+    const key = laneKeyOf(lane);
+    const epoch = (this.#epochs.get(key) ?? 0) + 1;
+    this.#epochs.set(key, epoch);
+    const isOurs = (record: SignerLane) => laneKeyOf(record) === key;
+    return {
+      standing: {
+        states: this.states.filter(isOurs),
+        transactions: this.transactions.filter((record, at) => isOurs(record) && !this.#isForgotten(record, at)),
+      },
+      append: async (change) => {
+        if (this.#epochs.get(key) !== epoch) throw new Error('another writer has taken the signer over');
+        this.#write(change);
+      },
+      close: async () => {},
+    };
+  }
+
+  #write({ states, transactions, forgotten }: LaneChange): void {
+    this.states.push(...states);
+    this.transactions.push(...transactions);
+    for (const record of forgotten) this.#forgotten.set(toMintTransactionKey(record), this.transactions.length);
+  }
+
+  #isForgotten(record: MintTransactionRecord, at: number): boolean {
+    return at < (this.#forgotten.get(toMintTransactionKey(record)) ?? 0);
+  }
+
+  async lanesOf(): Promise<readonly SignerLane[]> {
+    return [...new Map(this.states.map((state) => [laneKeyOf(state), state])).values()];
+  }
+
+  /** As one process knows it. */
+  createOthers(): OtherSigners {
+    const holdings = new SignerHoldings();
+    let next = 0;
+    return {
+      look: async () => {
+        while (next < this.states.length) holdings.apply(this.states[next++]!);
+      },
+      hold: (lane, request) => holdings.hold(lane, request),
+    };
+  }
+}

@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto';
+import type { ChainNode, LaneSigner, SendAnswer, UnsignedTransaction } from '../ports.ts';
+import { gasOf, type MemoryChain, type MemoryTransaction } from './memory-chain.ts';
+
+const toJson = (value: object) => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
+const fromJson = (text: string) =>
+  JSON.parse(text, (_, each) => (typeof each === 'string' && /^\d+n$/.test(each) ? BigInt(each.slice(0, -1)) : each));
+
+/** Signs by saying whose it is: what a node in memory believes. */
+export function createMemorySigner(
+  address: string,
+  standing: LaneSigner['standing'] = () => ({ kind: 'live' }),
+): LaneSigner {
+  return {
+    standing,
+    sign: async (transaction) => {
+      const bytes = Buffer.from(toJson({ ...transaction, from: address }));
+      return { bytes, hash: createHash('sha256').update(bytes).digest() };
+    },
+    read: (bytes) => {
+      const { from: _, ...transaction } = fromJson(bytes.toString()) as UnsignedTransaction & { from: string };
+      return transaction;
+    },
+  };
+}
+
+/** What a campaign sets of a node. */
+export interface MemoryNodeSettings {
+  /** Blocks behind the head that are final. */
+  readonly depth: number;
+}
+
+const BLOCK_GAS = 30_000_000;
+const FINNEY = 10n ** 15n;
+
+/** A node of a chain in memory, with a pool that can be lost. */
+export class MemoryNode implements ChainNode {
+  readonly chain: MemoryChain;
+  readonly #depth: number;
+  readonly #pool = new Map<string, MemoryTransaction>();
+  readonly #refused = new Set<string>();
+  baseFee = 10n;
+  balance = 1_000_000n * FINNEY;
+  isAway = false;
+  /** The next call is refused, and whenever it comes again at its nonce, whatever it pays. */
+  refusesNext = false;
+
+  constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
+    this.chain = chain;
+    this.#depth = depth;
+  }
+
+  get poolSize(): number {
+    return this.#pool.size;
+  }
+
+  /** Takes what pays enough into a block. @param isTaken which of them whoever makes the block likes */
+  mine(isTaken: (transaction: MemoryTransaction) => boolean = () => true): void {
+    const offered = [...this.#pool.values()]
+      .filter((transaction) => transaction.maxFeePerGas >= this.baseFee && isTaken(transaction))
+      .sort((one, other) => one.nonce - other.nonce);
+    for (const { from, nonce } of this.chain.mine(offered)) this.#pool.delete(`${from}:${nonce}`);
+  }
+
+  losePool(): void {
+    this.#pool.clear();
+  }
+
+  /** Puts transactions back that a left block had: some nodes do, others forget them. */
+  putBack(transactions: readonly MemoryTransaction[]): void {
+    for (const transaction of transactions) {
+      const key = `${transaction.from}:${transaction.nonce}`;
+      if (!this.#pool.has(key)) this.#pool.set(key, transaction);
+    }
+  }
+
+  #answer<T>(value: () => T): Promise<T> {
+    if (this.isAway) return Promise.reject(new Error('the node does not answer'));
+    return Promise.resolve(value());
+  }
+
+  genesisHash = () => this.#answer(() => this.chain.genesisHash);
+
+  head = () =>
+    this.#answer(() => {
+      const { number } = this.chain.head;
+      return { number, finalized: Math.max(0, number - this.#depth), baseFee: this.baseFee };
+    });
+
+  spentNonces: ChainNode['spentNonces'] = (address, at) =>
+    this.#answer(() => {
+      const { number } = this.chain.head;
+      if (at === 'finalized') return this.chain.nonceOf(address, Math.max(0, number - this.#depth));
+      let nonce = this.chain.nonceOf(address);
+      if (at === 'pending') while (this.#pool.has(`${address}:${nonce}`)) nonce++;
+      return nonce;
+    });
+
+  receiptOf = (hash: string) => this.#answer(() => this.chain.receiptOf(hash));
+  blockHashOf = (number: number) => this.#answer(() => this.chain.blockAt(number)?.hash ?? null);
+  call: ChainNode['call'] = (call) => this.#answer(() => this.chain.ask(call));
+  gasOf: ChainNode['gasOf'] = (call) =>
+    this.#answer(() => {
+      const answer = this.chain.ask(call);
+      return answer.kind === 'done' ? { kind: 'done', value: gasOf(call.data) } : answer;
+    });
+  priorityFee = () => this.#answer(() => 2n);
+  balanceOf = (_address: string) => this.#answer(() => this.balance);
+
+  send = (bytes: Buffer): Promise<SendAnswer> => this.#answer(() => this.#send(bytes));
+
+  #send(bytes: Buffer): SendAnswer {
+    const hash = `0x${createHash('sha256').update(bytes).digest('hex')}`;
+    const transaction: MemoryTransaction = { ...fromJson(bytes.toString()), hash };
+    const key = `${transaction.from}:${transaction.nonce}`;
+    const standing = this.#pool.get(key);
+    if (this.chain.receiptOf(hash) !== null || standing?.hash === hash) return { kind: 'known' };
+    if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'spent' };
+    if (this.refusesNext && transaction.data !== '0x') {
+      this.refusesNext = false;
+      this.#refused.add(toCall(transaction));
+    }
+    if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS)
+      return { kind: 'refused', words: 'not for this node' };
+    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds', words: 'too poor' };
+    if (standing !== undefined && !paysMore(transaction, standing)) return { kind: 'underpriced', words: 'too little' };
+    this.#pool.set(key, transaction);
+    return { kind: 'taken' };
+  }
+}
+
+const toCall = ({ from, nonce, data }: MemoryTransaction) => `${from} ${nonce} ${data}`;
+
+const paysMore = (one: MemoryTransaction, other: MemoryTransaction) =>
+  one.maxFeePerGas * 10n >= other.maxFeePerGas * 11n &&
+  one.maxPriorityFeePerGas * 10n >= other.maxPriorityFeePerGas * 11n;

@@ -1,0 +1,139 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { MintRequestRecord } from '@playline/contracts';
+import type { ServiceProcess } from '@playline/testkit';
+import { ownerOf } from './mint-requests.ts';
+import { type Minting, toTokens } from './open-minting.ts';
+import { createRandom, type Random } from './random.ts';
+
+/** What a storm came to. */
+export interface StormReport {
+  readonly requests: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  /** How often what struck. */
+  readonly struck: Readonly<Record<string, number>>;
+}
+
+const ROUNDS = 8;
+const REQUESTS_MAX = 6;
+const PAUSE_MAX_MS = 700;
+const NOBODY = `0x${'0'.repeat(40)}`;
+/** Blocks that are replaced at most: fewer than lie in front of the final ones. */
+const REORG_MAX = 12;
+
+type Request = Partial<MintRequestRecord> & { contract: string; referenceId: string };
+
+/**
+ * Minters are killed, stopped and doubled, the node is killed and its blocks are replaced, while requests come in.
+ * @param minting of its own, or of storms before
+ * @throws Error when in the end the chain does not hold just what states say
+ */
+export async function runStorm(minting: Minting, seed: number): Promise<StormReport> {
+  const random = createRandom(seed);
+  const before = (await minting.states()).length;
+  const struck: Record<string, number> = {};
+  const minters = new Minters(minting, seed);
+  let requests = 0;
+  try {
+    await minters.start();
+    for (let round = 0; round < ROUNDS; round++) {
+      const some = toRequests(minting, random, `seed ${seed} round ${round}`);
+      await minting.publish(some);
+      requests += some.length;
+      await delay(random.integer(PAUSE_MAX_MS));
+      const what = await strike(minting, minters, random);
+      struck[what] = (struck[what] ?? 0) + 1;
+    }
+    await minters.calm();
+    const states = await minting.settled(before + requests);
+    const [said, made] = [toTokens(states), await minting.tokens()];
+    if (said.join('\n') !== made.join('\n'))
+      throw new Error(`states say ${said.length} tokens, the chain has ${made.length}`);
+    const own = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
+    const succeeded = own.filter(({ status }) => status === 'succeeded').length;
+    return { requests, succeeded, failed: own.length - succeeded, struck };
+  } finally {
+    await minters.close();
+  }
+}
+
+/** Minters of a storm: one of the group, now and then a stranger of a group of its own who takes every lane from it. */
+class Minters {
+  readonly #minting: Minting;
+  readonly #name: string;
+  #strangers = 0;
+  #ours: ServiceProcess | null = null;
+  #stranger: ServiceProcess | null = null;
+
+  constructor(minting: Minting, seed: number) {
+    this.#minting = minting;
+    this.#name = `stranger-${seed}-${process.pid}`;
+  }
+
+  async start(): Promise<void> {
+    this.#ours ??= await this.#minting.start();
+  }
+
+  async kill(): Promise<void> {
+    await this.#ours?.stop('SIGKILL');
+    this.#ours = null;
+  }
+
+  async double(): Promise<void> {
+    this.#stranger ??= await this.#minting.start({ CONSUMER_GROUP: `${this.#name}-${++this.#strangers}` });
+  }
+
+  /** Stops it where it stands: when it goes on, it may be nobody any more. */
+  async freeze(ms: number): Promise<void> {
+    this.#ours?.child.kill('SIGSTOP');
+    await delay(ms);
+    this.#ours?.child.kill('SIGCONT');
+  }
+
+  async calm(): Promise<void> {
+    await this.#stranger?.stop('SIGKILL');
+    this.#stranger = null;
+    await this.start();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#ours?.stop('SIGKILL'), this.#stranger?.stop('SIGKILL')]);
+  }
+}
+
+async function strike({ chain }: Minting, minters: Minters, random: Random): Promise<string> {
+  const strikes: Record<string, () => Promise<unknown>> = {
+    'minter killed': async () => {
+      await minters.kill();
+      await minters.start();
+    },
+    'minter doubled': () => minters.double(),
+    'minter frozen': () => minters.freeze(random.integer(5_000)),
+    'blocks replaced': async () => {
+      const head = Number(await chain.client.getBlockNumber());
+      await chain.reorg(Math.max(1, Math.min(1 + random.integer(REORG_MAX), head - 1)));
+    },
+    'node killed': async () => {
+      await chain.kill();
+      await delay(random.integer(1_000));
+      await chain.restart();
+    },
+  };
+  const what = random.pick(Object.keys(strikes));
+  await strikes[what]!();
+  return what;
+}
+
+/** Some of each kind; the token of the first is asked for again by the last, and one owner is nobody. */
+function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
+  const { erc721, erc1155 } = contracts;
+  const count = 1 + random.integer(REQUESTS_MAX);
+  return Array.from({ length: count }, (_, at) => {
+    const referenceId = `${name} asset ${at}`;
+    const owner = random.chance(0.1) ? NOBODY : ownerOf(random.integer(4));
+    const tokenId = String(random.integer(2 ** 30));
+    if (random.chance(0.3))
+      return { contract: erc1155, referenceId, owner, tokenId, amount: `${1 + random.integer(5)}` };
+    return { contract: erc721, referenceId, owner, tokenId: random.chance(0.5) ? tokenId : null };
+  });
+}
