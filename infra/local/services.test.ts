@@ -3,7 +3,7 @@ import { chainSettings } from './chain-settings.ts';
 import { addressesOf, serviceOf } from './services.ts';
 
 describe('what the stack file says of services', () => {
-  const env = chainSettings({ cursorSecret: '00'.repeat(32) }, null);
+  const env = chainSettings({ cursorSecret: '00'.repeat(32) });
   const ports = { 'chain-api': 1, 'chain-api-admin': 2, 'event-writer-admin': 3, gateway: 4, 'gateway-admin': 5 };
 
   it('names the chains that the chain API is told to serve, and none where it does not run', () => {

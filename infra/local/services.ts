@@ -112,7 +112,13 @@ export const SERVICES = [
     account: 'reader',
     nodeOptions: [...COLLECTED_BY_ONE_THREAD, LATE_FULL_COLLECTIONS],
   },
-  { name: 'minter', needsChain: true, signs: true, nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.mintRequests] },
+  {
+    name: 'minter',
+    needsChain: true,
+    signs: true,
+    nodeOptions: [SMALL_YOUNG_GENERATION],
+    reads: [TOPICS.mintRequests],
+  },
   {
     name: 'portal',
     address: 'portal',

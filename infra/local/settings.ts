@@ -24,7 +24,7 @@ const STAND_INS: Record<string, string> = {
   CLICKHOUSE_PASSWORD: 'x',
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
-  ...chainSettings({ cursorSecret: '00'.repeat(32) }, null),
+  ...chainSettings({ cursorSecret: '00'.repeat(32) }, 1),
   SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
   ...signingSettings({ signerKeys: makeSignerKeys() }, 1),
   PORTAL_SECRET: '00'.repeat(32),

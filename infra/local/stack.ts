@@ -1,7 +1,6 @@
 import { anvilProgram } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { brokerSpecs } from './brokers.ts';
-import { chainAddress } from './chain.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
 import { chainSettings, signingSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
@@ -169,7 +168,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_DATABASE: file.clickhouse.database,
       IDENTITY_PEPPER: secrets.identityPepper,
       SIGNER_PUBLIC_KEY: signerPublicKeyOf(secrets),
-      ...chainSettings(secrets, this.options.chain === true ? chainAddress(this.port('chain')) : null),
+      ...chainSettings(secrets, this.ports.chain),
       PORTAL_SECRET: secrets.portalSecret,
       ...(this.security === null ? {} : securitySettings(this.security)),
       ...this.options.settings,
@@ -178,9 +177,9 @@ class RunningStack implements Stack {
 
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
-    const passwords = { reader: this.secrets.readerPassword, portal: this.secrets.portalPassword };
+    const { readerPassword: reader, portalPassword: portal } = this.secrets;
     const signing = signingSettings(this.secrets, this.ports.chain);
-    const setting = { ports: this.ports, env: this.serviceEnv(), passwords, signing };
+    const setting = { ports: this.ports, env: this.serviceEnv(), passwords: { reader, portal }, signing };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
     const started = services.map(async (service) => {

@@ -52,13 +52,13 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientI
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
-const provider = toOpenId(config);
+const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
-const { HTTP_HOST, HTTP_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
+const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-const written = [TOPICS.audit, TOPICS.erasures, TOPICS.identityLinks].map(({ name }) => name);
-const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...written].map((topic) => topicPrefix + topic);
+const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
+const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
 const settings = {
   keyPrefix: config.ACCESS_KEY_PREFIX,
   signerKey: config.SIGNER_PUBLIC_KEY ?? null,
@@ -101,17 +101,15 @@ await runService(logger, async (use) => {
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
-  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  await use('admin listener', () =>
-    openAdminServer({ host, port, ready, degraded: createDegraded(producer, nouns), reasons: faults.reasons, metrics }),
-  );
+  const admin = { host: ADMIN_HOST, port: ADMIN_PORT, reasons: faults.reasons, metrics };
+  await use('admin listener', () => openAdminServer({ ...admin, ready, degraded: createDegraded(producer, nouns) }));
 
   const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
     ...{ config, logger, origin, ...nouns },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    openIdProvider: provider && createOpenIdProvider({ ...provider, onFault: onProviderFault }),
+    openIdProvider: openId && createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     ...{ settings, standing: createStanding({ ...log, writerGroup }) },
