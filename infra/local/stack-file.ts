@@ -60,6 +60,11 @@ export function publishableKeyHeaderOf({ settings }: StackFile): string {
   return `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;
 }
 
+/** The header that a secret key stands in. */
+export function secretKeyHeaderOf({ settings }: StackFile): string {
+  return `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-api-key`;
+}
+
 /** Settings that say what the parts of one deployment call things: who talks to it must call them the same. */
 const SHARED_SETTINGS = ['TOPIC_PREFIX', 'HTTP_HEADER_PREFIX', 'ACCESS_KEY_PREFIX', 'LINK_TOPIC_GENERATION'];
 

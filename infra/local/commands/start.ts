@@ -1,6 +1,7 @@
 import { endOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
 import { firstLinkReport, makeFirstLink } from '../first-link.ts';
+import { proveMint } from '../mint-proof.ts';
 import type { Places } from '../places.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
@@ -111,6 +112,21 @@ export async function sayFirstLink(places: Places, file: StackFile | null): Prom
   if (link !== null) console.log(firstLinkReport(link));
 }
 
+/** Behind the table: a mint is final some blocks later, which nobody waits for. */
+async function sayMint(file: StackFile): Promise<void> {
+  try {
+    const mint = await proveMint(file);
+    if (mint === null) return;
+    const seconds = (ms: number) => (ms / 1000).toFixed(1);
+    console.log(
+      `  A token of the demo ERC-721 was asked for: succeeded after ${seconds(mint.succeededMs)} s in transaction ` +
+        `${mint.transactionHash},\n  in the history after ${seconds(mint.shownMs)} s as activity ${mint.activityId}.\n`,
+    );
+  } catch (error) {
+    console.log(`  The mint that shows the way did not make it: ${(error as Error).message}\n`);
+  }
+}
+
 /** `npm start`: in the foreground until Ctrl-C. */
 export async function start(places: Places, args: readonly string[]): Promise<number> {
   if (findSupervisor(places) === null && !(await areSettingsRight(places))) return EXIT.usage;
@@ -121,6 +137,7 @@ export async function start(places: Places, args: readonly string[]): Promise<nu
       console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);
       void sayFirstLink(places, file);
+      void sayMint(file);
     },
   });
   if (!didRun) console.log(alreadyRunning(places));
