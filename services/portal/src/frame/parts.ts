@@ -45,7 +45,7 @@ export interface FieldOptions {
   readonly label: string;
   readonly value?: string;
   readonly hint?: string;
-  readonly type?: 'text' | 'password' | 'number' | 'email' | 'datetime-local';
+  readonly type?: 'text' | 'password' | 'number' | 'email';
   readonly autocomplete?: string;
   readonly isRequired?: boolean;
   readonly charactersMax?: number;

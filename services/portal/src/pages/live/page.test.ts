@@ -149,7 +149,7 @@ describe('the page of live messages', () => {
       await portal.signIn({ project, role: 'developer' }),
       await portal.signIn({ project, role: 'analyst' }),
     ];
-    const byName = await developer.get(`${path}?event=jump&since=2026-01-01T00:00`);
+    const byName = await developer.get(`${path}?event=jump&since=2026-01-01+00:00`);
     expect(byName.text).toContain('bob@example.org');
     expect(byName.text).not.toContain('ada@example.org');
     const chosen = await developer.submit(path, 'person', { person: 'ada@example.org' });

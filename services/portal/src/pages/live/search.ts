@@ -42,7 +42,7 @@ interface StoredQuestion {
   /** Id of a message. */
   readonly id: string;
   readonly name: string;
-  /** As a browser gives it, in UTC: `2026-11-01T10:00`. */
+  /** In UTC: `2026-11-01 10:00`. */
   readonly since: string;
   readonly until: string;
   /** Identity keys of a person, as the filter has them. */
@@ -77,7 +77,7 @@ ${id !== '' ? await toFound(searchMessages, place.environmentId, id) : isOfMany 
 function toQuestion(query: URLSearchParams): StoredQuestion {
   const text = (name: string) => query.get(name) ?? '';
   return {
-    ...{ id: text(FIND_FIELD), name: text('event').trim(), since: text('since'), until: text('until') },
+    ...{ id: text(FIND_FIELD), name: text('event').trim(), since: text('since').trim(), until: text('until').trim() },
     ...{ who: text('who'), after: text('after') },
   };
 }
@@ -87,9 +87,10 @@ function toForm(path: string, { id, name, since, until, who }: StoredQuestion): 
   return html`<form class="form filter" method="get" action="${path}" aria-label="Exact search">${person}
 ${field({ name: FIND_FIELD, label: 'Message id (UUID)', value: id, charactersMax: 36 })}
 ${field({ name: 'event', label: 'Event name', value: name, charactersMax: 300 })}
-${field({ name: 'since', label: 'From (UTC)', value: since, type: 'datetime-local' })}
-${field({ name: 'until', label: 'Until (UTC)', value: until, type: 'datetime-local' })}
-<button>Search</button></form>`;
+${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
+<button>Search</button>
+<p class="hint">Times as 2026-11-01 10:00. Without them it is the last day.</p></form>`;
 }
 
 async function toFound(searchMessages: SearchMessages, environmentId: string, id: string): Promise<HtmlValue> {
@@ -108,7 +109,7 @@ async function toFound(searchMessages: SearchMessages, environmentId: string, id
 }
 
 const DAY_MS = 86_400_000;
-const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;
+const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?$/;
 const PLACE = /^(\d{1,14})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /** A page of what happened in the span, which ends now and is a day long where it does not say. */
@@ -116,7 +117,7 @@ async function toList(reads: Parts['reads'], place: SearchPlace, question: Store
   const { environmentId, sight, signal } = place;
   const [since, until] = [toMoment(question.since), toMoment(question.until)];
   if (since === undefined || until === undefined)
-    return html`<p role="alert">Give a time as 2026-11-01T10:00, in UTC.</p>`;
+    return html`<p role="alert">Give a time as 2026-11-01 10:00, in UTC.</p>`;
   const untilMs = until ?? place.nowMs + DAY_MS;
   const sinceMs = since ?? (until ?? place.nowMs) - DAY_MS;
   if (sinceMs >= untilMs) return html`<p role="alert">The span ends in front of its beginning.</p>`;
@@ -135,7 +136,7 @@ async function toList(reads: Parts['reads'], place: SearchPlace, question: Store
 /** Undefined for what is no time. */
 function toMoment(text: string): number | null | undefined {
   if (text === '') return null;
-  const ms = MOMENT.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
+  const ms = MOMENT.test(text) ? Date.parse(`${text.replace(' ', 'T')}Z`) : Number.NaN;
   return Number.isNaN(ms) ? undefined : ms;
 }
 

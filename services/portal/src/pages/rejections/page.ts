@@ -75,7 +75,7 @@ interface Filter {
 
 function toFilter({ path }: Visit, { hours, code, name }: Filter): Markup {
   return html`<p>What the gateway refused, and which client sent it. A sample: under load it leaves errors out.</p>
-<form class="inline" method="get" action="${path}">
+<form class="form filter" method="get" action="${path}">
 ${choice({ name: 'hours', label: 'Span', value: hours, choices: SPANS })}
 ${field({ name: 'code', label: 'Code', value: code, charactersMax: 64 })}
 ${field({ name: 'field', label: 'Field', value: name, charactersMax: 128 })}
@@ -118,7 +118,7 @@ function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | n
       ? html`<p class="message failed">A trace id has 32 hexadecimal digits; it stands in every answer of the gateway.</p>`
       : html`<p>Nothing was rejected in that request, or it was left out of the sample, or it is older than 90 days.</p>`;
   return html`<h2>By trace id</h2>
-<form class="inline" method="get" action="${path}">
+<form class="form filter" method="get" action="${path}">
 ${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<button class="outline">Look for it</button>
 </form>
 ${trace === '' ? '' : rows.length === 0 ? none : table('Rejections of the request', ['Code', 'Field', 'Library', 'Surface', 'Received'], rows)}`;
