@@ -14,6 +14,7 @@ import {
   frameRecord,
   identityDecisionCodec,
   identityLinkCodec,
+  indexProgressCodec,
   messageRecordCodec,
   mintRequestCodec,
   mintStateCodec,
@@ -118,6 +119,7 @@ const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
       [TOPICS.mintStates, mintStateCodec],
       [TOPICS.mintTransactions, mintTransactionCodec],
       [TOPICS.chainMetadata, chainMetadataCodec],
+      [TOPICS.indexProgress, indexProgressCodec],
     ] as const
   ).map(([{ schema }, codec]) => [schema ?? '', codec as RecordCodec<unknown>]),
 );
