@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import type { ChainBlock, ChainLog, ChainNode } from '../node.ts';
+import { bloomOf } from './bloom.ts';
+import { type BlockRange, ForkFault, readRange } from './read-range.ts';
+import { TRANSFER } from './transfers.ts';
+
+const hashOf = (number: number, branch = 0) => `0x${branch}${number.toString(16).padStart(63, '0')}`;
+const numberOf = (hash: string) => Number(`0x${hash.slice(3)}`);
+const logOf = (number: number, logIndex: number): ChainLog => ({
+  ...{
+    blockNumber: number,
+    blockHash: hashOf(number),
+    transactionHash: hashOf(number, 7),
+    transactionIndex: 0,
+    logIndex,
+  },
+  ...{
+    address: `0x${'70'.repeat(20)}`,
+    data: '0x',
+    topics: [TRANSFER, `0x${'00'.repeat(31)}${logIndex.toString(16).padStart(2, '0')}`],
+  },
+});
+const logsOf = (number: number) => [logOf(number, 0), logOf(number, 1)];
+const blockOf = (number: number): ChainBlock => ({
+  ...{ number, hash: hashOf(number), parentHash: hashOf(number - 1), timestampS: number },
+  logsBloom: bloomOf(logsOf(number)),
+});
+const list = <T>(from: number, to: number, of: (number: number) => T) =>
+  Array.from({ length: to - from + 1 }, (_, index) => of(from + index));
+
+/** Tells the truth, but for what a test says. */
+const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
+  name: 'test',
+  chainId: async () => 1,
+  block: async (at) => blockOf(Number(at)),
+  blocks: async (from, to) => list(from, to, blockOf),
+  logsOf: async (hash) => logsOf(numberOf(hash)),
+  logsIn: async (from, to) => list(from, to, logsOf).flat(),
+  calls: async () => [],
+  ...over,
+});
+const range = (over: Partial<BlockRange> = {}): BlockRange => ({
+  ...{ from: 10, to: 12, after: { number: 9, hash: hashOf(9) }, holds: [], hasBlooms: true, ...over },
+});
+
+describe('a range of blocks', () => {
+  it('is given with all its logs when it links to what is known', async () => {
+    const { blocks, logs } = await readRange(nodeOf(), range());
+    expect(blocks.map(({ number }) => number)).toEqual([10, 11, 12]);
+    expect(logs).toEqual([10, 11, 12].flatMap(logsOf));
+    const many = await readRange(nodeOf(), range({ to: 60 }));
+    expect(many.logs).toHaveLength(102);
+  });
+
+  it('is refused when it is no child of what is indexed', async () => {
+    const fault = await readRange(nodeOf(), range({ after: { number: 9, hash: hashOf(9, 1) } })).catch(
+      (thrown) => thrown,
+    );
+    expect(fault).toBeInstanceOf(ForkFault);
+    expect(fault.block).toEqual({ number: 9, hash: hashOf(9, 1) });
+  });
+
+  it('is refused when it does not lead to the final block, also one that lies behind it', async () => {
+    const at = (number: number, branch: number) => ({ holds: [{ number, hash: hashOf(number, branch) }] });
+    await expect(readRange(nodeOf(), range(at(11, 1)))).rejects.toThrow(ForkFault);
+    await expect(readRange(nodeOf(), range(at(100, 1)))).rejects.toThrow(ForkFault);
+    expect((await readRange(nodeOf(), range(at(100, 0)))).blocks).toHaveLength(3);
+    // An orphan whose children are missing is none of the final block's ancestors.
+    const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
+    const blocks = async (from: number, to: number) =>
+      list(from, to, (number) => (number === 12 ? orphan : blockOf(number)));
+    await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow('no child of the block before');
+  });
+
+  it.each([
+    ['leaves out a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'lacks blocks'],
+    ['gives another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'asked for block 12 it gave 13'],
+    ['leaves out a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are not all there'],
+    [
+      'leaves out the last log',
+      { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(0, 1) },
+      'not those that',
+    ],
+    [
+      'gives a log twice',
+      { logsOf: async (hash: string) => [logOf(numberOf(hash), 0), ...logsOf(numberOf(hash))] },
+      'not all there',
+    ],
+    [
+      'gives logs of another block of the number',
+      { logsOf: async (hash: string) => logsOf(numberOf(hash)).map((log) => ({ ...log, blockHash: hashOf(1, 1) })) },
+      'of another block of this number',
+    ],
+    ['gives logs that were not asked for', { logsOf: async () => logsOf(40) }, 'not'],
+  ])('is refused of a node that %s', async (_what, over, sentence) => {
+    await expect(readRange(nodeOf(over), range())).rejects.toThrow(sentence);
+  });
+
+  it('is refused when one of its ends has become another block while logs were read', async () => {
+    const block = async () => ({ ...blockOf(60), hash: hashOf(60, 1) });
+    await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('has become another one');
+  });
+
+  it('of a chain without blooms has logs whose order is right, and asks for those of every block', async () => {
+    const blocks = async (from: number, to: number) =>
+      list(from, to, (number) => ({ ...blockOf(number), logsBloom: Buffer.alloc(256) }));
+    const { logs } = await readRange(nodeOf({ blocks }), range({ hasBlooms: false }));
+    expect(logs).toHaveLength(6);
+    const reversed = async (hash: string) => logsOf(numberOf(hash)).toReversed();
+    await expect(readRange(nodeOf({ blocks, logsOf: reversed }), range({ hasBlooms: false }))).rejects.toThrow(
+      'not in order',
+    );
+    expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
+  });
+});

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { EXIT } from '../command.ts';
+import { createChainCommand } from './chain.ts';
+
+async function run(...words: string[]) {
+  const [results, progress]: [string[], string[]] = [[], []];
+  const nowhere = () => {
+    throw new Error('nobody asks');
+  };
+  const command = createChainCommand({
+    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, createNode: nowhere, chains: () => [] },
+    ...{ schemas: { idOf: nowhere, schemaOf: nowhere }, topicPrefix: '', stop: new AbortController().signal },
+  });
+  const code = await runCommand([command], ['chain', ...words], {
+    result: (line) => void results.push(line),
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
+  });
+  return { code, results, progress: progress.join('\n') };
+}
+
+it.each([
+  ['no word', [], 'expected status or verify or backfill'],
+  ['another word', ['mend'], 'expected status or verify or backfill'],
+  ['no chain', ['verify'], '--chain: which one?'],
+  ['a chain that is not indexed', ['verify', '--chain', 'elsewhere'], 'is none of the chains that are indexed'],
+  ['an unknown option', ['status', '--fast'], "Unknown option '--fast'"],
+])('chain with %s ends with exit code 2, and nothing is opened', async (_name, words, sentence) => {
+  const { code, results, progress } = await run(...words);
+  expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
+  expect(progress).toContain(sentence);
+});
+
+it('chain --help tells every option', async () => {
+  const { code, results } = await run('--help');
+  expect(code).toBe(EXIT.ok);
+  for (const name of ['chain', 'from', 'to', 'writer-group', 'json']) expect(results[0]).toContain(`--${name}`);
+});
