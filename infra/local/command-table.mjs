@@ -69,6 +69,7 @@ const COMMANDS = {
   keys: { does: 'lists, creates, refreshes and revokes access keys; makes and disables keys that sign' },
   projects: { does: 'creates and lists projects, their environments and their limits' },
   accounts: { does: 'lets people into the portal: links, invitations, roles, lost access' },
+  mints: { does: 'lists and shows assets to be minted; accepts failed ones again' },
   collections: { does: 'links contracts of chains to projects; lists, renames and unlinks them' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },

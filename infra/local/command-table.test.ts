@@ -17,6 +17,7 @@ const passedOn = new Set([
   'keys',
   'projects',
   'accounts',
+  'mints',
   'collections',
   'analysts',
   'identity',

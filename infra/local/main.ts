@@ -27,6 +27,7 @@ const COMMANDS: Record<string, Command> = {
   keys: operate('keys'),
   projects: operate('projects'),
   accounts: operate('accounts'),
+  mints: operate('mints'),
   collections: operate('collections'),
   identity: operate('identity'),
   consent: operate('consent'),

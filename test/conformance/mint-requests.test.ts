@@ -2,7 +2,7 @@
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { START_MAX_MS } from './gateway.ts';
-import { assetOf, type MintingSystem, OWNER, startMinting } from './minting.ts';
+import { assetOf, type MintingSystem, OWNER, readFault, startMinting } from './minting.ts';
 
 let system: MintingSystem;
 beforeAll(async () => {
@@ -87,5 +87,126 @@ describe('a mint request', () => {
       );
       return rows[0]?.n === '2';
     });
+  });
+});
+
+describe('the statuses of mint requests', () => {
+  const path = '/nfts/mint-requests';
+
+  it('are 400 without a key, 401 for one that is malformed, unknown or publishable', async () => {
+    const contract = await system.link();
+    const body = { assets: [assetOf()] };
+    const codeOf = async (key: string, sent: unknown = body) => {
+      const answer = await system.call(`/${contract}${path}`, { body: sent, headers: { 'x-service-api-key': key } });
+      return [answer.status, ((await answer.json()) as { code: string }).code];
+    };
+    expect(await codeOf('')).toEqual([400, 'VALIDATION_ERROR']);
+    const unknown = `sk_svcapik_test-${'a'.repeat(36)}`;
+    for (const key of ['hello', unknown, system.keys.publishable])
+      for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
+  });
+
+  it('are 403 for the key of another project, 404 for a chain or a collection that nobody has linked', async () => {
+    const contract = await system.link();
+    const other = { 'x-service-api-key': system.keys.other };
+    for (const body of [{ assets: [assetOf()] }, undefined]) {
+      const foreign = await system.call(`/${contract}${path}`, { body, headers: other });
+      expect(await readFault(foreign)).toMatchObject({ status: 403, code: 'AUTHENTICATION_ERROR' });
+      const unlinked = await system.call(`/0x${'99'.repeat(20)}${path}`, { body });
+      expect(await readFault(unlinked)).toMatchObject({ status: 404, code: 'RESOURCE_NOT_FOUND' });
+      const elsewhere = await system.call(`/../../other-chain/collections/${contract}${path}`, { body });
+      expect(elsewhere.status).toBe(404);
+    }
+  });
+
+  it('are 409 with every reference id that is pending, minted or twice in the request, and nothing of it is taken', async () => {
+    const mints = `/${await system.link()}${path}`;
+    const [first, second, third] = [assetOf(), assetOf(), assetOf()];
+    await system.call(mints, { body: { assets: [first, second] } });
+    const answer = await system.call(mints, { body: { assets: [third, second, third, first] } });
+    expect(answer.status).toBe(409);
+    const { code, details } = (await answer.json()) as { code: string; details: { id: string; values: string[] } };
+    expect([code, details.id]).toEqual(['CONFLICT_ERROR', 'reference_id']);
+    expect(details.values.toSorted()).toEqual(
+      [first, second, third].map(({ reference_id }) => reference_id).toSorted(),
+    );
+    expect((await system.call(`${mints}/${third.reference_id}`)).status).toBe(404);
+    const again = await system.call(mints, { body: { assets: [third] } });
+    expect(again.status).toBe(202);
+  });
+
+  it('are 400 with everything that is wrong, for a body that cannot be read, and for one above its limit', async () => {
+    const mints = `/${await system.link()}${path}`;
+    const wrong = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
+    expect(wrong.status).toBe(400);
+    expect((await readFault(wrong)).details?.errors?.map(({ field }) => field)).toEqual([
+      'assets[0].owner_address',
+      'assets[0].token_id',
+    ]);
+    expect((await system.call(mints, { body: '{' })).status).toBe(400);
+    expect((await system.call(mints, { body: { assets: [] }, headers: { 'content-type': 'text/plain' } })).status).toBe(
+      400,
+    );
+    const large = await system.call(mints, { body: JSON.stringify({ assets: ['a'.repeat(2 << 20)] }) });
+    expect(await readFault(large)).toMatchObject({ status: 400, details: { limitBytes: 2 << 20 } });
+    expect((await system.call(`/0x12${path}`, { body: {} })).status).toBe(400);
+  });
+});
+
+describe('the list of mint requests', () => {
+  it('is read in pages of page_size, both ways, in the order of acceptance, each request once', async () => {
+    const mints = `/${await system.link()}/nfts/mint-requests`;
+    const assets = Array.from({ length: 25 }, () => assetOf());
+    for (let at = 0; at < 25; at += 5) await system.call(mints, { body: { assets: assets.slice(at, at + 5) } });
+    await until('all are in the list', async () => (await readShown(mints)).result.length === 25);
+    const whole = (await readShown(mints)).result.map(({ reference_id }) => reference_id);
+    expect(whole.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
+    const forwards: unknown[] = [];
+    let page = await readShown(`${mints}?page_size=4`);
+    while (page.result.length > 0) {
+      forwards.push(...page.result.map(({ reference_id }) => reference_id));
+      page = await readShown(`${mints}?page_size=4&page_cursor=${page.page.next_cursor}`);
+    }
+    expect(forwards).toEqual(whole);
+    const backwards: unknown[] = [];
+    for (;;) {
+      page = await readShown(`${mints}?page_size=7&page_cursor=${page.page.previous_cursor}`);
+      if (page.result.length === 0) break;
+      backwards.unshift(...page.result.map(({ reference_id }) => reference_id));
+    }
+    expect(backwards).toEqual(whole);
+  });
+
+  it('has those of a status alone, and always two cursors, which are good for their collection and status', async () => {
+    const mints = `/${await system.link()}/nfts/mint-requests`;
+    const other = `/${await system.link()}/nfts/mint-requests`;
+    const assets = [assetOf(), assetOf()];
+    await system.call(mints, { body: { assets } });
+    const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
+    await system.say(request, { revision: 1, status: 'failed', stage: 'settled', error: 'no' });
+    const idsOf = async (query: string) =>
+      (await readShown(mints + query)).result.map(({ reference_id }) => reference_id);
+    await until('one has failed', async () => (await idsOf('?status=failed')).length === 1);
+    expect(await idsOf('?status=failed')).toEqual([assets[0]!.reference_id]);
+    expect(await idsOf('?status=pending')).toEqual([assets[1]!.reference_id]);
+    const empty = await readShown(`${mints}?status=succeeded`);
+    expect(empty).toMatchObject({
+      result: [],
+      page: { next_cursor: expect.any(String), previous_cursor: expect.any(String) },
+    });
+    for (const target of [`${mints}?status=failed`, `${mints}?`, `${other}?status=succeeded`])
+      expect((await system.call(`${target}&page_cursor=${empty.page.next_cursor}`)).status).toBe(400);
+  });
+
+  it.each([
+    'page_size=0',
+    'page_size=201',
+    'page_size=x',
+    'page_cursor=x',
+    'status=done',
+    'status=failed&status=failed',
+  ])('with %s: 400 VALIDATION_ERROR', async (query) => {
+    const answer = await system.call(`/${await system.link()}/nfts/mint-requests?${query}`);
+    expect(await readFault(answer)).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' });
   });
 });

@@ -172,3 +172,15 @@ async function say(
 
 /** An asset with an id of its own. */
 export const assetOf = (over: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...over });
+
+/** What an envelope says. */
+export interface ReadFault {
+  readonly status: number;
+  readonly code: string;
+  readonly details: { readonly errors?: readonly { readonly field: string }[]; readonly limitBytes?: number } | null;
+}
+
+export async function readFault(answer: Response): Promise<ReadFault> {
+  const { code, details } = (await answer.json()) as Omit<ReadFault, 'status'>;
+  return { status: answer.status, code, details };
+}

@@ -4,6 +4,8 @@ import { openChainStore } from '@playline/chain/clickhouse';
 import { createRpcNode } from '@playline/chain/rpc';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
+import { openMintReader } from '@playline/mints/clickhouse';
+import { openRedisMints } from '@playline/mints/redis';
 import { openRedisPeople } from '@playline/people/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import * as log from '@playline/stream/kafka';
@@ -17,6 +19,7 @@ import { createErasuresCommand } from './commands/erasures.ts';
 import { createFeedCommands, createImportSources } from './commands/feed-commands.ts';
 import { createIdentityCommands, createOpenPeople } from './commands/identity-commands.ts';
 import { createLogCommands } from './commands/log-commands.ts';
+import { createMintCommand } from './commands/mint-commands.ts';
 import { createSimulateCommand } from './commands/simulate.ts';
 import { configSchema } from './config.ts';
 
@@ -49,9 +52,10 @@ async function main(): Promise<number> {
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop: stop.signal };
   const stores = { ...log, openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions };
   const { keys, projects, accounts, collections } = createAccessCommands(stores, { addresses, config, folder });
+  const mints = createMintCommand({ ...stores, openRedisMints, openMintReader }, shared);
   const commands = [
-    ...[keys, projects, accounts, collections],
-    ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, openRecords, config, keys }),
+    ...[keys, projects, accounts, collections, mints],
+    ...createIdentityCommands({ ...log, openRedisPeople }, { addresses, openRecords, config, keys, mints }),
     createSimulateCommand({
       headerPrefix: config.HTTP_HEADER_PREFIX,
       folder,

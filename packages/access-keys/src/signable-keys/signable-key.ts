@@ -17,3 +17,12 @@ export type ShownSignableKey = Omit<SignableKeyRecord, 'sealed'>;
 export function toShownSignableKey({ sealed: _, ...shown }: SignableKeyRecord): ShownSignableKey {
   return shown;
 }
+
+/** The key that signs for an environment: its oldest one that lives. Undefined when it has none. */
+export function findSigner<K extends Pick<SignableKeyRecord, 'environmentId' | 'state' | 'createdAt'>>(
+  keys: readonly K[],
+  environmentId: string,
+): K | undefined {
+  const own = keys.filter((key) => key.environmentId === environmentId && key.state === 'live');
+  return own.toSorted((a, b) => a.createdAt - b.createdAt)[0];
+}

@@ -48,24 +48,12 @@ const assetOf = ({ referenceId, variant }: WorldOrder['assets'][number]): MintAs
   ...{ referenceId, ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: String(variant), amount: null, metadata: null },
 });
 
-/**
- * A log, a minter for each signer that knows nothing of the others, and processes that accept orders: everything but the
- * store of claims, which is what is tried.
- */
-export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; view: MintView; quotas: Quotas }) {
-  const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
-  const states: MintState[] = [];
-  const flying: (readonly MintRequestRecord[])[] = [];
-  const answered: Answered[] = [];
-  const minters = SIGNERS.map(() => ({
-    read: 0,
-    attempts: new Map<string, Attempt>(),
-    latest: new Map<string, string>(),
-  }));
-  const minted: Attempt[] = [];
-  const store = (records: readonly MintRequestRecord[]) => {
-    for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
-  };
+interface Logs {
+  readonly requests: readonly MintRequestRecord[][];
+  readonly states: MintState[];
+}
+
+function createLogs({ requests, states }: Logs) {
   const logOf = (topic: string, partitions: () => readonly (readonly MintState[])[]): MintLog => ({
     topic,
     bounds: async () => partitions().map((list, partition) => ({ partition, start: 0, end: list.length })),
@@ -73,53 +61,25 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
       for (let offset = start; offset < end; offset++) yield { offset, state: partitions()[partition]![offset]! };
     },
   });
-  const logs = {
+  return {
     states: logOf('states', () => [states]),
     requests: logOf('requests', () => requests.map((list) => list.map(toRequestedState))),
   };
-  const isLogKnown = async ({ signer }: { signer: string }) => {
-    const partition = SIGNERS.indexOf(signer);
-    const place = (await view.standing()).places.get(`requests/${partition}`);
-    // A claim lapses long after every producer has given up.
-    return flying.length === 0 && place === requests[partition]!.length;
-  };
-  const publish = (fate: Fate) => async (records: readonly MintRequestRecord[]) => {
-    if (fate === 'late') flying.push(records);
-    else if (fate === 'stored' || fate === 'unheard' || fate === 'dies after') store(records);
-    if (fate !== 'stored') throw new Error(fate);
-  };
+}
+
+/** A minter for each signer, which knows nothing of the others. */
+function createMinters({ requests, states }: Logs) {
+  const minters = SIGNERS.map(() => {
+    return { read: 0, attempts: new Map<string, Attempt>(), latest: new Map<string, string>() };
+  });
+  const minted: Attempt[] = [];
   const say = (attempt: Attempt, change: Partial<MintState>) => {
-    const revision = attempt.state.revision + 1;
-    const state = { ...attempt.state, revision, ...change };
+    const state = { ...attempt.state, revision: attempt.state.revision + 1, ...change };
     states.push(state);
     return { ...attempt, state };
   };
   return {
-    ...{ answered, minted },
-    async order(order: WorldOrder): Promise<void> {
-      const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
-      const accept = createAcceptMints({
-        claims,
-        quotas,
-        policy,
-        publish: publish(order.fate),
-        isLogKnown,
-        lapseMs: -1,
-      });
-      const given = { collection: COLLECTION, projectId: 'p', environmentId: 'e', traceId: '0'.repeat(32) };
-      try {
-        await accept({ ...given, signer: SIGNERS[order.signer]!, assets: order.assets.map(assetOf) });
-        answered.push({ order, answer: 'accepted' });
-      } catch (fault) {
-        const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
-        answered.push({ order, answer: isConflict ? (fault.details?.values as string[]) : 'unknown' });
-      }
-    },
-    /** What was on its way arrives. */
-    flush: () => {
-      for (const records of flying.splice(0)) store(records);
-    },
-    project: () => catchUpMints(view, logs),
+    minted,
     /** A minter reads its next request: the first of a reference id wins until it has failed. */
     read(signer: number): void {
       const minter = minters[signer]!;
@@ -146,6 +106,51 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     /** Every attempt that a minter has taken. */
     taken: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
     isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
+  };
+}
+
+/** A log, minters, and processes that accept orders: everything but the store of claims, which is what is tried. */
+export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; view: MintView; quotas: Quotas }) {
+  const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
+  const states: MintState[] = [];
+  const flying: (readonly MintRequestRecord[])[] = [];
+  const answered: Answered[] = [];
+  const logs = createLogs({ requests, states });
+  const store = (records: readonly MintRequestRecord[]) => {
+    for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
+  };
+  const isLogKnown = async ({ signer }: { signer: string }) => {
+    const partition = SIGNERS.indexOf(signer);
+    const place = (await view.standing()).places.get(`requests/${partition}`);
+    // A claim lapses long after every producer has given up.
+    return flying.length === 0 && place === requests[partition]!.length;
+  };
+  const publish = (fate: Fate) => async (records: readonly MintRequestRecord[]) => {
+    if (fate === 'late') flying.push(records);
+    else if (fate === 'stored' || fate === 'unheard' || fate === 'dies after') store(records);
+    if (fate !== 'stored') throw new Error(fate);
+  };
+  return {
+    ...createMinters({ requests, states }),
+    answered,
+    async order(order: WorldOrder): Promise<void> {
+      const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
+      const parts = { claims, quotas, policy, isLogKnown, lapseMs: -1, publish: publish(order.fate) };
+      const given = { collection: COLLECTION, projectId: 'p', environmentId: 'e', traceId: '0'.repeat(32) };
+      try {
+        const wanted = { ...given, signer: SIGNERS[order.signer]!, assets: order.assets.map(assetOf) };
+        await createAcceptMints(parts)(wanted);
+        answered.push({ order, answer: 'accepted' });
+      } catch (fault) {
+        const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+        answered.push({ order, answer: isConflict ? (fault.details?.values as string[]) : 'unknown' });
+      }
+    },
+    /** What was on its way arrives. */
+    flush: () => {
+      for (const records of flying.splice(0)) store(records);
+    },
+    project: () => catchUpMints(view, logs),
     digestOf: (asset: WorldOrder['assets'][number]) => digestOf(assetOf(asset)),
   };
 }

@@ -1,5 +1,5 @@
 import type { CollectionRecord, KeyRecord, RecordCopy, SignableKeyRecord } from '@playline/access-keys';
-import { collectionIdOf } from '@playline/access-keys';
+import { collectionIdOf, findSigner } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { MintCollection } from '@playline/mints';
 
@@ -45,10 +45,7 @@ export function createCollections({ collections, signableKeys }: CollectionsPart
       return record;
     },
     requireSigner: async (environmentId) => {
-      const find = () =>
-        signableKeys.records
-          .filter((key) => key.environmentId === environmentId && key.state === 'live')
-          .toSorted((a, b) => a.createdAt - b.createdAt)[0];
+      const find = () => findSigner(signableKeys.records, environmentId);
       const key = await findFresh(signableKeys, find);
       if (key !== undefined) return key.address;
       const message =

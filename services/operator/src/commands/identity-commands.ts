@@ -28,6 +28,8 @@ export interface IdentityCommandsContext {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
   /** The command of the access keys. */
   readonly keys: Command;
+  /** The command of assets to be minted. */
+  readonly mints: Command;
 }
 
 /** Opens the store of people of a deployment, whose keys bear the names of its topics. */
@@ -44,12 +46,12 @@ export function createOpenPeople(
 const HELP = `usage: operator rebuild [options]          (npm run rebuild)
 
 For a Redis that was emptied: keys rebuild, which puts back all records of access, then identity rebuild, which takes the
-consents along. Killed half-way it is simply run again. Options are those of identity rebuild.`;
+consents along, then mints rebuild. Killed half-way it is simply run again. Options are those of identity rebuild.`;
 
 /** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
 export function createIdentityCommands(
   adapters: RedisAdapters & ProducerAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
-  { addresses, openRecords, config, keys }: IdentityCommandsContext,
+  { addresses, openRecords, config, keys, mints }: IdentityCommandsContext,
 ): Command[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
   const topics = {
@@ -75,13 +77,16 @@ export function createIdentityCommands(
   const identity = createIdentityCommand(context);
   const rebuild: Command = {
     name: 'rebuild',
-    summary: 'restore a Redis that was emptied: access keys, identities, consents',
+    summary: 'restore a Redis that was emptied: access keys, identities, consents, mints',
     help: HELP,
     async run(args, terminal) {
       // Judged here already: the keys must not be rebuilt before a slip in the words is told.
       parseOptions(args, REBUILD_OPTIONS);
       const code = await keys.run(['rebuild'], terminal);
-      return code === EXIT.ok ? identity.run(['rebuild', ...args], terminal) : code;
+      if (code !== EXIT.ok) return code;
+      const last = await identity.run(['rebuild', ...args], terminal);
+      // Behind what everything waits for: activity writers bring most of it back by themselves.
+      return last === EXIT.ok ? mints.run(['rebuild'], terminal) : last;
     },
   };
   return [identity, createConsentCommand(context), rebuild];

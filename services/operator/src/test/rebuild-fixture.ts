@@ -95,7 +95,7 @@ function withFate(people: People, fate: Fate): People {
   return wrap(people, '');
 }
 
-/** The commands as they are, in this process; the access keys' one does nothing. Rebuilds are told the test's groups. */
+/** The commands as they are, in this process; those of access keys and of mints do nothing. Rebuilds are told the test's groups. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
   const adapters = {
@@ -103,13 +103,14 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
     openRedisPeople: async (options: Parameters<typeof openRedisPeople>[0]) =>
       withFate(await openRedisPeople(options), fate),
   };
-  const keys = { name: 'keys', summary: '', help: '', run: async () => EXIT.ok };
+  const idle = (name: string) => ({ name, summary: '', help: '', run: async () => EXIT.ok });
+  const [keys, mints] = [idle('keys'), idle('mints')];
   const addresses = createAddresses(config, '/nowhere');
   const openRecords = () => openErasureRecords(addresses.clickhouse());
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
-    const commands = createIdentityCommands(adapters, { addresses, openRecords, config, keys });
+    const commands = createIdentityCommands(adapters, { addresses, openRecords, config, keys, mints });
     const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
     const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
     const code = await runCommand(commands, given, {

@@ -1,0 +1,240 @@
+import { randomBytes } from 'node:crypto';
+import { type CollectionRecord, parseContract, type SignableKeyRecord } from '@playline/access-keys';
+import { frameRecord, type MintRequestRecord, mintRequestCodec, TOPICS, toSignerKey } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import {
+  createMintLogs,
+  type MintClaims,
+  type MintCollection,
+  type MintReader,
+  type MintState,
+  type MintView,
+  START_GAP,
+} from '@playline/mints';
+import type { LogReader, Producer } from '@playline/stream';
+import { awaitSchemaId, type Schemas } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import {
+  type Command,
+  choiceOf,
+  EXIT,
+  type ExitCode,
+  numberOf,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UnreachableError,
+  UsageError,
+} from '../command.ts';
+import { PIECE, rebuildMints } from '../mints/rebuild.ts';
+import { retryMint } from '../mints/retry.ts';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
+
+interface Closing {
+  close(): Promise<void>;
+}
+
+/** How the stores of mints are opened; each throws UnreachableError when nobody has told its address. */
+export interface MintsContext {
+  readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
+  readonly openReader: () => MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing;
+  readonly openLog: () => LogReader;
+  readonly openProducer: (topic: string) => Promise<Producer>;
+  readonly schemas: Schemas;
+  readonly collections: RecordSources<CollectionRecord>;
+  readonly signableKeys: RecordSources<SignableKeyRecord>;
+  readonly topicPrefix: string;
+}
+
+const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
+       operator mints show --chain C --contract 0x… --reference R [--json]
+       operator mints retry --chain C --contract 0x… --reference R
+       operator mints rebuild [--json]
+
+Assets that projects have asked to mint.
+
+  list     those of a collection, the first that were accepted first, as the tables have them
+  show     one of them, with why it waits or has failed
+  retry    accepts one that has failed once more, as it was asked for, under the key that signs now
+  rebuild  brings all that is known of them into Redis, from the tables and the logs; npm run rebuild does so too
+
+  --status pending|succeeded|failed     --limit N    1 to 1000, 100 unless it is said
+  --json                                JSON, one a line
+
+Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a stack that runs here (.playline/stack.json).`;
+
+const text = { type: 'string' } as const;
+const JSON_OPTION = { json: { type: 'boolean', default: false } } as const;
+const OF_COLLECTION = { ...JSON_OPTION, chain: text, contract: text } as const;
+const OF_ONE = { ...OF_COLLECTION, reference: text } as const;
+
+type Values = ReturnType<typeof parseOptions>['values'];
+type Work = (context: MintsContext, terminal: Terminal) => Promise<void>;
+
+interface MintWord {
+  readonly options: Parameters<typeof parseOptions>[1];
+  /** Words are judged before anything is opened. @throws UsageError */
+  readonly prepare: (values: Values) => Work;
+}
+
+const WORDS: Readonly<Record<string, MintWord>> = {
+  list: { options: { ...OF_COLLECTION, status: text, limit: text }, prepare: prepareList },
+  show: { options: OF_ONE, prepare: prepareShow },
+  retry: { options: OF_ONE, prepare: prepareRetry },
+  rebuild: { options: JSON_OPTION, prepare: prepareRebuild },
+};
+
+export function createMintsCommand(context: MintsContext): Command {
+  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+    const [name = '', ...rest] = args;
+    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
+    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    await word.prepare(parseOptions(rest, word.options).values)(context, terminal);
+    return EXIT.ok;
+  };
+  return { name: 'mints', summary: 'list and show assets to be minted; accept failed ones again', help: HELP, run };
+}
+
+function prepareList(values: Values): Work {
+  const collection = collectionOf(values);
+  const statuses = ['pending', 'succeeded', 'failed'] as const;
+  const status = values.status === undefined ? null : choiceOf(values, 'status', { choices: statuses });
+  const limit = numberOf(values, 'limit', { min: 1, max: 1000, fallback: 100 });
+  return async (context, terminal) => {
+    const { states } = await withReader(context, (reader) =>
+      reader.readPage({ collection, status, gap: START_GAP, direction: 'next', limit }),
+    );
+    for (const state of states) terminal.result(toLine(state, values));
+  };
+}
+
+function prepareShow(values: Values): Work {
+  const [collection, referenceId] = [collectionOf(values), referenceOf(values)];
+  return async (context, terminal) => {
+    const state = await withMints(context, ({ claims }) => findState(context, claims, { collection, referenceId }));
+    terminal.result(values.json === true ? JSON.stringify(state) : toSentences(state));
+  };
+}
+
+function prepareRetry(values: Values): Work {
+  const [collection, referenceId] = [collectionOf(values), referenceOf(values)];
+  return async (context, terminal) => {
+    const collections = await withRecords(context.collections, (store) => store.readAll());
+    const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
+    await withMints(context, async ({ claims }) => {
+      const state = await findState(context, claims, { collection, referenceId });
+      await withPublish(context, (publish) => {
+        const traceId = randomBytes(16).toString('hex');
+        return retryMint({ claims, collections, signableKeys, publish, traceId }, state);
+      });
+    });
+    terminal.result(`${referenceId}: accepted again`);
+  };
+}
+
+function prepareRebuild(values: Values): Work {
+  return (context, terminal) =>
+    withMints(context, async ({ view }) => {
+      const { schemas, topicPrefix } = context;
+      const log = context.openLog();
+      const done = await withReader(context, (reader) => {
+        const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
+        return rebuildMints({ view, logs, stored: () => reader.readAll(PIECE) });
+      }).finally(() => log.close());
+      const words = `${done.rows} mint requests in the tables, ${done.records} records of them in the logs`;
+      terminal.result(values.json === true ? JSON.stringify({ kind: 'mints', ...done }) : words);
+    });
+}
+
+type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
+
+async function withMints<T>(context: MintsContext, work: (mints: Mints) => Promise<T>): Promise<T> {
+  const mints = await context.openMints();
+  try {
+    await awaitStore('Redis', mints.ready);
+    return await work(mints);
+  } finally {
+    await mints.close();
+  }
+}
+
+type Reader = ReturnType<MintsContext['openReader']>;
+
+async function withReader<T>(context: MintsContext, work: (reader: Reader) => Promise<T>): Promise<T> {
+  const reader = context.openReader();
+  try {
+    await awaitStore('ClickHouse', reader.ready);
+    return await work(reader);
+  } finally {
+    await reader.close();
+  }
+}
+
+type Publish = (records: readonly MintRequestRecord[]) => Promise<void>;
+
+async function withPublish(context: MintsContext, work: (publish: Publish) => Promise<void>): Promise<void> {
+  const topic = context.topicPrefix + TOPICS.mintRequests.name;
+  const schemaId = await awaitSchemaId(context.schemas, topic, mintRequestCodec.schema);
+  const producer = await context.openProducer(topic);
+  const publish: Publish = async (records) => {
+    for (const record of records)
+      await producer
+        .sendPlaced({
+          topic,
+          key: Buffer.from(toSignerKey(record)),
+          value: frameRecord(schemaId, mintRequestCodec.encode(record)),
+        })
+        .catch(({ message }: Error) => {
+          throw new UnreachableError(`Kafka did not confirm it (${message}): the same command again takes it over`);
+        });
+  };
+  try {
+    await awaitStore('Kafka', () => producer.ready());
+    await work(publish);
+  } finally {
+    await producer.close();
+  }
+}
+
+/** As Redis has it, which is ahead of the tables; those have what was settled long ago. */
+async function findState(
+  context: MintsContext,
+  claims: MintClaims,
+  { collection, referenceId }: { collection: MintCollection; referenceId: string },
+): Promise<MintState> {
+  const { state } = await claims.read(collection, referenceId);
+  const found = state ?? (await withReader(context, (reader) => reader.readOne(collection, referenceId)));
+  if (found !== null) return found;
+  throw new Error(`the collection has no mint request ${referenceId}: mints list shows those that there are`);
+}
+
+/** @throws UsageError */
+function collectionOf(values: Values): MintCollection {
+  try {
+    return parseContract({ chain: textOf(values, 'chain') ?? '', contractAddress: textOf(values, 'contract') ?? '' });
+  } catch (fault) {
+    if (fault instanceof PublicError) throw new UsageError(`--chain and --contract: ${fault.message}`);
+    throw fault;
+  }
+}
+
+function referenceOf(values: Values): string {
+  const reference = textOf(values, 'reference');
+  if (reference === undefined) throw new UsageError('--reference: expected the reference id of the asset');
+  return reference;
+}
+
+const at = (epochMs: number) => new Date(epochMs).toISOString();
+
+function toLine(state: MintState, values: Values): string {
+  if (values.json === true) return JSON.stringify(state);
+  const { referenceId, status, stage, tokenId, ownerAddress, requestedAt, error, reason } = state;
+  const why = error ?? reason ?? '';
+  return `${at(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
+}
+
+function toSentences(state: MintState): string {
+  const { transactionHash, nonce, signer, changedAt, traceId } = state;
+  const carried = transactionHash === null ? 'in no transaction' : `in ${transactionHash}, nonce ${nonce}`;
+  return `${toLine(state, {})}\nsigned by ${signer}, ${carried}; changed ${at(changedAt)}; trace ${traceId}`;
+}

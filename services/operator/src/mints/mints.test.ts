@@ -1,0 +1,125 @@
+import type { CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
+import type { MintRequestRecord } from '@playline/contracts';
+import { type MintLog, type MintState, toRequestedState } from '@playline/mints';
+import { createMemoryMints } from '@playline/mints/memory';
+import { describe, expect, it } from 'vitest';
+import { rebuildMints } from './rebuild.ts';
+import { retryMint } from './retry.ts';
+
+const [contractAddress, older, newer] = ['c0', '51', '52'].map((byte) => `0x${byte.repeat(20)}`) as [
+  string,
+  string,
+  string,
+];
+const owner = { projectId: 'demo', environmentId: 'demo-development' };
+const change = { revision: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' };
+const collection: CollectionRecord = {
+  ...{ id: `demo-chain:${contractAddress}`, chain: 'demo-chain', contractAddress, name: 'Swords', state: 'linked' },
+  ...{ ...owner, ...change, createdAt: 1 },
+};
+const key = (address: string, over: Partial<SignableKeyRecord> = {}): SignableKeyRecord => ({
+  ...{ address, ...owner, ...change, name: 'k', sealed: 's', state: 'live', createdAt: 1 },
+  ...over,
+});
+
+const failed: MintState = {
+  ...{
+    chain: 'demo-chain',
+    contractAddress,
+    referenceId: 'sword',
+    attemptId: 'a1'.repeat(16),
+    signer: older,
+    ...owner,
+  },
+  ...{
+    ownerAddress: `0x${'ab'.repeat(20)}`,
+    tokenId: '7',
+    amount: null,
+    metadata: '{"name":"Sword"}',
+    traceId: '0'.repeat(32),
+  },
+  ...{ requestedAt: 1_000, revision: 3, status: 'failed', stage: 'settled', reason: null, nonce: null },
+  ...{ transactionHash: null, activityId: null, error: 'reverted', changedAt: 2_000 },
+};
+
+function openRetry() {
+  const { claims, view } = createMemoryMints();
+  const published: MintRequestRecord[] = [];
+  const retry = (state: MintState, over: Partial<Parameters<typeof retryMint>[0]> = {}) =>
+    retryMint(
+      {
+        ...{
+          claims,
+          collections: [collection],
+          signableKeys: [key(newer, { createdAt: 2 }), key(older, { state: 'disabled' })],
+        },
+        ...{ publish: async (records) => void published.push(...records), traceId: 'f'.repeat(32), ...over },
+      },
+      state,
+    );
+  return { claims, view, published, retry };
+}
+
+describe('a retry', () => {
+  it('accepts what has failed as it was asked for, as another attempt, under the key that signs now', async () => {
+    const { claims, view, published, retry } = openRetry();
+    await view.restore([failed]);
+    await retry(failed);
+    expect(published.map(toRequestedState)).toMatchObject([
+      { referenceId: 'sword', signer: newer, tokenId: '7', metadata: '{"name":"Sword"}', status: 'pending' },
+    ]);
+    const { state } = await claims.read(failed, 'sword');
+    expect(state).toMatchObject({ status: 'pending', revision: 0 });
+    expect(state?.attemptId).not.toBe(failed.attemptId);
+    expect(state!.requestedAt).toBeGreaterThan(failed.requestedAt);
+  });
+
+  it('is made once: the second is told that the reference id is taken', async () => {
+    const { view, published, retry } = openRetry();
+    await view.restore([failed]);
+    await retry(failed);
+    await expect(retry(failed)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(published).toHaveLength(1);
+  });
+
+  it('is refused for what is pending, for a collection that nobody has linked, and without a key that signs', async () => {
+    const { published, retry } = openRetry();
+    await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('it is pending');
+    await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
+    await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
+    expect(published).toEqual([]);
+  });
+});
+
+const logOf = (topic: string, states: readonly MintState[]): MintLog => ({
+  topic,
+  bounds: async () => [{ partition: 0, start: 0, end: states.length }],
+  async *read({ start, end }) {
+    for (let offset = start; offset < end; offset++) yield { offset, state: states[offset]! };
+  },
+});
+
+describe('a rebuild of mints', () => {
+  it('brings back into an emptied store what the tables have and the log has lost, and what the log has and the tables lack', async () => {
+    const mints = createMemoryMints();
+    mints.restart({ isEmptied: true });
+    const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
+    const again = {
+      ...failed,
+      attemptId: 'a2'.repeat(16),
+      requestedAt: 3_000,
+      revision: 0,
+      status: 'pending' as const,
+    };
+    async function* stored() {
+      yield [failed, old];
+    }
+    const logs = { states: logOf('states', [failed]), requests: logOf('requests', [again]) };
+    expect(await rebuildMints({ view: mints.view, logs, stored })).toEqual({ rows: 2, records: 2 });
+    const read = async (referenceId: string) => (await mints.claims.read(failed, referenceId)).state?.status;
+    expect([await read('old'), await read('sword')]).toEqual(['succeeded', 'pending']);
+    const wanted = { attemptId: 'c1'.repeat(16), signer: older, digest: 'd' };
+    const claim = (referenceId: string) => mints.claims.claim(failed, [{ ...wanted, referenceId }]);
+    expect([await claim('old'), await claim('sword')].map(({ kind }) => kind)).toEqual(['taken', 'taken']);
+  });
+});

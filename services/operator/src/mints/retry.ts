@@ -1,0 +1,39 @@
+import { type CollectionRecord, collectionIdOf, findSigner, type SignableKeyRecord } from '@playline/access-keys';
+import type { MintRequestRecord } from '@playline/contracts';
+import { createAcceptMints, type MintClaims, type MintCollection, type MintState, type Quotas } from '@playline/mints';
+
+export interface RetryParts {
+  readonly claims: MintClaims;
+  readonly collections: readonly CollectionRecord[];
+  readonly signableKeys: readonly SignableKeyRecord[];
+  readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
+  readonly traceId: string;
+}
+
+/** What an operator does over counts against nobody. */
+const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
+const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
+
+/**
+ * Accepts an asset that has failed once more, as the interface does, under the key that signs now.
+ * @throws Error when it has not failed, or its collection is not linked any more or has no key that signs; PublicError
+ *   CONFLICT_ERROR when somebody else was faster
+ */
+export async function retryMint(parts: RetryParts, state: MintState): Promise<void> {
+  const { claims, collections, signableKeys, publish, traceId } = parts;
+  if (state.status !== 'failed') throw new Error(`it is ${state.status}: only what has failed is accepted again`);
+  const collection: MintCollection = { chain: state.chain, contractAddress: state.contractAddress };
+  const id = collectionIdOf(collection);
+  const linked = collections.find((record) => record.id === id && record.state === 'linked');
+  if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
+  const signer = findSigner(signableKeys, linked.environmentId);
+  if (signer === undefined)
+    throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable makes one`);
+  const { projectId, environmentId } = linked;
+  const accept = createAcceptMints({
+    ...{ claims, quotas: UNLIMITED, policy: POLICY, publish },
+    // Whose fate is not known is not decided here: whoever asked for it asks again.
+    isLogKnown: async () => false,
+  });
+  await accept({ collection, projectId, environmentId, signer: signer.address, traceId, assets: [state] });
+}
