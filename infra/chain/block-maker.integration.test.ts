@@ -2,6 +2,7 @@ import { until } from '@playline/testkit';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { parseEther, zeroHash } from 'viem';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openBlockMaker } from './block-maker.ts';
 
 const EPOCH_BLOCKS = 2;
 const DEPTH = 2 * EPOCH_BLOCKS;
@@ -52,6 +53,52 @@ describe('a chain whose blocks are made as they are needed', () => {
     await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
     expect(await headAtRest()).toBe(0n);
     await chain.client.waitForTransactionReceipt({ hash: await pay() });
+    expect(await headAtRest()).toBe(BigInt(1 + DEPTH));
+  });
+
+  it('makes no block while it cannot be saved, and goes on when it can', async () => {
+    chain = await openTestChain();
+    let isFull = false;
+    const save = async () => {
+      if (isFull) throw new Error('no room');
+      return chain.save();
+    };
+    const said: string[] = [];
+    const onFault = (fault: unknown) => void said.push((fault as Error).message);
+    const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save, onFault });
+    try {
+      await chain.client.waitForTransactionReceipt({ hash: await pay() });
+      const before = await headAtRest();
+      isFull = true;
+      await pay();
+      await until('it is said', () => said.includes('no block is made until the chain can be saved'));
+      expect(await headAtRest()).toBeLessThan(before + BigInt(DEPTH));
+      expect(said).toContain('no room');
+      isFull = false;
+      await until('the transaction is final', async () => (await headOf()) >= before + 1n + BigInt(DEPTH));
+    } finally {
+      await maker.close();
+    }
+  });
+
+  it('is saved to its last block once it is at rest, also when to save takes longer than a block', async () => {
+    chain = await openTestChain();
+    let saved = -1;
+    const save = async () => {
+      const number = await chain.save();
+      // Still at it when the next block is made, which is the last one behind the fourth.
+      if (number === 2 || number === 4) await until('the next block', async () => (await headOf()) > number);
+      saved = number;
+      return number;
+    };
+    const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save });
+    try {
+      await chain.client.waitForTransactionReceipt({ hash: await pay() });
+      const head = await headAtRest();
+      await until('the last block is saved', () => saved === Number(head), 5_000);
+    } finally {
+      await maker.close();
+    }
   });
 
   it('loses nothing that was final when it is killed, however often, and goes on', async () => {

@@ -27,8 +27,6 @@ interface Standing {
   readonly number: number;
   readonly hash: string;
   readonly waiting: number;
-  /** Transactions of the latest block. */
-  readonly took: number;
   /** A transaction has fewer blocks behind it than it takes to be final. */
   readonly isOpen: boolean;
 }
@@ -39,8 +37,6 @@ interface Block {
   readonly transactions: readonly string[];
 }
 
-/** Transactions that no block takes do not keep the chain growing: it goes on when the next one comes. */
-const VAIN_BLOCKS_MAX = 16;
 const AGAIN_MS = 500;
 
 async function readStanding({ rpc, depth }: BlockMakerOptions): Promise<Standing> {
@@ -55,7 +51,7 @@ async function readStanding({ rpc, depth }: BlockMakerOptions): Promise<Standing
     numbers.map((each) => ['eth_getBlockByNumber', `0x${each.toString(16)}`, false] as const),
   );
   const isOpen = [head, ...before].some((block) => block !== null && block.transactions.length > 0);
-  return { number, hash: head.hash, waiting: Number(pool.pending), took: head.transactions.length, isOpen };
+  return { number, hash: head.hash, waiting: Number(pool.pending), isOpen };
 }
 
 /**
@@ -80,7 +76,6 @@ class BlockMaking implements BlockMaker {
   private isClosed = false;
   private isKnown = false;
   private madeAt = Number.NEGATIVE_INFINITY;
-  private vain = 0;
   private savedHash = '';
   private saving: Promise<void> | null = null;
   /** All blocks up to it are saved; -1 before the first time. */
@@ -95,10 +90,7 @@ class BlockMaking implements BlockMaker {
         this.wake();
       },
       onBlock: () => this.wake(),
-      onTransaction: () => {
-        this.vain = 0;
-        this.wake();
-      },
+      onTransaction: () => this.wake(),
     });
   }
 
@@ -120,9 +112,8 @@ class BlockMaking implements BlockMaker {
         this.isKnown = true;
         const standing = await readStanding(this.options);
         this.number = standing.number;
-        this.vain = standing.took > 0 ? 0 : this.vain;
-        const isNeeded = standing.waiting > 0 ? this.vain < VAIN_BLOCKS_MAX : standing.isOpen;
-        if (isNeeded) await this.make();
+        // What no block can take does not wait: the node keeps it apart, or drops it.
+        if (standing.waiting > 0 || standing.isOpen) await this.make();
         else await this.saveOf(standing.hash);
       }
     } catch (fault) {
@@ -146,7 +137,6 @@ class BlockMaking implements BlockMaker {
     await callRpc(rpc, 'evm_mine');
     this.madeAt = performance.now();
     this.isWoken = true;
-    this.vain += 1;
     this.number += 1;
     if (this.saving === null) this.startSaving();
   }

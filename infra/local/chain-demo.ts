@@ -33,7 +33,6 @@ export interface DemoLink {
 
 const ENVIRONMENT = ['--environment', 'development'];
 const SIGNER_NAME = 'Demo minter';
-const COLLECTIONS = { erc721: 'Demo heroes', erc1155: 'Demo items' } as const;
 const [{ name: CHAIN }] = DEMO_CHAINS;
 
 export const demoChainPath = (places: Places): string => join(places.state, 'chain.json');
@@ -51,24 +50,49 @@ async function ask(places: Places, env: Env, args: readonly string[]): Promise<r
     .map((line) => JSON.parse(line) as OperatorLine);
 }
 
-/** The key by its name: made where the environment has none, also where only this stack's memory of it was lost. */
-async function findSigner(places: Places, env: Env): Promise<string> {
-  const key = ['--kind', 'signable', ...ENVIRONMENT];
-  const [found] = (await ask(places, env, ['keys', 'list', ...key])).filter(({ name }) => name === SIGNER_NAME);
-  const [made] =
-    found === undefined ? await ask(places, env, ['keys', 'create', ...key, '--name', SIGNER_NAME]) : [found];
+const KEY = ['--kind', 'signable', ...ENVIRONMENT];
+
+async function makeSigner(places: Places, env: Env): Promise<string> {
+  const [made] = await ask(places, env, ['keys', 'create', ...KEY, '--name', SIGNER_NAME]);
   if (made?.address === undefined) throw new Error('the operator made no signable key');
   return made.address;
 }
 
-/** One that somebody has unlinked is left alone. */
-async function linkCollections(places: Places, env: Env, contracts: DemoAddresses): Promise<void> {
-  const linked = await ask(places, env, ['collections', 'list']);
-  for (const kind of ['erc721', 'erc1155'] as const) {
-    if (linked.some(({ contractAddress }) => contractAddress === contracts[kind])) continue;
-    const contract = ['--chain', CHAIN, '--contract', contracts[kind], '--name', COLLECTIONS[kind]];
-    await ask(places, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
-  }
+function linkCollection(places: Places, env: Env, collection: { address: string; name: string }): Promise<unknown> {
+  const contract = ['--chain', CHAIN, '--contract', collection.address, '--name', collection.name];
+  return ask(places, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
+}
+
+const collectionsOf = (contracts: DemoAddresses) => [
+  { address: contracts.erc721, name: 'Demo heroes' },
+  { address: contracts.erc1155, name: 'Demo items' },
+];
+
+/** All at once, for a stack that has nothing of it. @returns null where something of it was there */
+async function makeAll(places: Places, env: Env, contracts: DemoAddresses): Promise<string | null> {
+  const collections = collectionsOf(contracts).map((collection) => linkCollection(places, env, collection));
+  const [signer, ...linked] = await Promise.allSettled([makeSigner(places, env), ...collections]);
+  const isMade = linked.every(({ status }) => status === 'fulfilled') && signer.status === 'fulfilled';
+  return isMade ? signer.value : null;
+}
+
+/**
+ * Looks first: the key by its name, and what is linked. Also where only this stack's memory of it was lost; a collection
+ * that somebody has unlinked is left alone.
+ */
+async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): Promise<string> {
+  const [keys, linked] = await Promise.all([
+    ask(places, env, ['keys', 'list', ...KEY]),
+    ask(places, env, ['collections', 'list']),
+  ]);
+  const found = keys.find(({ name }) => name === SIGNER_NAME)?.address;
+  const isLinked = (address: string) => linked.some(({ contractAddress }) => contractAddress === address);
+  const missing = collectionsOf(contracts).filter(({ address }) => !isLinked(address));
+  const [signer] = await Promise.all([
+    found ?? makeSigner(places, env),
+    ...missing.map((collection) => linkCollection(places, env, collection)),
+  ]);
+  return signer;
 }
 
 /** Whether the records of the demo are where services look for them: then nothing need be asked of the operator. */
@@ -79,9 +103,7 @@ async function areRecorded(url: string, signer: string, contracts: DemoAddresses
     await client.connect();
     const found = await Promise.all([
       client.hexists('access:signable-keys', signer),
-      ...Object.keys(COLLECTIONS).map((kind) =>
-        client.hexists('access:collections', `${CHAIN}:${contracts[kind as keyof typeof COLLECTIONS]}`),
-      ),
+      ...collectionsOf(contracts).map(({ address }) => client.hexists('access:collections', `${CHAIN}:${address}`)),
     ]);
     return found.every((count) => count === 1);
   } finally {
@@ -100,9 +122,8 @@ export async function linkDemo(places: Places, link: DemoLink): Promise<DemoChai
   const { hash: genesis } = await callRpc<{ hash: string }>(rpc, 'eth_getBlockByNumber', ['0x0', false]);
   if (kept !== null && kept.genesis !== genesis) say(BEGUN_ANEW);
   const isRecorded = kept !== null && (await areRecorded(redisUrl, kept.signer, contracts));
-  const [signer] = isRecorded
-    ? [kept.signer]
-    : await Promise.all([findSigner(places, env), linkCollections(places, env, contracts)]);
+  const made = kept === null ? await makeAll(places, env, contracts) : null;
+  const signer = isRecorded ? kept.signer : (made ?? (await makeMissing(places, env, contracts)));
   await admitSigner(rpc, signer, contracts);
   writePrivateFile(demoChainPath(places), `${JSON.stringify({ genesis, signer } satisfies Kept, null, 2)}\n`);
   return { rpc, id: CHAIN_ID, contracts, signer };

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { anvilArguments, anvilProgram } from './anvil.ts';
+
+function createFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'playline-anvil-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** What anvil is told of one thing; undefined when nothing. */
+function toldOf(statePath: string, name: string): string | undefined {
+  const words = anvilArguments({ port: 1, statePath, epochBlocks: 2, mining: 'asked' });
+  return words.includes(name) ? words[words.indexOf(name) + 1] : undefined;
+}
+
+it('the program of the chain is of the version that the lock names', () => {
+  const { version } = JSON.parse(readFileSync(join(anvilProgram(), '..', '..', 'package.json'), 'utf8'));
+  expect(spawnSync(anvilProgram(), ['--version'], { encoding: 'utf8' }).stdout).toContain(version);
+});
+
+it('a program that npm left out is named, with what mends it and how to go on without', () => {
+  const folder = createFolder();
+  cpSync(import.meta.dirname, folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(folder, 'try.ts'), "import { anvilProgram } from './anvil.ts';\nanvilProgram();\n");
+  const { status, stderr } = spawnSync(process.execPath, [join(folder, 'try.ts')], { encoding: 'utf8' });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/@foundry-rs\/anvil-\S+ is not installed: .+ Remove node_modules .+--no-chain/);
+});
+
+it('a chain goes on from its state with the time of its first block, and begins now where there is none', () => {
+  const statePath = join(createFolder(), 'state.json');
+  const now = () => Math.floor(Date.now() / 1000);
+  const before = now();
+  const begun = Number(toldOf(statePath, '--timestamp'));
+  expect(begun).toBeGreaterThanOrEqual(before);
+  expect(begun).toBeLessThanOrEqual(now());
+  expect(toldOf(statePath, '--load-state')).toBeUndefined();
+  const blocks = [{ header: { number: '0x1', timestamp: '0x20' } }, { header: { number: '0x0', timestamp: '0x10' } }];
+  writeFileSync(statePath, JSON.stringify({ blocks }));
+  expect(toldOf(statePath, '--timestamp')).toBe('16');
+  expect(toldOf(statePath, '--load-state')).toBe(statePath);
+  // The node itself says what is wrong with it.
+  writeFileSync(statePath, '{"half');
+  expect(toldOf(statePath, '--load-state')).toBe(statePath);
+});
