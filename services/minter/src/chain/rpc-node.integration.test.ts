@@ -47,7 +47,7 @@ describe('a node that is asked by JSON-RPC', () => {
     const first = await sign(0);
     expect(await node.send(first)).toEqual({ kind: 'taken' });
     expect(await node.send(first)).toEqual({ kind: 'known' });
-    expect(await node.send(await sign(0, { fee: 10n ** 10n + 1n }))).toMatchObject({ kind: 'underpriced' });
+    expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
     expect(await node.spentNonces(from, 'pending')).toBe(1);
     await chain.mine(1);
     expect(await node.spentNonces(from, 'latest')).toBe(1);
