@@ -1,6 +1,15 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { CompactEncrypt, compactDecrypt } from 'jose';
-import { encodeFunctionData, keccak256, parseAbi, recoverMessageAddress, toHex } from 'viem';
+import {
+  encodeFunctionData,
+  keccak256,
+  parseAbi,
+  parseTransaction,
+  recoverMessageAddress,
+  recoverTransactionAddress,
+  type TransactionSerializedEIP1559,
+  toHex,
+} from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { describe, expect, it } from 'vitest';
 import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
@@ -21,6 +30,10 @@ function makeSignerKeys() {
   return { jwk, key: key!, publicText, signerKey: parseSignerPublicKey(publicText) };
 }
 
+const CALL = {
+  ...{ chainId: 31_337, nonce: 7, to: `0x${'ab'.repeat(20)}`, data: '0x12345678', gas: 90_000 },
+  ...{ maxFeePerGas: 30n, maxPriorityFeePerGas: 2n },
+};
 const production = { projectId: 'p', environmentId: 'p-production' };
 
 async function setUp() {
@@ -69,6 +82,25 @@ describe('a signable key', () => {
     expect(log.appended).toHaveLength(11);
     expect(await make(12)).toMatchObject({ name: 'Key 12' });
   }, 60_000);
+
+  it('signs a transaction, always the same bytes, from which address, call and hash are recovered', async () => {
+    const { record, signer } = await setUp();
+    const { hash, bytes } = await signer.signTransaction(record, CALL);
+    const serializedTransaction = toHex(bytes) as TransactionSerializedEIP1559;
+    expect((await recoverTransactionAddress({ serializedTransaction })).toLowerCase()).toBe(record.address);
+    const { gas, ...call } = CALL;
+    expect(parseTransaction(serializedTransaction)).toMatchObject({ ...call, gas: BigInt(gas), type: 'eip1559' });
+    expect(toHex(hash)).toBe(keccak256(bytes));
+    expect(await signer.signTransaction(record, CALL)).toEqual({ hash, bytes });
+  });
+
+  it('begins no transaction once it is disabled, and ends one that it has begun', async () => {
+    const { context, record, signer } = await setUp();
+    const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
+    await expect(signer.signTransaction(disabled, CALL)).rejects.toThrow(SealRefused);
+    const ended = await signer.signTransaction(disabled, CALL, { isOpen: true });
+    expect(ended).toEqual(await signer.signTransaction(record, CALL));
+  });
 
   it('has a name that no other key of its environment has', async () => {
     const { context } = await setUp();

@@ -1,7 +1,7 @@
 import { activityIdOf } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
 import { mintedTokensOf } from '../chain/minted-tokens.ts';
-import { toReferenceKey } from '../lane/mint-ledger.ts';
+import { toAttemptKey, toReferenceKey } from '../lane/mint-ledger.ts';
 import type { CampaignTraffic } from './campaign-traffic.ts';
 import type { MemoryChain } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
@@ -32,6 +32,7 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
     references.set(toReferenceKey(state), [...(references.get(toReferenceKey(state)) ?? []), state]);
   for (const { request } of traffic.requests)
     assertThat(references.has(toReferenceKey(request)), () => `${request.referenceId} was forgotten`);
+  expectSettledOnce(log);
   const succeeded = states.filter(({ status }) => status === 'succeeded');
   const failed = states.filter(({ status }) => status === 'failed');
   for (const [reference, attempts] of references) {
@@ -49,6 +50,15 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
   const { nonces, variants } = expectSameCalls(log);
   const { length: tokens } = chain.head.state.tokens;
   return { references: references.size, succeeded: succeeded.length, failed: failed.length, tokens, nonces, variants };
+}
+
+/** What an attempt has come to is said once, and nothing behind it. */
+function expectSettledOnce({ states }: MemoryMintLog): void {
+  const settled = new Set<string>();
+  for (const state of states) {
+    assertThat(!settled.has(toAttemptKey(state)), () => `${state.referenceId} was settled, and changed after that`);
+    if (state.status !== 'pending') settled.add(toAttemptKey(state));
+  }
 }
 
 function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryChain): void {

@@ -198,10 +198,12 @@ class Campaign {
     let at = committed;
     for (;;) {
       const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.integer(150));
-      if (batch.length > 0) at = await this.#takeBatch(of, minting, batch);
-      await minting.turn().catch((fault) => {
+      // As in a process: requests come in while a turn is under way.
+      const taking = batch.length > 0 ? this.#takeBatch(of, minting, batch) : at;
+      const turning = minting.turn().catch((fault) => {
         if (fault instanceof LaneOver || !/does not answer/.test(String(fault))) throw fault;
       });
+      [at] = await Promise.all([taking, turning]);
       await this.#step(of, 'rest', async () => {});
     }
   }

@@ -97,3 +97,20 @@ it('publishes to several topics in one step, and leaves out what was not publish
   await zombie.close();
   await heir.close();
 });
+
+it('publishes more than a batch may hold in one step, and records without a value, and a reader has all of it', async () => {
+  const topic = await fixture.createTopic({ partitions: 1 });
+  const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topic}-publisher` });
+  const large = 'x'.repeat(60_000);
+  const records = Array.from({ length: 40 }, (_, at) => placed(topic, `${at} ${large}`));
+  await publisher.publish([...records, { ...placed(topic, ''), key: Buffer.from('gone'), value: null }]);
+  await publisher.close();
+  const end = await until('it is decided', async () => {
+    const [bounds] = await reader.bounds(topic);
+    return bounds!.end === (await reader.bounds(topic, { undecided: true }))[0]!.end ? bounds!.end : null;
+  });
+  const found: StreamRecord[] = [];
+  for await (const record of reader.read({ topic, partition: 0, start: 0, end, isWhole: true })) found.push(record);
+  expect(found.slice(0, -1).map(({ value }) => String(value))).toEqual(records.map(({ value }) => String(value)));
+  expect(found.at(-1)).toMatchObject({ key: Buffer.from('gone'), value: null });
+});

@@ -1,0 +1,101 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { openTestChain, type TestChain } from '@playline/testkit/chain';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { encodeFunctionData } from 'viem/utils';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ownerOf } from '../test/mint-requests.ts';
+import { createJsonRpc, NodeFault } from './json-rpc.ts';
+import { MINT_ABI } from './mint-calls.ts';
+import { mintedTokensOf } from './minted-tokens.ts';
+import { createRpcNode } from './rpc-node.ts';
+
+let chain: TestChain;
+let contracts: Awaited<ReturnType<TestChain['deployDemo']>>;
+const account = privateKeyToAccount(generatePrivateKey());
+const from = account.address.toLowerCase();
+
+beforeAll(async () => {
+  chain = await openTestChain();
+  contracts = await chain.deployDemo(account.address);
+  await chain.mine(8);
+});
+afterAll(() => chain.close());
+
+const nodeOf = (finality: 'finalized' | number = 'finalized') =>
+  createRpcNode({ ask: createJsonRpc({ urls: [chain.rpc] }), finality });
+
+const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
+  encodeFunctionData({
+    abi: MINT_ABI,
+    functionName: 'mintBatch',
+    args: [[{ to: owner as `0x${string}`, tokenIds: [tokenId] }]],
+  });
+
+async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; fee?: bigint } = {}): Promise<Buffer> {
+  const { data = mintOf(BigInt(nonce) + 100n), gas = 300_000n, fee = 10n ** 10n } = given;
+  const signed = await account.signTransaction({
+    ...{ type: 'eip1559', chainId: chain.id, nonce, to: contracts.erc721, data, gas },
+    ...{ maxFeePerGas: fee, maxPriorityFeePerGas: fee },
+  });
+  return Buffer.from(signed.slice(2), 'hex');
+}
+
+describe('a node that is asked by JSON-RPC', () => {
+  it('tells bytes that it takes from those that it knows, has spent, finds too cheap, or refuses for good', async () => {
+    const node = nodeOf();
+    const first = await sign(0);
+    expect(await node.send(first)).toEqual({ kind: 'taken' });
+    expect(await node.send(first)).toEqual({ kind: 'known' });
+    expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
+    expect(await node.spentNonces(from, 'pending')).toBe(1);
+    await chain.mine(1);
+    expect(await node.spentNonces(from, 'latest')).toBe(1);
+    expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
+    expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
+    expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
+    expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
+  });
+
+  it('shows what a transaction has left, and what is final by its own count or by a number of blocks', async () => {
+    const node = nodeOf();
+    const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
+    await node.send(bytes);
+    await chain.mine(1);
+    const hash = await chain.client.getBlock({ blockTag: 'latest' }).then(({ transactions }) => transactions[0]!);
+    const receipt = (await node.receiptOf(hash))!;
+    expect(receipt.isSuccess).toBe(true);
+    expect(mintedTokensOf(receipt, contracts.erc721)).toEqual([
+      { owner: ownerOf(5), tokenId: '1', amount: '1', logIndex: 0, item: 0 },
+    ]);
+    expect(await node.blockHashOf(receipt.blockNumber)).toBe(receipt.blockHash);
+    expect(await node.blockHashOf(receipt.blockNumber + 1)).toBeNull();
+    expect(await node.head()).toMatchObject({ number: receipt.blockNumber, finalized: receipt.blockNumber - 4 });
+    expect(await nodeOf(2).head()).toMatchObject({ finalized: receipt.blockNumber - 2 });
+    expect(await nodeOf(1).spentNonces(from, 'finalized')).toBe(1);
+  });
+
+  it('says why a contract refuses a call, in its own words', async () => {
+    const node = nodeOf();
+    const call = { from, to: contracts.erc721, data: mintOf(1n) };
+    expect(await node.call(call)).toEqual({ kind: 'reverted', words: 'TokenAlreadyMinted(1)' });
+    expect(await node.gasOf(call)).toMatchObject({ kind: 'reverted' });
+    expect(await node.call({ ...call, data: mintOf(2n) })).toMatchObject({ kind: 'done' });
+    expect(await node.call({ ...call, from: ownerOf(9), data: mintOf(2n) })).toEqual({
+      kind: 'reverted',
+      words: expect.stringContaining('AccessControlUnauthorizedAccount'),
+    });
+  });
+
+  it('that answers nothing, or no JSON, is passed over for the next one, and no fault tells its address', async () => {
+    const broken = createServer((_request, response) => response.end('<html>')).listen(0, '127.0.0.1');
+    await new Promise((done) => broken.once('listening', done));
+    const url = `http://127.0.0.1:${(broken.address() as AddressInfo).port}/a-secret-of-ours`;
+    const ask = createJsonRpc({ urls: ['http://127.0.0.1:1/a-secret-of-ours', url, chain.rpc] });
+    expect(await ask('eth_chainId', [])).toBe('0x7a69');
+    const fault = await createJsonRpc({ urls: [url] })('eth_chainId', []).catch((error: unknown) => error);
+    expect(fault).toBeInstanceOf(NodeFault);
+    expect(String((fault as Error).stack)).not.toContain('a-secret-of-ours');
+    broken.close();
+  });
+});
