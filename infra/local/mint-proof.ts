@@ -30,7 +30,7 @@ interface MintRequest {
  * @returns null where the stack has no chain
  * @throws Error when it is refused, fails, or does not come in time
  */
-export async function proveMint(file: StackFile): Promise<ProvenMint | null> {
+export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now): Promise<ProvenMint | null> {
   const { chain, chainApi, chains = [], keys } = file;
   const [served] = chains;
   if (chain === undefined || chainApi === undefined || served === undefined || keys === undefined) return null;
@@ -40,17 +40,22 @@ export async function proveMint(file: StackFile): Promise<ProvenMint | null> {
   const headers = { [secretKeyHeaderOf(file)]: keys.development.secret };
   const referenceId = `start-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: chain.signer }];
-  const begunAt = new Date(Date.now() - 60_000).toISOString();
+  // A minute earlier: the node has a clock of its own.
+  const fromIndexedAt = new Date(wallClockMs() - 60_000).toISOString();
   await askJson(mintsUrl, { method: 'POST', headers, body: JSON.stringify({ assets }) });
-  const acceptedAt = performance.now();
+  const acceptedAtMs = performance.now();
   const request = await waitFor('the mint is not final', async () => {
     const found = await askJson<{ result: MintRequest[] }>(`${mintsUrl}/${referenceId}`, { headers });
     const [first] = found.result;
     if (first?.status === 'failed') throw new Error(`the mint failed: ${first.error?.message}`);
     return first?.status === 'succeeded' ? first : null;
   });
-  const succeededMs = performance.now() - acceptedAt;
-  const query = new URLSearchParams({ contract_address: contract, activity_type: 'mint', from_indexed_at: begunAt });
+  const succeededMs = performance.now() - acceptedAtMs;
+  const query = new URLSearchParams({
+    contract_address: contract,
+    activity_type: 'mint',
+    from_indexed_at: fromIndexedAt,
+  });
   await waitFor('the mint is not in the history', async () => {
     const { result } = await askJson<{ result: { id: string }[] }>(`${chainUrl}/activity-history?${query}`);
     return result.find(({ id }) => id === request.activity_id) ?? null;
@@ -58,7 +63,7 @@ export async function proveMint(file: StackFile): Promise<ProvenMint | null> {
   return {
     referenceId,
     ...{ transactionHash: request.transaction_hash ?? '', activityId: request.activity_id ?? '' },
-    ...{ succeededMs, shownMs: performance.now() - acceptedAt },
+    ...{ succeededMs, shownMs: performance.now() - acceptedAtMs },
   };
 }
 
@@ -75,11 +80,11 @@ async function askJson<T>(url: string, { headers, ...init }: RequestInit = {}): 
 }
 
 async function waitFor<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const begunAt = performance.now();
+  const begunAtMs = performance.now();
   for (;;) {
     const found = await look();
     if (found !== null) return found;
-    if (performance.now() - begunAt > FINAL_MAX_MS) throw new Error(`${what} after ${FINAL_MAX_MS / 1000} s`);
+    if (performance.now() - begunAtMs > FINAL_MAX_MS) throw new Error(`${what} after ${FINAL_MAX_MS / 1000} s`);
     await delay(POLL_MS);
   }
 }
