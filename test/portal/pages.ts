@@ -102,6 +102,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     },
   },
   '/projects/:project/environments/:environment/erasures': {},
+  '/projects/:project/environments/:environment/mints': {},
   '/projects/:project/environments/:environment/erasures/:erasure/receipt': {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),

@@ -7,6 +7,7 @@ import type {
   ErasureLine,
   LinkDecision,
   MessageLine,
+  MintLine,
   Rejection,
   RejectionCount,
   RejectionStep,
@@ -25,6 +26,7 @@ export interface PlantedRows {
   readonly consents: Record<string, ConsentChange[]>;
   readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
+  readonly mints: Record<string, MintLine[]>;
   readonly audit: Record<string, AuditLine[]>;
   readonly live: Record<string, LiveEvent[]>;
   readonly found: Record<string, FoundMessage[]>;
@@ -45,6 +47,7 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     consents: {},
     ids: {},
     erasures: {},
+    mints: {},
     audit: {},
     live: {},
     found: {},
@@ -89,6 +92,8 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
   rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
   rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
   rows.erasures[environmentId] = [toErasure(place)];
+  const failed = { status: 'failed', stage: 'settled', error: textOf('why a mint failed') };
+  rows.mints[environmentId] = [toMint(textOf), { ...toMint(textOf), ...failed }];
   rows.messages[environmentId] = [toMessage(textOf)];
   rows.audit[projectId] = [toAuditLine(environmentId, textOf)];
   rows.live[environmentId] = toEvents(textOf);
@@ -98,6 +103,17 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
       ...{ type: 'track', name: textOf('name of a stored event'), surface: textOf('surface of a stored event') },
     },
   ];
+}
+
+/** A mint that waits, and what a game or a contract could have said of it. */
+function toMint(textOf: TextOf): MintLine {
+  const address = `0x${'ab'.repeat(20)}`;
+  return {
+    ...{ chain: 'demo-chain', contractAddress: address, ownerAddress: address, signerAddress: address },
+    ...{ referenceId: textOf('reference id of a mint'), requestedMs: Date.now(), changedMs: Date.now() },
+    ...{ tokenId: '7', amount: null, status: 'pending', stage: 'waiting', transactionHash: `0x${'cd'.repeat(32)}` },
+    ...{ reason: textOf('why a mint waits'), error: null, traceId: TRACE_ID },
+  };
 }
 
 /** A stored message of a list; ids are shown to whoever may see them. */

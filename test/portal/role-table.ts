@@ -58,6 +58,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400',
 
   'GET /projects/:project/environments/:environment/erasures': READERS,
+  'GET /projects/:project/environments/:environment/mints': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
 
   'GET /projects/:project/alerts': READERS,

@@ -47,6 +47,7 @@ export function argumentsOf(environment: Environment): Record<string, Record<str
     portal_unlinks: { ...of, ...identities },
     portal_raw_ids: { ...of, ...identities },
     portal_erasures: of,
+    portal_mints: { ...of, since: span.since, status: "''" },
     portal_fences: { ...of, after: "''", since: '0' },
     portal_erasure_receipt: { ...of, erasure: quoted(ERASURE[environment]) },
     portal_audit: { project: quoted(PROJECT_OF[environment]), ...span, actor: "''", action: "''" },
@@ -79,6 +80,18 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
     message_rejections: {
       ...{ ...of, code: `${word.toUpperCase()}_CODE`, field: 'x', library: `${word}-library` },
       ...{ trace_id: traceOf(environment), received_at: TIME, ...log },
+    },
+    mint_requests: {
+      ...{
+        ...of,
+        chain: 'main',
+        contract: 'c'.repeat(20),
+        requested_at: TIME,
+        reference_id: `${word}-asset`,
+        revision: 1,
+      },
+      ...{ attempt_id: key, project_id: PROJECT_OF[environment], signer: 'm'.repeat(20), owner: 'o'.repeat(20) },
+      ...{ status: 'pending', stage: 'accepted', trace_id: traceOf(environment), ...log },
     },
     erasure_requests: {
       ...{

@@ -15,6 +15,7 @@ import { createLinkPages } from './links/page.ts';
 import { createLiveEventsPage } from './live/events.ts';
 import { createLivePage } from './live/page.ts';
 import { createMembersPage } from './members/page.ts';
+import { createMintsPage } from './mints/page.ts';
 import { createOpenIdPage } from './open-id/page.ts';
 import { createPeoplePage } from './people/page.ts';
 import { createProjectPage } from './project/page.ts';
@@ -47,6 +48,7 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createRejectionsPage(parts),
     createPeoplePage(parts),
     createErasuresPage(parts),
+    createMintsPage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
     createLivePage(parts),

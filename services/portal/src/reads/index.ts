@@ -10,6 +10,7 @@ import {
   searchMessages,
   type WholeMessage,
 } from './messages.ts';
+import { type MintLine, type MintQuestion, readMints } from './mints.ts';
 import {
   type ConsentChange,
   type IdentityQuestion,
@@ -35,6 +36,7 @@ export { readWholeAudit } from './audit.ts';
 export type { ErasureLine } from './erasures.ts';
 export { maskId, type Sight } from './masked.ts';
 export type * from './messages.ts';
+export { MINT_STATUSES, MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from './mints.ts';
 export type * from './people.ts';
 export type * from './rejections.ts';
 
@@ -84,6 +86,8 @@ export interface PortalReads {
     question: { readonly environmentId: string; readonly erasureId: string },
     options?: QueryOptions,
   ): Promise<Readonly<Record<string, unknown>> | null>;
+  /** Reads the mint requests of the span. */
+  mints(question: MintQuestion, options?: QueryOptions): Promise<MintLine[]>;
   /** Reads the project's entries of the span. */
   audit(question: AuditQuestion, options?: QueryOptions): Promise<AuditLine[]>;
 }
@@ -105,6 +109,7 @@ export function createPortalReads(query: QueryRows): PortalReads {
     ids: (question, options) => readIds(query, question, options),
     erasures: (environmentId, options) => readErasures(query, environmentId, options),
     receipt: (question, options) => readReceipt(query, question, options),
+    mints: (question, options) => readMints(query, question, options),
     audit: (question, options) => readAudit(query, question, options),
   };
 }

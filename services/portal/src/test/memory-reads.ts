@@ -5,6 +5,7 @@ import type {
   ErasureLine,
   LinkDecision,
   MessageLine,
+  MintLine,
   PortalReads,
   Rejection,
   RejectionCount,
@@ -19,6 +20,7 @@ export interface MemoryRows {
   readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
+  readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
   /** By identity of the environment: ids as clients sent them. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
@@ -58,6 +60,8 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
           .filter(([identityId]) => identityIds.includes(identityId))
           .map(([identityId, id]) => [identityId, sight === 'raw ids' ? id : maskId(id)]),
       ),
+    mints: async ({ environmentId, status }) =>
+      (rows.mints?.[environmentId] ?? []).filter((each) => status === '' || each.status === status),
     erasures: async (environmentId) => [...(rows.erasures?.[environmentId] ?? [])],
     receipt: async ({ environmentId, erasureId }) => {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { MintLine } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
+const [CONTRACT, OWNER, SIGNER] = ['aa', 'bb', 'cc'].map((byte) => `0x${byte.repeat(20)}`) as [string, string, string];
+const HASH = `0x${'dd'.repeat(32)}`;
+
+const lineOf = (over: Partial<MintLine>): MintLine => ({
+  ...{ chain: 'demo-chain', contractAddress: CONTRACT, referenceId: 'hero-1', requestedMs: NOW_MS, changedMs: NOW_MS },
+  ...{ signerAddress: SIGNER, ownerAddress: OWNER, tokenId: null, amount: null, status: 'pending', stage: 'accepted' },
+  ...{ reason: null, error: null, transactionHash: null, traceId: 't' },
+  ...over,
+});
+
+let portal: TestPortal;
+const mints: Record<string, MintLine[]> = {};
+beforeAll(async () => {
+  portal = await openPortal({ reads: createMemoryReads({ mints }) });
+});
+afterAll(() => portal.close());
+
+async function openProject() {
+  const project = await portal.addProject('Game');
+  const environment = project.environments.find(({ name }) => name === 'development')!;
+  const path = `/projects/${project.id}/environments/development/mints`;
+  return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
+}
+
+describe('the page of mints', () => {
+  it('shows each with its transaction, why it waits or why it failed, and says what to do where there is none', async () => {
+    const { browser, environment, path } = await openProject();
+    expect((await browser.get(path)).text).toContain('No asset was asked for in 90 days');
+    mints[environment.id] = [
+      lineOf({ stage: 'waiting', reason: 'the signer lacks MINTER_ROLE' }),
+      lineOf({ referenceId: 'hero-2', status: 'succeeded', stage: 'settled', tokenId: '7', transactionHash: HASH }),
+      lineOf({ referenceId: 'hero-3', status: 'failed', stage: 'settled', error: 'TokenAlreadyMinted(7)' }),
+    ];
+    const { text } = await browser.get(path);
+    for (const said of ['pending, waiting: the signer lacks MINTER_ROLE', 'succeeded', HASH, OWNER, CONTRACT])
+      expect(text).toContain(said);
+    expect(text).toContain('failed: TokenAlreadyMinted(7)');
+  });
+
+  it('shows those of one status alone, and all for a status that there is not', async () => {
+    const { browser, environment, path } = await openProject();
+    mints[environment.id] = [lineOf({}), lineOf({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
+    const referencesAt = async (query: string) =>
+      [...(await browser.get(path + query)).text.matchAll(/hero-\d/g)].map(([word]) => word);
+    expect(await referencesAt('?status=failed')).toEqual(['hero-2']);
+    expect(await referencesAt('?status=burnt')).toEqual(['hero-1', 'hero-2']);
+    expect((await browser.get(`${path}?status=succeeded`)).text).toContain('None is succeeded');
+  });
+
+  it('shows none of another project', async () => {
+    const [ours, other] = [await openProject(), await openProject()];
+    mints[other.environment.id] = [lineOf({ referenceId: 'theirs' })];
+    expect((await ours.browser.get(ours.path)).text).not.toContain('theirs');
+    expect((await ours.browser.get(other.path)).status).toBe(404);
+  });
+});

@@ -1,0 +1,64 @@
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { notThere } from '../../frame/not-there.ts';
+import type { PortalPage } from '../../frame/page.ts';
+import { choice, copyable, emptyState, table, time } from '../../frame/parts.ts';
+import { MINT_STATUSES, MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from '../../reads/index.ts';
+import type { PagesParts } from '../index.ts';
+
+/** Mints are final within minutes; what is older stands in the history, and behind `npm run mints -- list`. */
+const SHOWN_MS = 90 * 86_400_000;
+
+/** What became of assets that games asked to be minted. */
+export function createMintsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'frame'>): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/mints',
+    access: 'project.read',
+    show: async ({ environment, query, signal }) => {
+      if (environment === null) throw notThere();
+      const status: MintQuestion['status'] = MINT_STATUSES.find((each) => each === query.get('status')) ?? '';
+      const question = { environmentId: environment.id, sinceMs: frame.wallClockMs() - SHOWN_MS, status };
+      const mints = await reads.mints(question, { signal });
+      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(mints)}`;
+      return { kind: 'page', title: `Mints of ${environment.name}`, content };
+    },
+  };
+}
+
+function toFilter(status: string): Markup {
+  const choices = [{ value: '', text: 'all' }, ...MINT_STATUSES.map((value) => ({ value, text: value }))];
+  return html`<form class="form filter" method="get">${choice({ name: 'status', label: 'Status', value: status, choices })}
+<button class="outline">Show</button></form>`;
+}
+
+const toEmpty = (status: string): Markup =>
+  status === ''
+    ? emptyState(
+        'No asset was asked for in 90 days',
+        html`<p>A game's server asks for assets of a linked collection with a secret key: the documentation of the chain interface says how. Each then stands here with its transaction, or with why it waits.</p>`,
+      )
+    : emptyState(`None is ${status}`, html`<p>Show all to see what there is.</p>`);
+
+function toTable(mints: readonly MintLine[]): Markup {
+  const heads = ['Asset', 'Collection', 'Token', 'For', 'Status', 'Transaction'];
+  return html`${table('Mint requests', heads, mints.map(toRow))}
+${mints.length === MINTS_SHOWN_MAX ? html`<p class="hint">The newest ${MINTS_SHOWN_MAX}. Older ones: npm run mints -- list.</p>` : ''}`;
+}
+
+function toRow(mint: MintLine): readonly HtmlValue[] {
+  const { tokenId, amount, transactionHash } = mint;
+  return [
+    html`<code>${mint.referenceId}</code><br>${time(mint.requestedMs)}`,
+    html`${mint.chain}<br>${copyable(mint.contractAddress, 'the address of the collection')}`,
+    html`${tokenId ?? '–'}${amount === null ? '' : html` × ${amount}`}`,
+    copyable(mint.ownerAddress, 'the address of the owner'),
+    html`${toState(mint)}<br>${time(mint.changedMs)}`,
+    transactionHash === null ? '–' : copyable(transactionHash, 'the hash of the transaction'),
+  ];
+}
+
+/** A pending one says how far it is and why it waits, a failed one why it failed. */
+function toState({ status, stage, reason, error }: MintLine): Markup {
+  if (status === 'failed') return html`failed: ${error ?? 'no reason was given'}`;
+  if (status !== 'pending') return html`${status}`;
+  return html`pending, ${stage}${reason === null ? '' : html`: ${reason}`}`;
+}
