@@ -1,0 +1,61 @@
+import type { MintRow, MintState } from '@playline/mints';
+import { openMintWriter } from '@playline/mints/clickhouse';
+import { openRedisMints } from '@playline/mints/redis';
+import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runMain } from '../test/run-main.ts';
+
+const START_MS = 120_000;
+const contractAddress = `0x${'c0'.repeat(20)}`;
+const row: MintState = {
+  ...{ chain: 'demo-chain', contractAddress, referenceId: 'sword', attemptId: 'a1'.repeat(16) },
+  ...{ signer: `0x${'51'.repeat(20)}`, projectId: 'demo', environmentId: 'demo-development' },
+  ...{ ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: '7', amount: null, metadata: null, traceId: '0'.repeat(32) },
+  ...{ requestedAt: 1_764_000_000_000, revision: 3, status: 'failed', stage: 'settled', reason: null, nonce: 4 },
+  ...{ transactionHash: `0x${'cd'.repeat(32)}`, activityId: null, error: 'no role', changedAt: 1_764_000_001_000 },
+};
+const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000 };
+
+let own: OwnStores;
+let redis: RedisDatabase;
+beforeAll(async () => {
+  own = await openOwnStores();
+  redis = await openRedisDatabase();
+  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
+  const writer = openMintWriter({ url, user, password, database: own.database });
+  const { signal } = new AbortController();
+  // An earlier revision stands as well, until a merge.
+  const rows: MintRow[] = [
+    { ...row, ...logged, revision: 1, status: 'pending', error: null },
+    { ...row, ...logged },
+  ];
+  await writer.insert({ table: 'mint_requests', rows, token: 'a', signal });
+  await writer.close();
+}, START_MS);
+afterAll(async () => {
+  await redis.close();
+  await own.close();
+}, START_MS);
+
+const mints = (...words: string[]) => runMain({ ...own.environment, REDIS_URL: redis.url }, ['mints', ...words]);
+const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', contractAddress];
+
+it('mints list and show say what became of an asset, and rebuild brings it into an emptied Redis', async () => {
+  const { out } = await mints('list', ...OF_COLLECTION, '--json');
+  expect(
+    out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual([row]);
+  expect((await mints('list', ...OF_COLLECTION, '--status', 'pending')).out).toBe('');
+  expect((await mints('show', ...OF_COLLECTION, '--reference', 'sword')).out).toContain('failed (settled)  sword');
+  const unknown = await mints('show', ...OF_COLLECTION, '--reference', 'axe');
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('no mint request axe')]);
+  expect((await mints('show', ...OF_COLLECTION)).code).toBe(2);
+  const rebuilt = await mints('rebuild', '--json');
+  expect(JSON.parse(rebuilt.out)).toEqual({ kind: 'mints', rows: 1, records: 0 });
+  const opened = await openRedisMints({ url: redis.url });
+  expect(await opened.claims.read(row, 'sword')).toEqual({ isComplete: true, state: row });
+  await opened.close();
+});
