@@ -218,7 +218,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const told of [doctor!, again!]) {
       expect(told.code).toBe(1);
-      expect(told.out).toMatch(/5 of 11 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+      expect(told.out).toMatch(/5 of 12 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
@@ -231,7 +231,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     const started = await up();
     expect(started.out).toContain('wait until you run `npm run rebuild`');
     expect(started.out).toContain(
-      '3 of 11 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
+      '3 of 12 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
     );
     expect(started.code).toBe(1);
     expect(await resolveFirst()).toMatchObject({ code: 3, out: expect.stringContaining('npm run rebuild') });
