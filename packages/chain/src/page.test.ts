@@ -103,31 +103,6 @@ describe('a page of a feed in which some were updated', () => {
   });
 });
 
-describe('what a page asks for besides its rows', () => {
-  const readFrom = (readPage: ReturnType<typeof createReadPage>, updatedAt: number) =>
-    readPage({ ...question, gap: { ...START_GAP, updatedAt }, limit: 160 });
-
-  it('becomes less while pages need nothing of it, and is half of them again behind one that lacked a row', async () => {
-    const { asked, readPage } = createSource(100_000, 500, { firstOutdated: 50_000 });
-    for (let page = 0; page < 300; page++) await readFrom(readPage, page * 100);
-    expect(asked).toHaveLength(300);
-    expect(asked[0]).toBe(240);
-    expect(asked.at(-1)).toBeLessThanOrEqual(180);
-    expect((await readFrom(readPage, 49_900)).rows).toHaveLength(160);
-    asked.length = 0;
-    await readFrom(readPage, 1);
-    expect(asked).toEqual([240]);
-  });
-
-  it('is a tenth more than what pages of late have needed', async () => {
-    const { asked, readPage } = createSource(100_000, 40, { firstOutdated: 1 });
-    for (let page = 0; page < 300; page++) await readFrom(readPage, 0);
-    expect(asked).toHaveLength(300);
-    // Forty versions are outdated and one is not judged: a quarter of a page, and a tenth.
-    expect(asked.at(-1)).toBe(160 + 57);
-  });
-});
-
 describe('a page that lacks a row at the edge of thousands of outdated versions', () => {
   it('is found in turns that grow', async () => {
     const { asked, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });

@@ -28,16 +28,11 @@ export interface FeedSource {
 
 /**
  * Of a common feed some versions in a hundred have later ones, of the oldest one in six, and a second entry that says so:
- * more is asked for than a page has rows, or it would take two turns, of which each opens every part. How much more, pages
- * of late tell: the text of fifty rows that nobody needs is a third of the bytes that a page is made of.
+ * half more is asked for, or a page would take two turns. Each opens every part; the text of fifty rows more costs little.
  */
-const SPARE_MAX = 1 / 2;
+const SPARE = 1 / 2;
 /** Of a small page as well: a version has such an entry and its copies behind it. */
 const SPARE_MIN = 8;
-/** Beyond the most that pages of late needed: of a hundred versions now a few more have later ones, now a few less. */
-const SPARE_MARGIN = 1 / 10;
-/** What a page needed is forgotten slowly: halved by seventy pages that needed nothing. */
-const SPARE_KEPT = 0.99;
 /**
  * After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short.
  * Each comes with its text, of 64 KiB at most.
@@ -66,10 +61,9 @@ export function createReadPage(
   source: FeedSource,
   workMaxMs: number = WORK_MAX_MS,
 ): (question: PageQuestion) => Promise<ActivityPage> {
-  const tools = { source, spare: createSpare() };
   return async (question) => {
     const { gap, direction } = question;
-    const { rows, far } = await findRows(tools, question, performance.now() + workMaxMs);
+    const { rows, far } = await findRows(source, question, performance.now() + workMaxMs);
     const [first] = rows;
     const near = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
     return direction === 'next'
@@ -78,31 +72,22 @@ export function createReadPage(
   };
 }
 
-interface Tools {
-  readonly source: FeedSource;
-  readonly spare: Spare;
-}
-
-async function findRows({ source, spare }: Tools, question: PageQuestion, untilMs: number): Promise<Found> {
+async function findRows(source: FeedSource, question: PageQuestion, untilMs: number): Promise<Found> {
   const { limit, direction } = question;
   const rows: ShownActivity[] = [];
   let far = question.gap;
   let looked = 0;
-  for (let size = spare.addTo(limit); ; ) {
+  for (let size = withSpare(limit); ; ) {
     const piece = await source.entries({ ...question, gap: far }, size);
     const versions = foldEntries(piece.entries);
     // What follows may say that the last one is superseded.
     if (piece.isFull) versions.pop();
     const before = rows.length;
-    for (const [place, version] of versions.entries()) {
-      if (rows.length === limit) {
-        spare.learn((piece.entries.length * place) / versions.length / (limit - before) - 1);
-        return { rows, far };
-      }
+    for (const version of versions) {
+      if (rows.length === limit) return { rows, far };
       far = toGap(version, toSide(direction));
       if (isServed(version)) rows.push(toShown(version));
     }
-    if (piece.isFull && rows.length < limit) spare.learn(SPARE_MAX);
     if (piece.behind !== null) return { rows, far: piece.behind };
     looked += versions.length;
     const isSpent = versions.length > 0 && (looked >= LOOKED_AT_MAX || performance.now() >= untilMs);
@@ -110,27 +95,12 @@ async function findRows({ source, spare }: Tools, question: PageQuestion, untilM
     // All that was read may stand at one position: then only more leads further. What is missing is asked for twice over,
     // or a feed with many later versions would take a turn more, of which each opens every part.
     if (versions.length === 0) size *= GROWTH;
-    else if (2 * (rows.length - before) > versions.length) size = spare.addTo(2 * (limit - rows.length));
+    else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
     else size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
   }
 }
 
-/** How many entries more than rows are asked for: a guess, a page is whole with any. */
-interface Spare {
-  addTo(rows: number): number;
-  /** @param share of its rows that a page had to look at besides them */
-  learn(share: number): void;
-}
-
-function createSpare(): Spare {
-  let share = SPARE_MAX;
-  return {
-    addTo: (rows) => rows + Math.max(SPARE_MIN, Math.ceil(rows * Math.min(SPARE_MAX, share + SPARE_MARGIN))),
-    learn: (needed) => {
-      share = Math.max(Math.min(needed, SPARE_MAX), share * SPARE_KEPT);
-    },
-  };
-}
+const withSpare = (rows: number): number => rows + Math.max(SPARE_MIN, Math.ceil(rows * SPARE));
 
 const toSide = (direction: Direction): Gap['side'] => (direction === 'next' ? 'after' : 'before');
 
