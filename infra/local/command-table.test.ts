@@ -30,6 +30,7 @@ const passedOn = new Set([
   'erasures',
   'columns',
   'import',
+  'chain',
   'replicate',
 ]);
 const measures = new Set(['bench', 'fuzz', 'faults']);
