@@ -14,6 +14,7 @@ const CELLS: Record<string, [boolean, boolean, boolean]> = {
   'keys.create': [YES, YES, NO],
   'keys.refresh': [YES, YES, NO],
   'keys.revoke': [YES, YES, NO],
+  'keys.origins': [YES, YES, NO],
   'signable-keys.create': [YES, YES, NO],
   'signable-keys.disable': [YES, YES, NO],
   'limit.set': [YES, NO, NO],
