@@ -25,7 +25,7 @@ const EVENT_WAIT_MAX_MS = 30_000;
 
 /** From the answer of a message until it is told, one after the other. */
 async function firstEvents(bench: Bench, scene: Scene): Promise<number[]> {
-  const looker = await openLooker(scene);
+  const looker = await openLooker(scene, scene.browser);
   const ms: number[] = [];
   for (let at = 0; at < FIRST_EVENTS; at++) ms.push(await firstEvent(bench, scene, looker));
   looker.close();
