@@ -6,7 +6,7 @@ import { groupOf } from '../consumer-process.ts';
 import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import { openGateway, type Server } from '../gateway-servers.ts';
-import { type Measured, openService, waitUntilReady } from '../processes.ts';
+import { type Measured, openService, waitFor, waitUntilReady } from '../processes.ts';
 import { openWriter } from '../writer-process.ts';
 
 /** The portal as it is deployed, with somebody who has signed in, and what brings messages in and stores them. */
@@ -60,6 +60,10 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
   const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
+  // The portal hears of what a command did a moment later.
+  await waitFor('the link leads in', async () => (await browser.get(pathname + search)).status === 200, {
+    maxMs: LINK_WAIT_MAX_MS,
+  });
   const person = { login: `${name}@example.com`, name, password: PASSWORD, repeated: PASSWORD };
   const { status, text } = await browser.submit(pathname + search, 'accept', person);
   if (status !== 303) throw new Error(`${name} was answered with ${status}: ${text.slice(0, 500)}`);
@@ -67,6 +71,7 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
 }
 
 const LOOKING_ACCOUNTS = 7;
+const LINK_WAIT_MAX_MS = 10_000;
 
 async function signInLookers(bench: Bench, origin: string, projectId: string): Promise<TestBrowser[]> {
   const lookers: TestBrowser[] = [];
