@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import type { Redis } from 'ioredis';
 import { MissingEpochFault } from '../faults.ts';
 import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
@@ -77,7 +77,7 @@ function createReadiness(
       return false;
     }
   };
-  const takesWrites = () => Promise.race([check(), delay(WRITE_CHECK_MS, false, { ref: false })]);
+  const takesWrites = () => waitAtMost(WRITE_CHECK_MS, check(), () => false);
   return {
     takesWrites,
     ready: async () => {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
 import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
 import { BlockWriter } from './block-writer.ts';
@@ -145,7 +145,7 @@ export class BlockPartition implements PartitionWorker {
     this.#disarm();
     // One that stands would stand for the whole budget.
     if (this.#working !== null && this.#healthy)
-      await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+      await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
 

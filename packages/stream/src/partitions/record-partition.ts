@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
 import { Epoch, EpochOver, type Waits } from './epoch.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
@@ -125,7 +125,7 @@ export class RecordPartition implements PartitionWorker {
     this.#draining = true;
     // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
     if (this.#working !== null && this.#healthy && !this.#starting)
-      await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+      await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
 
