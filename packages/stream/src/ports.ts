@@ -150,6 +150,19 @@ export class UnregisteredSchemaFault extends Error {
   override readonly name = 'UnregisteredSchemaFault';
 }
 
+/** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
+export interface SchemaRegistry {
+  /**
+   * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
+   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
+   * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
+   *   says. Either is asked again next time
+   */
+  idOf(subject: string, schema: string): Promise<number>;
+  /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
+  schemaOf(id: number): Promise<string | null>;
+}
+
 /** What a service hands to a block consumer. */
 export interface BlockSink {
   /** Version of the transform: part of the intent and of every token; raised when the same record gives other rows. */

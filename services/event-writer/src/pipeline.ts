@@ -27,13 +27,12 @@ import {
   signableKeyAuditRows,
 } from '@playline/events';
 import type { Metrics } from '@playline/runtime';
-import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
+import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer, type SchemaRegistry } from '@playline/stream';
 import type { BlockParts, BlockStep } from './blocks/block-step.ts';
 import { createBufferPool } from './blocks/buffer-pool.ts';
 import { createDeferringBlock } from './blocks/deferring-block.ts';
 import { createMessageBlocks } from './blocks/message-block.ts';
 import { createRecordBlocks } from './blocks/record-block.ts';
-import type { SchemaSource } from './schema-readers.ts';
 import { createCheckFences } from './steps/check-fences.ts';
 import { createPublishDeadLetter } from './steps/publish-dead-letter.ts';
 import { createWriteRows } from './steps/write-rows.ts';
@@ -44,7 +43,7 @@ const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
   store: EventStore;
-  schemas: SchemaSource;
+  schemas: SchemaRegistry;
   fences: FenceSet;
   deadLetters: Producer;
   metrics: Metrics;

@@ -1,4 +1,5 @@
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
+import { sendAll } from '../send-all.ts';
 
 /** A record that could not be processed, and why. */
 export interface DeadLetter {
@@ -40,8 +41,8 @@ export function toDeadLetter({ record, reason }: DeadLetter, step: string): Outg
 
 /** Resolves when every letter is acknowledged. @throws the producer's fault */
 export function sendDeadLetters(producer: Producer, letters: readonly DeadLetter[], step: string): Promise<void> {
-  const records = letters.map((letter) => toDeadLetter(letter, step));
-  return new Promise((resolve, reject) => {
-    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-  });
+  return sendAll(
+    producer,
+    letters.map((letter) => toDeadLetter(letter, step)),
+  );
 }

@@ -1,6 +1,6 @@
 import { TOPICS, WAITING_HEADERS } from '@playline/contracts';
 import type { ErasureRows } from '@playline/erasure';
-import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
+import { type LogReader, type OutgoingRecord, type Producer, type StreamRecord, sendAll } from '@playline/stream';
 
 export interface PutBackParts {
   readonly rows: Pick<ErasureRows, 'findLaterLinks'>;
@@ -29,7 +29,7 @@ export async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): P
     if (fact !== null) facts.push(toOutgoing(fact));
   }
   if (facts.length < places.length) parts.onLost(places.length - facts.length);
-  await publish(parts.producer, facts);
+  await sendAll(parts.producer, facts);
   return facts.length;
 }
 
@@ -50,11 +50,4 @@ function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): Outgo
     value: value!,
     headers: { [WAITING_HEADERS.firstOffset]: String(offset), ...Object.fromEntries(kept) },
   };
-}
-
-function publish(producer: Pick<Producer, 'send'>, records: readonly OutgoingRecord[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (records.length === 0) return resolve();
-    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-  });
 }

@@ -1,5 +1,4 @@
-import type { BlockBuilder } from '@playline/stream';
-import type { SchemaSource } from '../schema-readers.ts';
+import type { BlockBuilder, SchemaRegistry } from '@playline/stream';
 import type { CheckFences } from '../steps/check-fences.ts';
 import type { WriteRows } from '../steps/write-rows.ts';
 import type { BufferPool } from './buffer-pool.ts';
@@ -13,7 +12,7 @@ export interface BlockStep {
 
 /** What the steps of all topics share. */
 export interface BlockParts {
-  schemas: SchemaSource;
+  schemas: SchemaRegistry;
   checkFences: CheckFences;
   writeRows: WriteRows;
   pool: BufferPool;

@@ -11,7 +11,7 @@ interface MessageBlockOptions extends BlockParts {
 
 /** Creates the step of `audience.messages`, read without making objects: transcode, check fences, write `events`. */
 export function createMessageBlocks(parts: BlockParts): BlockStep {
-  const plans = createBlockReaders({ source: parts.schemas, createReader: createRowPlan });
+  const plans = createBlockReaders({ registry: parts.schemas, createReader: createRowPlan });
   // Blocks are filled one record at a time, so one transcoder serves them all.
   const transcoder = new RowTranscoder();
   return {

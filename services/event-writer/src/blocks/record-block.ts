@@ -12,7 +12,7 @@ interface RecordBlockOptions<R> extends BlockParts {
 
 /** Creates the step of records that are few enough to be read as objects: decode, check fences, write their rows. */
 export function createRecordBlocks<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
-  const decoders = createBlockReaders({ source: parts.schemas, createReader: codec.decoderOf });
+  const decoders = createBlockReaders({ registry: parts.schemas, createReader: codec.decoderOf });
   return {
     openBlock: (transformVersion) => new RecordBlock({ ...parts, decoders, rows }, transformVersion),
     prefetch: (subject) => decoders.prefetch(subject, codec.schema),
