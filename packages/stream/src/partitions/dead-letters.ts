@@ -40,7 +40,11 @@ export function toDeadLetter({ record, reason }: DeadLetter, step: string): Outg
 }
 
 /** Resolves when every letter is acknowledged. @throws the producer's fault */
-export function sendDeadLetters(producer: Producer, letters: readonly DeadLetter[], step: string): Promise<void> {
+export function sendDeadLetters(
+  producer: Pick<Producer, 'send'>,
+  letters: readonly DeadLetter[],
+  step: string,
+): Promise<void> {
   return sendAll(
     producer,
     letters.map((letter) => toDeadLetter(letter, step)),
