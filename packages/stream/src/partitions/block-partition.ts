@@ -2,13 +2,13 @@ import { waitAtMost } from '@playline/errors';
 import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
 import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
 import { BlockWriter } from './block-writer.ts';
-import { Epoch, EpochOver, type Waits } from './epoch.ts';
+import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import { type CommitNote, type Intent, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
+import { commitOffset, createOwnedPartition, stopPartition, type OwnedPartition } from './owned-partition.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
@@ -38,8 +38,8 @@ export interface BlockPartitionOptions extends Reports {
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
-  readonly #epoch: Epoch;
-  readonly #tenure: Tenure;
+  readonly #ownership: Ownership;
+  readonly #owned: OwnedPartition;
   readonly #standstill: Standstill;
   readonly #writer: BlockWriter;
   /** Cut blocks in the order of the log; the first is being written. */
@@ -61,10 +61,10 @@ export class BlockPartition implements PartitionWorker {
   constructor(options: BlockPartitionOptions) {
     this.#options = options;
     const { log, metrics, logger } = options;
-    this.#epoch = new Epoch(options.waits?.attempt);
-    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
-    this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
-    this.#writer = new BlockWriter(options, this.#tenure, {
+    this.#ownership = new Ownership(options.waits?.attempt);
+    this.#owned = createOwnedPartition({ log, metrics, logger, ownership: this.#ownership });
+    this.#standstill = new Standstill(this.#owned, options.waits?.standstill);
+    this.#writer = new BlockWriter(options, this.#owned, {
       confirm: (block) => this.#name(block),
       logDecidedAtMs: () => this.#note.decidedAtMs,
     });
@@ -77,7 +77,7 @@ export class BlockPartition implements PartitionWorker {
       if (this.#note.intent !== null) this.#filling = this.#openBlock(this.#note.intent);
     } catch (fault) {
       this.#healthy = false;
-      stopPartition(this.#tenure, this.#done, fault);
+      stopPartition(this.#owned, this.#done, fault);
     }
   }
 
@@ -95,7 +95,7 @@ export class BlockPartition implements PartitionWorker {
 
   get settled(): number {
     const holds = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
-    return holds || this.#epoch.over || !this.#healthy ? this.#done : this.#next;
+    return holds || this.#ownership.over || !this.#healthy ? this.#done : this.#next;
   }
 
   get writingSinceMs(): number | null {
@@ -111,11 +111,11 @@ export class BlockPartition implements PartitionWorker {
   }
 
   get hindrance(): string | null {
-    return this.#tenure.hindrance.sentence;
+    return this.#owned.hindrance.sentence;
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#epoch.over || this.#draining || !this.#healthy) return;
+    if (this.#ownership.over || this.#draining || !this.#healthy) return;
     this.#trail.add(batches);
     try {
       this.#take(records, end);
@@ -150,7 +150,7 @@ export class BlockPartition implements PartitionWorker {
   }
 
   end(): void {
-    this.#epoch.end();
+    this.#ownership.end();
     this.#disarm();
     // A write may still be reading its buffers: they are given back when it has ended.
     if (this.#working === null) this.#releaseAll();
@@ -215,13 +215,13 @@ export class BlockPartition implements PartitionWorker {
         await this.#writeQueue();
       } catch (fault) {
         if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
-        if (fault instanceof Fenced || fault instanceof EpochOver || this.#draining) this.end();
+        if (fault instanceof Fenced || fault instanceof OwnershipOver || this.#draining) this.end();
         else await this.#standStill(fault);
       }
       // A block may have been cut since the queue was empty, and it found somebody at work.
-    } while (this.#queue.length > 0 && !this.#draining && !this.#epoch.over);
+    } while (this.#queue.length > 0 && !this.#draining && !this.#ownership.over);
     this.#working = null;
-    if (this.#epoch.over) this.#releaseAll();
+    if (this.#ownership.over) this.#releaseAll();
   }
 
   async #writeQueue(): Promise<void> {
@@ -247,7 +247,7 @@ export class BlockPartition implements PartitionWorker {
   /** What could not be taken is read again: by itself after a while, or when a block that is under way has been written. */
   async #standAside(fault: unknown): Promise<void> {
     await this.#standStill(fault);
-    if (this.#healthy || this.#draining || this.#epoch.over || this.#working !== null) return;
+    if (this.#healthy || this.#draining || this.#ownership.over || this.#working !== null) return;
     this.#goOn();
     this.#resume();
   }
@@ -294,6 +294,6 @@ export class BlockPartition implements PartitionWorker {
   }
 
   #commit(offset: number, note: CommitNote): Promise<void> {
-    return commitOffset(this.#tenure, offset, toMetadata(this.#options.withoutIntents ? NO_NOTE : note));
+    return commitOffset(this.#owned, offset, toMetadata(this.#options.withoutIntents ? NO_NOTE : note));
   }
 }
