@@ -1,6 +1,6 @@
 import { RetryableFault } from '../ports.ts';
 import { type Block, nameTry, settleBlock } from './block.ts';
-import type { BlockPartitionOptions } from './block-partition.ts';
+import type { BlockPartitionOptions } from './block-options.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import type { Ownership } from './ownership.ts';
 import type { Hindrance } from './hindrance.ts';
@@ -91,11 +91,11 @@ export class BlockWriter {
   }
 
   async #writeUntilStored(block: Block) {
-    const { log, metrics, sessionTimeoutMs, withoutIntents } = this.#options;
+    const { log, metrics, sessionTimeoutMs } = this.#options;
     const write = async () => {
       // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
       const isOld = performance.now() - block.confirmedAt > sessionTimeoutMs / 2;
-      if (!withoutIntents && isOld) await this.#partition.confirm(block);
+      if (isOld) await this.#partition.confirm(block);
       this.#ownership.check();
       const name = nameTry(block, log, this.#partition.logDecidedAtMs());
       await block.builder.write(name, this.#ownership.signal);

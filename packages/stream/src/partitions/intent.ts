@@ -115,6 +115,16 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
+/** What is kept beside committed offsets, and so whether a block is named before it is written. */
+export interface IntentPolicy {
+  /** @throws as `parseMetadata` */
+  readonly parse: (metadata: string | null, offset: number) => CommitNote;
+  readonly toText: (note: CommitNote) => string;
+}
+
+/** Everything is kept: the only policy of a deployment. */
+export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
+
 /** How far a group has read, as far as its commit tells. */
 export interface ReadSoFar {
   readonly committed: number;
