@@ -2,15 +2,17 @@ import { RetryableFault } from '../ports.ts';
 import { type Block, nameTry, settleBlock } from './block.ts';
 import type { BlockPartitionOptions } from './block-options.ts';
 import { sendDeadLetters } from './dead-letters.ts';
-import type { Ownership } from './ownership.ts';
 import type { Hindrance } from './hindrance.ts';
+import type { OwnedPartition } from './owned-partition.ts';
+import type { Ownership } from './ownership.ts';
 import { ALARM_HOURS, hoursLeft } from './retention.ts';
 import { retryLogOf } from './retry-log.ts';
-import type { OwnedPartition } from './owned-partition.ts';
-import { WriteWatch } from './write-watch.ts';
 
 /** Step named in dead letters: the only one a block consumer has. */
 const TRANSFORM_STEP = 'transform';
+
+/** A healthy insert takes tens of milliseconds; after this long a block is worth a line, and long before a lag alarm. */
+const WRITE_SLOW_MS = 5_000;
 
 /** What a writer asks of the partition it writes for. */
 export interface WrittenPartition {
@@ -117,5 +119,28 @@ export class BlockWriter {
     const message = isLate ? 'retention will take records that are not written' : 'a block is tried again';
     const fields = { start, hoursLeft: left };
     retryLogOf(logger)?.tell({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
+  }
+}
+
+/** Knows since when a block is being written, all its attempts together, and tells once when that is long. */
+class WriteWatch {
+  #sinceMs: number | null = null;
+
+  /** The first attempt by `performance.now()`; null while nothing is being written. */
+  get sinceMs(): number | null {
+    return this.#sinceMs;
+  }
+
+  /** Runs `write` and calls `onSlow` at most once, while it is still running. */
+  async run(write: () => Promise<void>, onSlow: () => void): Promise<void> {
+    this.#sinceMs = performance.now();
+    // A watch alone must not keep a process from ending.
+    const timer = setTimeout(onSlow, WRITE_SLOW_MS).unref();
+    try {
+      await write();
+    } finally {
+      clearTimeout(timer);
+      this.#sinceMs = null;
+    }
   }
 }
