@@ -48,7 +48,7 @@ export interface ErasureGuards {
   list(environmentId: string): Promise<StandingHold[]>;
   /** Lets go; nothing happens when there is no such hold (any more). */
   release(name: HoldName): Promise<void>;
-  /** Lets go of every hold whose request never came to stand on the topic. @returns how many */
+  /** Lets go of every hold whose request never reached the topic. @returns how many */
   dropLapsed(nowMs: number): Promise<number>;
   /**
    * Tells of each identity from when on links of its person wait, as the identity graph would decide now: a link received

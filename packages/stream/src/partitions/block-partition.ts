@@ -21,7 +21,8 @@ const BLOCKS_WAITING_MAX = 2;
  * - `standing`: a fault does not pass. None are taken; what is named is tried again, seldom.
  * - `draining`: none are taken. A block whose intent stands is finished, every other is left to the next owner.
  *
- * `taking` and `full` follow each other; either can come to stand, and goes on as `taking`; `draining` is the last.
+ * `taking` and `full` follow each other; a fault turns either into `standing`, which goes on as
+ * `taking`; `draining` is the last.
  */
 type Intake = 'taking' | 'full' | 'standing' | 'draining';
 

@@ -1,9 +1,10 @@
+import { type OwnedPartition, stopPartition } from './owned-partition.ts';
 import type { Waits } from './ownership.ts';
-import { stopPartition, type OwnedPartition } from './owned-partition.ts';
 
 /**
- * Half a minute, since a migration on its way is the likeliest mend; then ever longer up to ten minutes, since what is
- * left needs a person: of the days that the log keeps records it wastes nothing, and an attempt is one refused insert.
+ * Half a minute first, because the likeliest mend is a migration that is under way. Then ever longer, up to ten
+ * minutes, because what is left needs a person. An attempt costs one refused insert, and the log keeps its records for
+ * days.
  */
 const STANDSTILL_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 

@@ -14,9 +14,10 @@ export interface PutBackParts {
 }
 
 /**
- * Links that are later than the erasure and were applied before its hold took effect went out of the graph with the
- * person. Their facts go to the end of the link topic, where they wait for the release and are then decided again: for
- * one that had not gone that says `unchanged`. Their rows in the column store are later than the cut-off, and stay.
+ * Links that are later than the erasure, but were applied before its hold took effect, left the graph with the person.
+ * Their facts are published again at the end of the link topic. They wait there for the release, and are then decided
+ * again: for a link that had not left the graph that decision says `unchanged`. Their rows in the column store are
+ * later than the cut-off, and stay.
  * @returns how many
  * @throws RowsFault, or an Error of the brokers; then it may be done again
  */

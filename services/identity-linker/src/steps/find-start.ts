@@ -8,9 +8,13 @@ export class LogAndGraphDiffer extends Error {
 }
 
 /**
- * Where facts of a partition are read from. Redis may have lost its last second: facts after what it says it applied come
- * again. Where it has applied more than is committed, the facts come again too, and their recorded decisions are
- * published. Neither holds when the log lost what the graph has applied, or no longer has what the graph lacks.
+ * Says where to read the facts of a partition from.
+ * - Redis may have lost its last second. It has then applied less than is committed: the facts that it lacks are read
+ *    again.
+ * - It may have applied more than is committed. Those facts are read again too, and the decisions that it recorded are
+ *    published.
+ * - Nothing is read when the log has lost facts that the graph has applied, or no longer has facts that the graph
+ *    lacks.
  * @throws LogAndGraphDiffer, RetryableFault
  */
 export async function findStart(

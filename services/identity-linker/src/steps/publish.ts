@@ -19,8 +19,8 @@ export interface Publication {
 }
 
 /**
- * Creates the publication of a batch. Nothing is handed over behind records that were not acknowledged: a log with later
- * decisions and without earlier ones would look as if it were whole.
+ * Creates the publication of a batch. Once records are not acknowledged nothing more is handed over: a log with later
+ * decisions and without earlier ones would look complete.
  */
 export function createPublication(publish: Publish): Publication {
   let waiting: OutgoingRecord[] = [];
