@@ -39,9 +39,9 @@ export interface ErasureGuards {
    */
   confirm(name: HoldName): Promise<boolean>;
   /**
-   * As `place`, only where this erasure holds already: once it is done nobody would let go of what an eraser that was
-   * paused meanwhile holds.
-   * @returns whether it does
+   * As `place`, but only where this erasure has a hold. Once it is done nobody would release a hold that a paused
+   * eraser places.
+   * @returns whether it has one
    */
   extend(hold: ErasureHold): Promise<boolean>;
   /** Holds of an environment. */

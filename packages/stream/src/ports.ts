@@ -210,7 +210,7 @@ export interface AssignedPartition {
    * can be compared any more.
    * @throws RetryableFault
    */
-  holds(mark: LogMark): Promise<boolean | null>;
+  hasBatch(mark: LogMark): Promise<boolean | null>;
 }
 
 /** The offsets of one batch: from `start` to before `end`; holes of the log are inside. */

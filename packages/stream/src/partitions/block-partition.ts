@@ -3,13 +3,13 @@ import type { StreamRecord } from '../ports.ts';
 import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
 import type { BlockPartitionOptions } from './block-options.ts';
 import { BlockWriter } from './block-writer.ts';
-import { Ownership, OwnershipOver } from './ownership.ts';
 import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced } from './log-partition.ts';
+import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import { Ownership, OwnershipOver } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, createOwnedPartition, stopPartition, type OwnedPartition } from './owned-partition.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
@@ -93,8 +93,8 @@ export class BlockPartition implements PartitionWorker {
   }
 
   get settled(): number {
-    const holds = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
-    return holds || this.#ownership.over || this.#intake === 'standing' ? this.#done : this.#next;
+    const isBusy = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
+    return isBusy || this.#ownership.over || this.#intake === 'standing' ? this.#done : this.#next;
   }
 
   get writingSinceMs(): number | null {
@@ -144,8 +144,7 @@ export class BlockPartition implements PartitionWorker {
     this.#intake = 'draining';
     this.#disarm();
     // One that stands would stand for the whole budget.
-    if (this.#working !== null && !stands)
-      await waitAtMost(budgetMs, this.#working, () => {});
+    if (this.#working !== null && !stands) await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
 

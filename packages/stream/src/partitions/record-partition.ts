@@ -1,13 +1,13 @@
 import { waitAtMost } from '@playline/errors';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
-import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
+import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, createOwnedPartition, stopPartition, type OwnedPartition } from './owned-partition.ts';
 
 /** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
@@ -22,7 +22,7 @@ export interface RecordPartitionOptions extends Reports {
 }
 
 /** Whether the log has this very batch; null when it has none at its place any more, which proves nothing. */
-async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> {
+async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | null> {
   if (mark.base < log.start) return null;
   try {
     const found = await log.batchAt(mark.base);
@@ -93,8 +93,8 @@ export class RecordPartition implements PartitionWorker {
   }
 
   get settled(): number {
-    const holds = this.#working !== null || this.#queue.length > 0;
-    return holds || this.#ownership.over || !this.#healthy ? this.#done : this.#next;
+    const isBusy = this.#working !== null || this.#queue.length > 0;
+    return isBusy || this.#ownership.over || !this.#healthy ? this.#done : this.#next;
   }
 
   get healthy(): boolean {
@@ -124,8 +124,7 @@ export class RecordPartition implements PartitionWorker {
   async drain(budgetMs: number): Promise<void> {
     this.#draining = true;
     // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
-    if (this.#working !== null && this.#healthy && !this.#starting)
-      await waitAtMost(budgetMs, this.#working, () => {});
+    if (this.#working !== null && this.#healthy && !this.#starting) await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
 
@@ -152,7 +151,7 @@ export class RecordPartition implements PartitionWorker {
         committed,
         logStart,
         isDecision,
-        holds: (mark: LogMark) => holds(log, mark),
+        hasBatch: (mark: LogMark) => hasBatch(log, mark),
       };
       const ask = async () => {
         const start = await handler.onAssign!(assigned);

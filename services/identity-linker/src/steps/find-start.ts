@@ -20,10 +20,10 @@ export class LogAndGraphDiffer extends Error {
 export async function findStart(
   facts: Pick<ApplyFacts, 'resume'>,
   source: LinkSourcePartition,
-  { topic, partition, committed, logStart, isDecision, holds }: AssignedPartition,
+  { topic, partition, committed, logStart, isDecision, hasBatch }: AssignedPartition,
 ): Promise<number> {
   const { applied, mark } = await facts.resume(source);
-  if (mark !== null && (await holds(mark)) === false)
+  if (mark !== null && (await hasBatch(mark)) === false)
     throw new LogAndGraphDiffer(
       `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), so others may ` +
         `stand at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and start them again`,
