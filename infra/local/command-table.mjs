@@ -93,12 +93,22 @@ const COMMANDS = {
   bench: { does: 'takes the figures' },
   fuzz: { does: 'posts generated batches and judges every answer' },
   faults: { does: 'tries the faults that the pipeline must survive' },
-  exec: { does: 'runs an installed tool: exec <tool> …', hidden: true },
-  supervise: { does: 'what `up` starts', options: STACK.options, hidden: true },
+  help: { does: 'says what commands there are, by what one wants to do', options: NOTHING },
+  exec: { does: 'runs an installed tool: exec <tool> …' },
+  supervise: { does: 'what `up` starts', options: STACK.options },
 };
 
-/** The names that people use. */
-export const COMMAND_NAMES = Object.keys(COMMANDS).filter((name) => !COMMANDS[name].hidden);
+/** The names that people use, by what one wants to do. The scripts of package.json stand in this order, under the same words. */
+const GROUPS = {
+  'run the stack': ['start', 'up', 'down', 'status', 'logs', 'doctor', 'reset', 'help'],
+  'see it work': ['simulate', 'demo-portal'],
+  'say who may do what': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
+  'look after people': ['identity', 'consent', 'erasures'],
+  'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
+  'find and mend what went wrong': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild'],
+  develop: ['test', 'contracts', 'bench', 'fuzz', 'faults'],
+};
+export const COMMAND_NAMES = Object.values(GROUPS).flat();
 
 /** Whether a command only looks: who asks what is wrong must not be handed another machine than he asked about. */
 export const onlyLooks = ([name = '']) => COMMANDS[name].looks === true;
@@ -118,8 +128,9 @@ function helpOf(name) {
 
 function overview() {
   const width = Math.max(...COMMAND_NAMES.map((name) => calledAs(name).length));
-  const lines = COMMAND_NAMES.map((name) => `  ${calledAs(name).padEnd(width)}  ${COMMANDS[name].does}`);
-  return `${lines.join('\n')}\n\nnpm run <command> -- --help tells more of one.`;
+  const lineOf = (name) => `  ${calledAs(name).padEnd(width)}  ${COMMANDS[name].does}`;
+  const groups = Object.entries(GROUPS).map(([wish, names]) => [`To ${wish}`, ...names.map(lineOf)].join('\n'));
+  return `${groups.join('\n\n')}\n\nnpm run <command> -- --help tells more of one.`;
 }
 
 /**
@@ -128,7 +139,7 @@ function overview() {
  * @returns {{ code: number, text: string } | null} what to say instead of running it; null when it may run
  */
 export function refusalOf([name = '', ...args]) {
-  if (name === '--help' || name === 'help') return { code: EXIT.ok, text: overview() };
+  if (name === '--help' || (name === 'help' && args.length === 0)) return { code: EXIT.ok, text: overview() };
   if (!Object.hasOwn(COMMANDS, name)) {
     const what = name === '' ? 'which command?' : `no command ${name}`;
     return { code: EXIT.usage, text: `${what}\n\n${overview()}` };

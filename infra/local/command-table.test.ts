@@ -59,6 +59,15 @@ describe('the words of a command', () => {
     expect(runIn(bare, []).code).toBe(2);
   });
 
+  it('stand in package.json under the same words, in the same order, as in the overview', () => {
+    const overview = runIn(bare, ['help']).out;
+    const shown = overview
+      .split('\n')
+      .flatMap((line) => /^(?:To (.+)| {2}npm (?:run )?(\S+) .*)$/.exec(line)?.slice(1) ?? []);
+    const listed = Object.keys(scripts).map((name) => /^== to (.+) ==$/.exec(name)?.[1] ?? name);
+    expect(listed.filter((name) => name !== 'format')).toEqual(shown.filter((name) => name !== undefined));
+  });
+
   it.each(judgedFirst)('of %s: --help explains and does nothing', (name) => {
     const { code, out } = runIn(bare, [name, '--help']);
     expect(code).toBe(0);

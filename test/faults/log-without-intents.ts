@@ -1,8 +1,9 @@
 import { type BlockConsumerOptions, openBlockConsumer as openWithIntents } from '@playline/stream/kafka';
+import { NO_INTENTS } from '../../packages/stream/src/test/no-intents.ts';
 
 export * from '@playline/stream/kafka';
 
 /** Takes the place of the one of the same name that `export *` would give. */
 export function openBlockConsumer(options: BlockConsumerOptions): ReturnType<typeof openWithIntents> {
-  return openWithIntents({ ...options, withoutIntents: true });
+  return openWithIntents({ ...options, intents: NO_INTENTS });
 }

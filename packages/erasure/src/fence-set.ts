@@ -12,9 +12,10 @@ export interface FenceSet {
 }
 
 /**
- * The eraser takes the end of the log so long after it has written a fence, and waits until writers have committed past
- * it. A record behind that end came later, and whoever judges it knows fences at most this old, so this one too. Without
- * it a message that a gateway was slow to publish would come back behind the delete.
+ * The eraser waits this long after it has written a fence. Then it takes the end of the log, and waits until writers
+ * have committed past it. A record behind that end came later: whoever judges it knows every fence that is older than
+ * this, and so this one. Without the wait a message that a gateway was slow to publish would be stored again after the
+ * delete.
  */
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
 /** Several tries within that time: a question of a millisecond. */
@@ -22,8 +23,8 @@ const REFRESH_MS = 1_000;
 /** Of a question under which nothing comes any more: its connection was cut, and the next one works. */
 const STALLED_MS = 3_000;
 /**
- * Now and then all of them are read again: a table that was put back from a copy may give an old name to a new piece.
- * A hundred thousand take a third of a second.
+ * Now and then all fences are read again: a table that was restored from a copy may give the name of an old part to a
+ * new one, whose fences would be taken for known. A hundred thousand take a third of a second.
  */
 const WHOLE_AGAIN_MS = 600_000;
 

@@ -233,7 +233,7 @@ describe.each([
 });
 
 describe('records of erasures in ClickHouse', () => {
-  it('say that a store which is away is not ready, and that what was put did not come to stand', async () => {
+  it('say that a store which is away is not ready, and that nothing was stored', async () => {
     const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'nobody', password: '', database: 'none' });
     expect(await records.ready()).toBe(false);
     const fault = { name: 'RowsFault', isRetryable: true };

@@ -1,4 +1,5 @@
-export * from './audit/index.ts';
+export * from './audit/entries.ts';
+export * from './audit/rows.ts';
 export * from './columns.ts';
 export * from './consents/rows.ts';
 export * from './cookbook/index.ts';

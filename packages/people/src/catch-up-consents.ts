@@ -30,9 +30,10 @@ const READ_AGAIN_OFFSETS = 10_000;
 const CHANGES_A_CALL = 250;
 
 /**
- * Brings into a store that was started anew what it may have lost: the end of the log, from the position that the store
- * itself kept beside the data, so it went back with them. Places decide, so it may run beside gateways that write and in
- * several processes at once; the first one to finish ends the work of the others.
+ * Brings back what a store that was started again may have lost: the end of the log. Reads from the position that the
+ * store keeps beside its data, which was lost together with them. A change counts by its place in the log. So this may
+ * run beside gateways that write, and in several processes at once: the first one to finish ends the work of the
+ * others.
  * @returns changes read; null when the store lacks nothing
  * @throws MissingEpochFault of an emptied store, which is rebuilt with its fences first; Error of the log or the store
  */

@@ -54,8 +54,8 @@ export interface ConsentStore {
   /** Erasure: what is stored of these identities, also while `read` would not answer. */
   readStored(environmentId: string, identityKeys: readonly Buffer[]): Promise<HeldConsent[]>;
   /**
-   * Erasure: forgets these consents; of an identity that has chosen anew meanwhile nothing. Fence them first, else a
-   * change on its way comes back.
+   * Erasure: forgets these consents, but none of an identity that has chosen again since. Fence the identities first,
+   * else a change on its way comes back.
    * @returns how many were forgotten
    */
   forget(environmentId: string, consents: readonly HeldConsent[]): Promise<number>;

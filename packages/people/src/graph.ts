@@ -25,8 +25,9 @@ export type Applied =
   /** Decided and published before, trimmed or part of what was rebuilt, or a fact without steps: nothing is left to do. */
   | { readonly kind: 'done' }
   /**
-   * Newer than a hold on one of its people, or it was before a rebuild: not applied; must come again under a later offset.
-   * `person` is the person key of whom the hold is on, for whoever paces what waits; it may be another one the next time.
+   * The fact is newer than a hold on one of its people, or was so before a rebuild. It is not applied, and must come
+   * again under a later offset. `person` is the key of the person who is held, for whoever paces what waits; it may be
+   * another one the next time.
    */
   | { readonly kind: 'parked'; readonly person: Buffer };
 

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { MissingEpochFault } from './faults.ts';
 import type { ErasureGuards, ErasureHold } from './guards.ts';
 import { openMemoryPeople } from './memory/index.ts';
-import { toLease, toMember } from './redis/hold-wire.ts';
+import { toLease, toMember } from './redis/guards.ts';
 import { openRedisPeople } from './redis/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 

@@ -39,16 +39,16 @@ export interface ErasureGuards {
    */
   confirm(name: HoldName): Promise<boolean>;
   /**
-   * As `place`, only where this erasure holds already: once it is done nobody would let go of what an eraser that was
-   * paused meanwhile holds.
-   * @returns whether it does
+   * As `place`, but only where this erasure has a hold. Once it is done nobody would release a hold that a paused
+   * eraser places.
+   * @returns whether it has one
    */
   extend(hold: ErasureHold): Promise<boolean>;
   /** Holds of an environment. */
   list(environmentId: string): Promise<StandingHold[]>;
   /** Lets go; nothing happens when there is no such hold (any more). */
   release(name: HoldName): Promise<void>;
-  /** Lets go of every hold whose request never came to stand on the topic. @returns how many */
+  /** Lets go of every hold whose request never reached the topic. @returns how many */
   dropLapsed(nowMs: number): Promise<number>;
   /**
    * Tells of each identity from when on links of its person wait, as the identity graph would decide now: a link received

@@ -257,7 +257,7 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
     );
   });
 
-  it('comes to the same components in any order and batching where nothing is refused, and links idempotently', async () => {
+  it('gives the same components in any order and batching where nothing is refused, and links idempotently', async () => {
     const names = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`)).slice(3);
     const link = fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)).filter(([from, to]) => from !== to);
     const links = fc.array(link, { minLength: 1, maxLength: 60 });

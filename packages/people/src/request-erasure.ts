@@ -48,8 +48,8 @@ export interface WantedErasure {
 export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 
 /**
- * How long a hold whose request never came to stand on the topic keeps links waiting. Three times as long as the
- * producer tries: no request can come to stand after its hold has lapsed.
+ * After this time a hold lapses whose request never reached the topic. Three times as long as the producer tries: no
+ * request can reach the topic after its hold has lapsed.
  */
 const HOLD_LAPSE_MS = 60_000;
 

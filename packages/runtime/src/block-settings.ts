@@ -18,9 +18,9 @@ const BLOCK_BYTES_MIN = 1024 * 1024;
 /** Blocks cut by age are four a second and topic partition: 41 partitions of one topic reach the 166. */
 const BLOCK_AGE_MIN_MS = 250;
 /**
- * Two chances to be heard: at worst a heartbeat comes after a quarter of a session and a fetch that waits 150 ms, and
- * the other half of it is a drain's, in which an insert of tens of milliseconds fits ten times. Brokers refuse less than
- * their `group.min.session.timeout.ms`, 6,000 unless it is set.
+ * Room for two heartbeats: at worst one comes after a quarter of a session and a fetch that waits 150 ms. The other
+ * half is a drain's, which has time for ten inserts of tens of milliseconds. Brokers refuse less than their
+ * `group.min.session.timeout.ms`, 6,000 unless it is set.
  */
 const SESSION_TIMEOUT_MIN_MS = 1_000;
 

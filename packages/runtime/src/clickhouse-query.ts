@@ -1,5 +1,5 @@
 import type { TlsOptions } from './connections.ts';
-import type { StoreFetch, StoreRequest } from './store-fetch.ts';
+import type { StoreFetch } from './store-fetch.ts';
 
 /** An account of ClickHouse and the database that its questions are about. */
 export interface ClickHouseAccount {
@@ -46,49 +46,61 @@ export class ClickHouseFault extends Error {
   }
 }
 
-/** Asks one question. @throws Error of the network, or with what ClickHouse answered */
+/** One statement on its way to ClickHouse. */
+export interface ClickHouseRequest {
+  /** The statement; with the setting `query` the data that belongs to it. */
+  readonly body: string;
+  /** Settings and parameters of the statement, as they stand in the address. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** After so many milliseconds the statement is given up. */
+  readonly deadlineMs: number;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Sends one statement as the account, about its database.
+ * @throws Error of the network, or with what ClickHouse answered
+ */
 export async function askClickHouse(
-  { fetch: ask = fetch, onFault }: Pick<ClickHouseAccount, 'fetch' | 'onFault'>,
-  url: URL,
-  request: StoreRequest,
+  { url: base, user, password, database, fetch: ask = fetch, onFault }: ClickHouseAccount,
+  { body, settings = {}, deadlineMs, signal }: ClickHouseRequest,
 ): Promise<Response> {
+  const url = new URL(base);
+  for (const [name, value] of Object.entries({ database, ...settings })) url.searchParams.set(name, value);
+  const deadline = AbortSignal.timeout(deadlineMs);
   try {
-    const response = await ask(url, request);
+    const response = await ask(url, {
+      method: 'POST',
+      headers: { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password },
+      body,
+      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+    });
     if (response.ok) return response;
     const code = response.headers.get('x-clickhouse-exception-code') ?? '';
     throw new ClickHouseFault(response.status, code, await response.text());
   } catch (fault) {
-    onFault?.(fault);
+    // Whoever has left is no fault of the store.
+    if (signal?.aborted !== true) onFault?.(fault);
     throw fault;
   }
 }
+
+/** Settings of an account that may set them. */
+const OPEN_SETTINGS = {
+  max_query_size: String(QUERY_BYTES_MAX),
+  output_format_json_quote_64bit_integers: '1',
+};
 
 /** @throws Error of the network, or with what ClickHouse answered */
 export function createQueryRows(
   account: ClickHouseAccount,
   { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
 ): QueryRows {
-  const { url: base, user, password, database } = account;
+  const settings = isBound ? {} : OPEN_SETTINGS;
   return async function* query(sql, { signal } = {}) {
-    const url = new URL(base);
-    url.searchParams.set('database', database);
-    if (!isBound) {
-      url.searchParams.set('max_query_size', String(QUERY_BYTES_MAX));
-      url.searchParams.set('output_format_json_quote_64bit_integers', '1');
-    }
-    const deadline = AbortSignal.timeout(deadlineMs);
-    const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
     const body = `${sql} FORMAT JSONCompactEachRow`;
-    // Whoever has left is no fault of the store.
-    const onFault = (fault: unknown) => {
-      if (signal?.aborted !== true) account.onFault?.(fault);
-    };
-    const response = await askClickHouse({ ...account, onFault }, url, {
-      method: 'POST',
-      headers,
-      body,
-      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-    });
+    const response = await askClickHouse(account, { body, settings, deadlineMs, signal });
     for await (const line of readLines(response)) yield parseRow(line);
   };
 }

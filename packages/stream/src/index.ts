@@ -29,3 +29,4 @@ export {
   type TokenRows,
 } from './partitions/store-once.ts';
 export * from './ports.ts';
+export { sendAll } from './send-all.ts';

@@ -73,14 +73,15 @@ export interface BlockName {
   readonly start: number;
   readonly end: number;
   /**
-   * True when rows of the block may have been sent to the store before, by this owner or an earlier one, or before an
-   * operator decided about a log that was replaced; absent means that nobody has. The store may then hold some of the rows, or remember the token without them: whoever writes the
-   * block reads what stands (`storeOnce`).
+   * True when rows of the block may have reached the store before: sent by this owner or an earlier one, or before an
+   * operator decided to read on in a log that was replaced. The store may then have some of the rows, or remember the
+   * token and have none. So whoever writes the block first reads which rows are stored (`storeOnce`). Absent: nobody
+   * has sent any.
    */
   readonly triedBefore?: boolean;
   /**
-   * Time of the block's first record, as it was when the block was named. A topic that is made anew has the same offsets again, but not at the same time:
-   * with it in the token, a store does not take the new rows for those it has.
+   * Time of the block's first record when the block was named. A topic that is made anew has the same offsets again,
+   * but not at the same time: with the time in the token, the store does not take new rows for those it has.
    */
   readonly firstTimestampMs?: number;
   /**
@@ -121,8 +122,8 @@ export interface BlockOrigin {
   /** `carries` of the block before; null for the first of a log, and behind a decision about a log that was replaced. */
   readonly carried: string | null;
   /**
-   * `basis` of the owner who named this block and did not complete it: rows of it may stand that were made of that, so this
-   * is what it is made of again. Null for a block that nobody has named.
+   * `basis` of the owner that named this block and did not complete it. Rows made from it may be stored, so the block
+   * is built from it again. Null for a block that nobody has named.
    */
   readonly basis: string | null;
 }
@@ -148,6 +149,19 @@ export class OversizeFault extends RetryableFault {
 /** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
 export class UnregisteredSchemaFault extends Error {
   override readonly name = 'UnregisteredSchemaFault';
+}
+
+/** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
+export interface SchemaRegistry {
+  /**
+   * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
+   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
+   * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
+   *   says. Either is asked again next time
+   */
+  idOf(subject: string, schema: string): Promise<number>;
+  /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
+  schemaOf(id: number): Promise<string | null>;
 }
 
 /** What a service hands to a block consumer. */
@@ -196,7 +210,7 @@ export interface AssignedPartition {
    * can be compared any more.
    * @throws RetryableFault
    */
-  holds(mark: LogMark): Promise<boolean | null>;
+  hasBatch(mark: LogMark): Promise<boolean | null>;
 }
 
 /** The offsets of one batch: from `start` to before `end`; holes of the log are inside. */
@@ -212,8 +226,9 @@ export interface BatchPosition {
   /** Aborted when the partition is not ours any more: stop as soon as it is safe. One signal an assignment. */
   readonly signal: AbortSignal;
   /**
-   * Tells that work which `unfinishedFrom` has told of is done: what may be committed now is, also while no batch comes.
-   * May be called at any time, and does nothing once the partition is not ours any more.
+   * Says that some of the work behind `unfinishedFrom` is done, so that more may be committed. `unfinishedFrom` is then
+   * asked again at once, also while no batch comes. May be called at any time; does nothing once the partition is not
+   * ours any more.
    */
   workEnded(): void;
 }
@@ -234,9 +249,9 @@ export interface BatchHandler {
   /** The partition's last batch here has ended. */
   onRevoke?(topic: string, partition: number): void;
   /**
-   * First offset whose work goes on although its batch has ended; null when there is none, which is the default. Asked when
-   * a batch has ended, and when work has (`workEnded`): then the end of the last batch before that offset is committed, and
-   * none after it.
+   * The lowest offset whose work goes on although its batch has ended; null, the default, when there is none. Nothing
+   * from this offset on is committed: the commit is the end of the last batch that lies wholly before it. Asked at the
+   * end of each batch, and after each `workEnded`.
    */
   unfinishedFrom?(position: BatchPosition): number | null;
   /** Most records in one batch; default 1,000. */

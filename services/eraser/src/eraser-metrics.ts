@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt } from '@playline/erasure';
+import { waitAtMost } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
 import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
@@ -105,8 +105,12 @@ function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Wait
   let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let asking: Promise<Waiting> | null = null;
   const ask = async () => {
-    const noAnswer = delay(ANSWER_MAX_MS, null, { ref: false });
-    last = (await Promise.race([readWaiting().catch(() => null), noAnswer])) ?? last;
+    last =
+      (await waitAtMost(
+        ANSWER_MAX_MS,
+        readWaiting().catch(() => null),
+        () => null,
+      )) ?? last;
     asking = null;
     return last;
   };

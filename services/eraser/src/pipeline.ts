@@ -76,8 +76,8 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
 }
 
 /**
- * Counts assignments: the end of one may be told when the next has begun, since it waits for the last batch. Who leads
- * too long does no harm; nobody must not lead.
+ * Counts assignments of the leading partition. The end of one may be reported after the next has begun, since it waits
+ * for the last batch. To lead for too long does no harm; somebody must lead.
  */
 function createLeadership(workers: readonly { lead(): void; follow(): Promise<void> }[]) {
   let assignments = 0;

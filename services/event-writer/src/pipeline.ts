@@ -27,15 +27,19 @@ import {
   signableKeyAuditRows,
 } from '@playline/events';
 import type { Metrics } from '@playline/runtime';
-import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
-import type { BlockParts, BlockStep } from './blocks/block-step.ts';
-import { createBufferPool } from './blocks/buffer-pool.ts';
-import { createDeferringBlock } from './blocks/deferring-block.ts';
-import { createMessageBlocks } from './blocks/message-block.ts';
-import { createRecordBlocks } from './blocks/record-block.ts';
-import type { SchemaSource } from './schema-readers.ts';
+import {
+  type BlockBuilder,
+  type BlockSink,
+  createStoreCalls,
+  type Producer,
+  type SchemaRegistry,
+} from '@playline/stream';
+import type { BlockParts, BlockStep } from './steps/block-step.ts';
+import { createBufferPool } from './steps/buffer-pool.ts';
 import { createCheckFences } from './steps/check-fences.ts';
-import { createPublishDeadLetter } from './steps/publish-dead-letter.ts';
+import { createDeferringBlock } from './steps/defer-records.ts';
+import { createWriteMessages } from './steps/write-messages.ts';
+import { createWriteRecords } from './steps/write-records.ts';
 import { createWriteRows } from './steps/write-rows.ts';
 import { createWriterMetrics } from './writer-metrics.ts';
 
@@ -44,7 +48,7 @@ const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
   store: EventStore;
-  schemas: SchemaSource;
+  schemas: SchemaRegistry;
   fences: FenceSet;
   deadLetters: Producer;
   metrics: Metrics;
@@ -82,15 +86,15 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
   const audit = new Map(auditStepsOf(parts).map(([topic, step]) => [topicPrefix + topic.name, step]));
   const flows = new Map<string, BlockStep>([
-    [topicPrefix + TOPICS.messages.name, createMessageBlocks(parts)],
-    [topicPrefix + TOPICS.identityDecisions.name, createRecordBlocks(identityDecisionCodec, decisionRows, parts)],
-    [topicPrefix + TOPICS.consents.name, createRecordBlocks(consentCodec, consentRows, parts)],
-    [topicPrefix + TOPICS.rejections.name, createRecordBlocks(rejectionCodec, rejectionRows, parts)],
+    [topicPrefix + TOPICS.messages.name, createWriteMessages(parts)],
+    [topicPrefix + TOPICS.identityDecisions.name, createWriteRecords(identityDecisionCodec, decisionRows, parts)],
+    [topicPrefix + TOPICS.consents.name, createWriteRecords(consentCodec, consentRows, parts)],
+    [topicPrefix + TOPICS.rejections.name, createWriteRecords(rejectionCodec, rejectionRows, parts)],
   ]);
   const steps = new Map([...flows, ...audit]);
   const deferring = (block: BlockBuilder) =>
     createDeferringBlock(block, {
-      publishDeadLetter: createPublishDeadLetter(options.deadLetters),
+      deadLetters: options.deadLetters,
       countDeferred: writerMetrics.countDeferred,
     });
 
@@ -113,13 +117,13 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
 /** Topics whose records tell who did what. */
 const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
-  [TOPICS.projects, createRecordBlocks(projectCodec, projectAuditRows, parts)],
-  [TOPICS.accessKeys, createRecordBlocks(accessKeyCodec, keyAuditRows, parts)],
-  [TOPICS.rateLimitKeys, createRecordBlocks(rateLimitKeyCodec, rateLimitKeyAuditRows, parts)],
-  [TOPICS.collections, createRecordBlocks(collectionCodec, collectionAuditRows, parts)],
-  [TOPICS.accounts, createRecordBlocks(accountCodec, accountAuditRows, parts)],
-  [TOPICS.signableKeys, createRecordBlocks(signableKeyCodec, signableKeyAuditRows, parts)],
-  [TOPICS.audit, createRecordBlocks(auditEntryCodec, entryAuditRows, parts)],
+  [TOPICS.projects, createWriteRecords(projectCodec, projectAuditRows, parts)],
+  [TOPICS.accessKeys, createWriteRecords(accessKeyCodec, keyAuditRows, parts)],
+  [TOPICS.rateLimitKeys, createWriteRecords(rateLimitKeyCodec, rateLimitKeyAuditRows, parts)],
+  [TOPICS.collections, createWriteRecords(collectionCodec, collectionAuditRows, parts)],
+  [TOPICS.accounts, createWriteRecords(accountCodec, accountAuditRows, parts)],
+  [TOPICS.signableKeys, createWriteRecords(signableKeyCodec, signableKeyAuditRows, parts)],
+  [TOPICS.audit, createWriteRecords(auditEntryCodec, entryAuditRows, parts)],
 ];
 
 /**

@@ -24,7 +24,7 @@ const createReader = (schema: string) => schema.toUpperCase();
 describe('createBlockReaders', () => {
   it('hands a record of an unknown id back until the registry has answered, and asks once', async () => {
     const source = createSource([() => 'schema']);
-    const readers = createBlockReaders({ source, createReader });
+    const readers = createBlockReaders({ registry: source, createReader });
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
     expect(await until('the reader', () => readers.readerOf(7))).toBe('SCHEMA');
@@ -33,14 +33,14 @@ describe('createBlockReaders', () => {
 
   it('waits while the registry is not reachable: a record is no dead letter for that', async () => {
     const source = createSource([fail(new Error('ECONNREFUSED')), fail(new Error('timeout')), () => 'schema']);
-    const readers = createBlockReaders({ source, createReader });
+    const readers = createBlockReaders({ registry: source, createReader });
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
     expect(await until('the reader', () => readers.readerOf(7))).toBe('SCHEMA');
     expect(source.asked).toEqual([7, 7, 7]);
   });
 
   it('refuses an id that the registry does not know', async () => {
-    const readers = createBlockReaders({ source: createSource([() => null]), createReader });
+    const readers = createBlockReaders({ registry: createSource([() => null]), createReader });
     const refusal = () => {
       try {
         return readers.readerOf(7);
@@ -52,10 +52,10 @@ describe('createBlockReaders', () => {
   });
 
   it('knows the schema of its release before the first record, and survives a registry that is down', async () => {
-    const readers = createBlockReaders({ source: createSource([() => 'schema']), createReader });
+    const readers = createBlockReaders({ registry: createSource([() => 'schema']), createReader });
     await readers.prefetch('subject', 'ours');
     expect(readers.readerOf(7)).toBe('SCHEMA');
     const down = { idOf: async () => Promise.reject(new Error('down')), schemaOf: async () => '' };
-    await createBlockReaders({ source: down, createReader }).prefetch('subject', 'ours');
+    await createBlockReaders({ registry: down, createReader }).prefetch('subject', 'ours');
   });
 });

@@ -1,13 +1,5 @@
 import { createSchemaReaders } from '@playline/contracts';
-import { RetryableFault } from '@playline/stream';
-
-/** What is asked of a schema registry; `@playline/stream/kafka` has one. */
-export interface SchemaSource {
-  /** The id under which exactly this text is registered. */
-  idOf(subject: string, schema: string): Promise<number>;
-  /** Null when the registry answers and has no such id. */
-  schemaOf(id: number): Promise<string | null>;
-}
+import { RetryableFault, type SchemaRegistry } from '@playline/stream';
 
 /** Readers of records, one a schema id, for whoever cannot wait. */
 export interface BlockReaders<R> {
@@ -32,13 +24,13 @@ export class UnreadableSchemaError extends Error {
  * because the registry is down.
  */
 export function createBlockReaders<R>(options: {
-  source: SchemaSource;
+  registry: SchemaRegistry;
   createReader(schema: string): R;
   /** Monotonic. */
   nowMs?: () => number;
 }): BlockReaders<R> {
-  const { source, ...rest } = options;
-  const readers = createSchemaReaders({ ...rest, schemaOf: source.schemaOf });
+  const { registry, ...rest } = options;
+  const readers = createSchemaReaders({ ...rest, schemaOf: registry.schemaOf });
   return {
     readerOf(id) {
       const found = readers.known(id);
@@ -50,7 +42,7 @@ export function createBlockReaders<R>(options: {
     },
     async prefetch(subject, schema) {
       try {
-        await readers.ask(await source.idOf(subject, schema));
+        await readers.ask(await registry.idOf(subject, schema));
       } catch {
         // The registry is down or does not have it yet: records will ask by their id.
       }

@@ -2,7 +2,7 @@ import type { IdentityLinkRecord } from '@playline/contracts';
 import { createGraphFact, namedBy } from '@playline/people';
 import type { BatchHandler, BatchPosition } from '@playline/stream';
 import { type ByAssignment, createByAssignment } from './by-assignment.ts';
-import type { LinkerParts } from './pipeline.ts';
+import type { LinkerParts } from './linker-parts.ts';
 import { createDecodeBatch, type Found, tellDeadLetters } from './steps/decode-batch.ts';
 import { createParkedPlace, type ParkedPlace, type PlacedFact } from './steps/parked-place.ts';
 import { createPublish } from './steps/publish.ts';

@@ -1,13 +1,9 @@
-import type { SchemaSource } from '@playline/contracts';
-import { UnregisteredSchemaFault } from '@playline/stream';
+import { type SchemaRegistry, UnregisteredSchemaFault } from '@playline/stream';
 import { awaitStore } from './await-store.ts';
 import { UnreachableError } from './command.ts';
 
-/** Id of a schema by its subject and text, and the text of any. */
-export interface Schemas {
-  idOf(subject: string, schema: string): Promise<number>;
-  readonly schemaOf: SchemaSource;
-}
+/** The registry as commands are given it. */
+export type Schemas = SchemaRegistry;
 
 /**
  * The id of the schema that a topic's values are written with, when the registry answers.

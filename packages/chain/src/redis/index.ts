@@ -1,24 +1,15 @@
-import type { ConnectionOptions } from 'node:tls';
-import { createReconnectPace } from '@playline/errors';
+import { createRedisClientSetup, type RedisClientOptions } from '@playline/errors';
 import { Redis } from 'ioredis';
 import type { Watermarks } from '../watermarks.ts';
 
-export interface RedisWatermarksOptions {
-  /** With its password: `redis://:password@host:port/database` */
-  url: string;
-  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
-  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
+export interface RedisWatermarksOptions extends RedisClientOptions {
   /** Put before the key; tests use it, a deployment leaves it empty. */
   namespace?: string;
-  /** Told of every fault of the connection; it reconnects by itself. */
-  onFault?: (fault: Error) => void;
 }
 
 /** One field is read or written: a server that is silent for longer counts as away. */
 const COMMAND_TIMEOUT_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 2_000;
-/** An outage ends within this time of Redis being back. */
-const RECONNECT_DELAY_MAX_MS = 500;
+const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
 /** Of two owners of a partition the one that was paused must not take back what the other has said. Exact below 2^53. */
 const RAISE = `
@@ -28,23 +19,16 @@ return 1`;
 
 /** Opens watermarks in Redis, one field a partition; resolves also while Redis is away, `ready` tells. */
 export async function openRedisWatermarks(options: RedisWatermarksOptions): Promise<Watermarks> {
-  const { url, tls, namespace = '' } = options;
-  const pace = createReconnectPace('Redis', RECONNECT_DELAY_MAX_MS);
+  const { url, namespace = '' } = options;
+  const setup = createRedisClientSetup(options, WAITS);
+  // A reader has the last watermark that it knew, a writer comes again.
   const redis = new Redis(url, {
-    ...(tls === undefined ? {} : { tls }),
+    ...setup.options,
     lazyConnect: true,
-    // A reader has the last watermark that it knew, a writer comes again: nothing may queue up.
-    enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: pace.waitMs,
   });
-  redis.on('error', (fault) => {
-    pace.heard(fault);
-    options.onFault?.(fault);
-  });
+  redis.on('error', setup.onError);
   await redis.connect().catch(() => {});
   const key = `${namespace}chain:watermark`;
   return {

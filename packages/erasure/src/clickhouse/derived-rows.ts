@@ -24,12 +24,12 @@ const ofTargets = (batchId: Buffer) =>
   `(environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
 /**
- * Deletes what derived tables say of the batch, and derives it again from the events that stay: the swept ones are later
- * than the cut-off, every one of them. A minimum cannot be taken back out of what has absorbed it.
+ * Deletes what the derived tables say of the batch, and derives it again from the events that stay: all of them are
+ * later than the cut-off. It cannot be subtracted, since a minimum does not say what it was without an event.
  *
- * An insert that runs meanwhile writes the event and what follows from it in no order that is promised: so it is waited
- * for behind the delete, and its events are seen by what derives. Always done to the end, since an eraser that died
- * between the two has left nothing to be found.
+ * An insert that runs meanwhile writes the event and its derived row in no promised order. So inserts are waited for
+ * after the delete, and the derivation sees their events. Always done to the end: an eraser that died between the two
+ * has left nothing that would show it.
  * @throws RowsFault, or the reason of the signal
  */
 export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
@@ -61,8 +61,8 @@ async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Ba
 }
 
 /**
- * Rows that say something of the batch that no event says any more; and what events say of those who came back that the
- * tables lack, so that whoever sweeps until nothing is found ends with both right.
+ * Derived rows about the batch that no event supports any more; and, of people who came back, what events say and no
+ * derived row does. Whoever sweeps until nothing is found ends with both right.
  */
 export async function findDerivedSurvivors(batch: Batch, signal?: AbortSignal): Promise<FoundRows[]> {
   const first = await findDifferent(batch);

@@ -127,9 +127,9 @@ async function wasSwept(connection: Connection, { name }: SweptTable, batchId: B
 }
 
 /**
- * Deletes and blanks where there is anything, as a change notes itself in every part. Rows whose part is merged or
- * changed behind the look stay, and whoever asks for survivors finds them. So a batch that is swept again is deleted by
- * key, which reads more and misses nothing: parts may be merged faster than they are looked into.
+ * Deletes and blanks only where something was found, since a change is noted in every part. Rows whose part is merged
+ * or changed after the look stay, and are found as survivors. So a batch that is swept again is deleted by key: that
+ * reads more, and misses nothing. Merges could otherwise outrun the looks.
  */
 async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
   const again = await wasSwept(connection, table, batchId);

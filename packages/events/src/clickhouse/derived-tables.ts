@@ -19,12 +19,12 @@ const DERIVED = [
 ] as const;
 
 /**
- * Derives again what follows from events that may stand. The engine writes the rows of an insert and what its views make
- * of them one after the other: of one that was cut off, only the first may stand, and rows that stand are not inserted
- * again. What is derived twice folds.
+ * Derives again what follows from events that may be stored. The engine writes the rows of an insert, and then what its
+ * views make of them. Of an insert that was cut off only the rows may be stored, and rows that are stored are not
+ * inserted again. What is derived twice folds.
  *
- * Read are the granules that the key of the rows' own names, days and owners leads to, as when it is asked whether they
- * stand: a message that was kept for weeks must not open up all days between.
+ * Reads only the granules that the rows' own names, days and owners lead to, as the question for stored rows does: a
+ * message that was kept back for weeks must not open all days between.
  * @param rows RowBinary of `events`, at least one
  */
 export async function deriveAgain(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {

@@ -97,9 +97,9 @@ const toHex = (value: ColumnValue | undefined) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
 
 /**
- * The offsets at which one of the rows asked for stands. At its offset may stand a row of a log that was lost. It was
- * received at another time, but the block's span tells nothing: the block may hold records from before the loss, and ones
- * that a gateway had waited to send.
+ * The offsets at which a row that was asked for is stored. A row of a log that was lost may be stored at the same
+ * offset. It was received at another time. The block's span of time does not tell the two apart: a block may have
+ * records from before the loss, and others that a gateway was slow to send.
  */
 export function toStoredOffsets(
   table: OffsetTable,

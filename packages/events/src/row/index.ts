@@ -3,5 +3,5 @@ export { EVENT_FIELDS, type EventField, UnsupportedSchemaError } from './fields.
 export type { RowHead } from './head.ts';
 export { createRowPlan, type RowPlan } from './plan.ts';
 export { RowBuffer } from './row-buffer.ts';
-export { createPartReader } from './row-parts.ts';
+export { createPartReader } from './row-columns.ts';
 export { type LogPosition, RowTranscoder } from './transcoder.ts';

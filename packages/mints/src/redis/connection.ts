@@ -1,24 +1,15 @@
 import { createHash } from 'node:crypto';
-import type { ConnectionOptions } from 'node:tls';
-import { createReconnectPace } from '@playline/errors';
+import { createRedisClientSetup, type RedisClientOptions } from '@playline/errors';
 import { Redis, ReplyError } from 'ioredis';
 
-export interface RedisMintsOptions {
-  /** `redis://:password@host:port/database` */
-  url: string;
-  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
-  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
+export interface RedisMintsOptions extends RedisClientOptions {
   /** Put before every key; tests use it, a deployment leaves it empty. */
   namespace?: string;
-  /** Told of every fault of the connection; it reconnects by itself. */
-  onFault?: (fault: Error) => void;
 }
 
 /** A script of a hundred reference ids takes a millisecond: a server that is silent for longer counts as away. */
 const COMMAND_TIMEOUT_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 2_000;
-/** An outage ends within this time of Redis being back. */
-const RECONNECT_DELAY_MAX_MS = 500;
+const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
 /** Runs scripts by their hash. */
 export interface Scripts {
@@ -29,23 +20,16 @@ export interface Scripts {
 }
 
 /** Resolves also while Redis is away: then each command fails at once. */
-export async function openScripts({ url, tls, onFault }: RedisMintsOptions): Promise<Scripts> {
-  const pace = createReconnectPace('Redis', RECONNECT_DELAY_MAX_MS);
-  const redis = new Redis(url, {
-    ...(tls === undefined ? {} : { tls }),
+export async function openScripts(options: RedisMintsOptions): Promise<Scripts> {
+  const setup = createRedisClientSetup(options, WAITS);
+  const redis = new Redis(options.url, {
+    ...setup.options,
     lazyConnect: true,
-    // Whoever asks is a request, or comes again by itself: nothing may queue up, and nothing be done twice.
-    enableOfflineQueue: false,
+    // Whoever asks is a request, or comes again by itself.
     autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: pace.waitMs,
   });
-  redis.on('error', (fault) => {
-    pace.heard(fault);
-    onFault?.(fault);
-  });
+  redis.on('error', setup.onError);
   await redis.connect().catch(() => {});
   return {
     redis,

@@ -43,8 +43,8 @@ function judge(state: EnvironmentState, question: Question): Verdict {
 }
 
 /**
- * A rebuild leaves an erased identity out, and others may still have it for their root. Linked again, it belongs to
- * them: tables call them by its key, and it by its own.
+ * A rebuild leaves an erased identity out, although it may be the root of others. Linked again it joins them, since
+ * their person key is its own key.
  */
 function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
   const left = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;

@@ -1,16 +1,17 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
+import { createRedisClientSetup, type RedisClientOptions, waitAtMost } from '@playline/errors';
+import { Redis } from 'ioredis';
 import { MissingEpochFault } from '../faults.ts';
 import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
 import type { People } from '../people.ts';
-import { connect, type RedisConnectionOptions } from './connection.ts';
 import { createConsents } from './consents.ts';
 import { createGraph } from './graph.ts';
 import { createGuards } from './guards.ts';
 import { createLayout } from './layout.ts';
 import { createRebuild } from './rebuild.ts';
 
-export interface RedisPeopleOptions extends RedisConnectionOptions {
+export interface RedisPeopleOptions extends RedisClientOptions {
+  /** A server that is silent for this long counts as away. Must be shorter than the deadline of whoever asks; 5 s unless told. */
+  commandTimeoutMs?: number;
   /** Put before every key; '' in a deployment, tests keep apart with it. */
   namespace?: string;
   limits?: GraphLimits;
@@ -40,6 +41,24 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
     rewriteLog: () => rewriteLog(redis),
     close: async () => redis.disconnect(),
   };
+}
+
+/** Long enough for calls of the graph's script that wait behind each other. */
+const COMMAND_TIMEOUT_MS = 5_000;
+const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
+
+/** Connects; resolves also while Redis is away. */
+async function connect(options: RedisPeopleOptions): Promise<Redis> {
+  const setup = createRedisClientSetup(options, WAITS);
+  const redis = new Redis(options.url, {
+    ...setup.options,
+    lazyConnect: true,
+    autoResendUnfulfilledCommands: false,
+    commandTimeout: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
+  });
+  redis.on('error', setup.onError);
+  await redis.connect().catch(() => {});
+  return redis;
 }
 
 /** The one that runs began before; what it misses goes with the next. */
@@ -77,7 +96,7 @@ function createReadiness(
       return false;
     }
   };
-  const takesWrites = () => Promise.race([check(), delay(WRITE_CHECK_MS, false, { ref: false })]);
+  const takesWrites = () => waitAtMost(WRITE_CHECK_MS, check(), () => false);
   return {
     takesWrites,
     ready: async () => {

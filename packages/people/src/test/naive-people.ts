@@ -80,7 +80,7 @@ export class NaivePeople {
     return touched.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
   }
 
-  /** What each step of a fact comes to, in the words of `toWords`. */
+  /** The result of each step of a fact, in the words of `toWords`. */
   decide(fact: FactOptions): string[] {
     if (this.#isHeld(fact)) return ['parked'];
     if (fact.link === 'unlink') {

@@ -1,19 +1,6 @@
 import { createConnectGate } from '@playline/errors';
 import type { StoreFetch, StoreRequest } from '@playline/runtime';
-import { UnregisteredSchemaFault } from '../ports.ts';
-
-/** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
-export interface SchemaRegistry {
-  /**
-   * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
-   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
-   * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
-   *   says. Either is asked again next time
-   */
-  idOf(subject: string, schema: string): Promise<number>;
-  /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
-  schemaOf(id: number): Promise<string | null>;
-}
+import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 
 /** A registry is asked at a service's start and when an unknown id turns up: slow is better than failing. */
 const REQUEST_TIMEOUT_MS = 5_000;

@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { type IntentPolicy, KEEP_INTENTS } from '../partitions/intent.ts';
+import { NO_INTENTS } from '../test/no-intents.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
 import { createMemoryLog } from './index.ts';
@@ -32,7 +34,7 @@ const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 
 /** Consumers that are killed one after the other, then one that may finish. @returns the offsets in the store */
 async function consume(
   lives: readonly Life[],
-  { withoutIntents = false, withoutLook = false }: { withoutIntents?: boolean; withoutLook?: boolean } = {},
+  { intents = KEEP_INTENTS, withoutLook = false }: { intents?: IntentPolicy; withoutLook?: boolean } = {},
 ): Promise<{ found: string[]; expected: string[] }> {
   const log = createMemoryLog({ partitions: 2 });
   const producer = log.openProducer();
@@ -51,7 +53,7 @@ async function consume(
       return left.shift() ?? 'stored';
     };
     const limits = { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 };
-    return log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, withoutIntents, waits });
+    return log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, intents, waits });
   };
   for (const each of lives) {
     const consumer = open(each);
@@ -84,7 +86,7 @@ describe('consumers that are killed at any step, with a store that fails in ever
 
   it('double records without intents: the test above can fail', async () => {
     const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-      const { found, expected } = await consume(lives, { withoutIntents: true });
+      const { found, expected } = await consume(lives, { intents: NO_INTENTS });
       return found.length === expected.length;
     });
     await expect(fc.assert(property, { numRuns: 100 })).rejects.toThrow('Property failed');

@@ -1,7 +1,8 @@
 import type { Logger, Metrics } from '@playline/runtime';
-import { BlockPartition, type BlockPartitionOptions } from '../partitions/block-partition.ts';
+import type { BlockPartitionOptions } from '../partitions/block-options.ts';
+import { BlockPartition } from '../partitions/block-partition.ts';
 import type { WhenExpired } from '../partitions/guarded-partition.ts';
-import { parseRead } from '../partitions/intent.ts';
+import { type IntentPolicy, parseRead } from '../partitions/intent.ts';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { OffsetDecision } from '../partitions/offset-decision.ts';
 import { RecordPartition, type RecordPartitionOptions } from '../partitions/record-partition.ts';
@@ -34,7 +35,7 @@ export interface MemoryLog {
       sink: BlockSink;
       limits: BlockLimits;
       deadLetters?: Producer;
-      withoutIntents?: boolean;
+      intents?: IntentPolicy;
       waits?: BlockPartitionOptions['waits'];
     },
   ): MemoryConsumer;
@@ -106,8 +107,9 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     openProducer,
     openBlockConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
-      const { sink, limits, logger, deadLetters = openProducer(), withoutIntents = false, waits } = options;
-      const shared = { sink, limits, deadLetters, logger, metrics, withoutIntents, ...(waits && { waits }) };
+      const { sink, limits, logger, deadLetters = openProducer(), intents, waits } = options;
+      const kept = { ...(intents && { intents }), ...(waits && { waits }) };
+      const shared = { sink, limits, deadLetters, logger, metrics, ...kept };
       const openWorker = (partition: LogPartition) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
       const whenExpired = options.whenExpired ?? 'passOver';

@@ -120,10 +120,10 @@ describe('a topic that is deleted and made anew', () => {
     const mark = { base: 3, epoch: 0, crc: 3 };
     const consumer = log.openRecordConsumer({
       topics: [TOPIC],
-      onAssign: async ({ committed, holds }) => {
+      onAssign: async ({ committed, hasBatch }) => {
         await gate.promise;
         try {
-          starts.push(await holds(mark));
+          starts.push(await hasBatch(mark));
         } catch (fault) {
           starts.push((fault as Error).name);
           throw fault;

@@ -1,9 +1,9 @@
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { BlockName, BlockSink, Producer, StreamRecord } from '../ports.ts';
-import { RetryableFault } from '../ports.ts';
+import { type BlockName, type BlockSink, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import { BlockPartition, type BlockPartitionOptions } from './block-partition.ts';
+import type { BlockPartitionOptions } from './block-options.ts';
+import { BlockPartition } from './block-partition.ts';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';

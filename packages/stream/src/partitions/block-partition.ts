@@ -1,32 +1,33 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { BlockLimits, BlockSink, Producer, StreamRecord } from '../ports.ts';
+import { waitAtMost } from '@playline/errors';
+import type { StreamRecord } from '../ports.ts';
 import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
+import type { BlockPartitionOptions } from './block-options.ts';
 import { BlockWriter } from './block-writer.ts';
-import { Epoch, EpochOver, type Waits } from './epoch.ts';
-import { type CommitNote, type Intent, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
+import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
-import { Fenced, type LogPartition } from './log-partition.ts';
-import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { Fenced } from './log-partition.ts';
+import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import { Ownership, OwnershipOver } from './ownership.ts';
+import type { PartitionWorker } from './partition-worker.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
 
-export interface BlockPartitionOptions extends Reports {
-  log: LogPartition;
-  sink: BlockSink;
-  limits: BlockLimits;
-  deadLetters: Producer;
-  /** Half of it is how long an intent is trusted without asking the coordinator again. */
-  sessionTimeoutMs: number;
-  /** Tests only: without intents a crash doubles rows, which shows that a test can see it. */
-  withoutIntents?: boolean;
-  /** How long the log keeps records of a topic; null while that is not known. */
-  retentionMsOf?: (topic: string) => number | null;
-  /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
-  waits?: { attempt: Waits; standstill: Waits };
-}
+/**
+ * What a partition does with records that come.
+ * - `taking`: they are taken, and fetched.
+ * - `full`: those that were fetched are taken; none are fetched until a block has been written.
+ * - `standing`: a fault does not pass. None are taken; what is named is tried again, seldom.
+ * - `draining`: none are taken. A block whose intent stands is finished, every other is left to the next owner.
+ *
+ * `taking` and `full` follow each other; a fault turns either into `standing`, which goes on as
+ * `taking`; `draining` is the last.
+ */
+type Intake = 'taking' | 'full' | 'standing' | 'draining';
+
+/** When the block that is filled is cut for its age: `due` once its timer has run out while another is being written. */
+type Age = NodeJS.Timeout | 'due' | null;
 
 /**
  * One partition of a block consumer: records become blocks, blocks become rows once each.
@@ -38,8 +39,8 @@ export interface BlockPartitionOptions extends Reports {
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
-  readonly #epoch: Epoch;
-  readonly #tenure: Tenure;
+  readonly #ownership: Ownership;
+  readonly #owned: OwnedPartition;
   readonly #standstill: Standstill;
   readonly #writer: BlockWriter;
   /** Cut blocks in the order of the log; the first is being written. */
@@ -50,21 +51,19 @@ export class BlockPartition implements PartitionWorker {
   #trail = new MarkTrail(null);
   /** What stands beside `#done`. */
   #note: CommitNote = NO_NOTE;
-  #timer: NodeJS.Timeout | null = null;
-  /** The block that is filled is old enough, and waits only because another is being written. */
-  #overdue = false;
+  readonly #intents: IntentPolicy;
+  #age: Age = null;
   #working: Promise<void> | null = null;
-  #draining = false;
-  #paused = false;
-  #healthy = true;
+  #intake: Intake = 'taking';
 
   constructor(options: BlockPartitionOptions) {
     this.#options = options;
+    this.#intents = options.intents ?? KEEP_INTENTS;
     const { log, metrics, logger } = options;
-    this.#epoch = new Epoch(options.waits?.attempt);
-    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
-    this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
-    this.#writer = new BlockWriter(options, this.#tenure, {
+    this.#ownership = new Ownership(options.waits?.attempt);
+    this.#owned = createOwnedPartition({ log, metrics, logger, ownership: this.#ownership });
+    this.#standstill = new Standstill(this.#owned, options.waits?.standstill);
+    this.#writer = new BlockWriter(options, this.#owned, {
       confirm: (block) => this.#name(block),
       logDecidedAtMs: () => this.#note.decidedAtMs,
     });
@@ -72,12 +71,12 @@ export class BlockPartition implements PartitionWorker {
     this.#next = committed;
     this.#done = committed;
     try {
-      this.#note = options.withoutIntents ? NO_NOTE : parseMetadata(log.metadata, committed);
+      this.#note = this.#intents.parse(log.metadata, committed);
       this.#trail = new MarkTrail(this.#note.mark);
       if (this.#note.intent !== null) this.#filling = this.#openBlock(this.#note.intent);
     } catch (fault) {
-      this.#healthy = false;
-      stopPartition(this.#tenure, this.#done, fault);
+      this.#intake = 'standing';
+      stopPartition(this.#owned, this.#done, fault);
     }
   }
 
@@ -94,8 +93,8 @@ export class BlockPartition implements PartitionWorker {
   }
 
   get settled(): number {
-    const holds = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
-    return holds || this.#epoch.over || !this.#healthy ? this.#done : this.#next;
+    const isBusy = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
+    return isBusy || this.#ownership.over || this.#intake === 'standing' ? this.#done : this.#next;
   }
 
   get writingSinceMs(): number | null {
@@ -107,15 +106,15 @@ export class BlockPartition implements PartitionWorker {
   }
 
   get healthy(): boolean {
-    return this.#healthy;
+    return this.#intake !== 'standing';
   }
 
   get hindrance(): string | null {
-    return this.#tenure.hindrance.sentence;
+    return this.#owned.hindrance.sentence;
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#epoch.over || this.#draining || !this.#healthy) return;
+    if (this.#ownership.over || this.#intake === 'draining' || this.#intake === 'standing') return;
     this.#trail.add(batches);
     try {
       this.#take(records, end);
@@ -141,16 +140,16 @@ export class BlockPartition implements PartitionWorker {
   }
 
   async drain(budgetMs: number): Promise<void> {
-    this.#draining = true;
+    const stands = this.#intake === 'standing';
+    this.#intake = 'draining';
     this.#disarm();
     // One that stands would stand for the whole budget.
-    if (this.#working !== null && this.#healthy)
-      await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    if (this.#working !== null && !stands) await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
 
   end(): void {
-    this.#epoch.end();
+    this.#ownership.end();
     this.#disarm();
     // A write may still be reading its buffers: they are given back when it has ended.
     if (this.#working === null) this.#releaseAll();
@@ -169,7 +168,7 @@ export class BlockPartition implements PartitionWorker {
       throw new Error(`a block was named with transform version ${transformVersion}, which this release cannot build`);
     const builder = sink.openBlock(log.topic, log.partition, transformVersion);
     // A block that was named before is cut at its end only: no timer, no limit.
-    if (intent === null) this.#timer = setTimeout(() => this.#grewOld(), limits.ageMaxMs);
+    if (intent === null) this.#age = setTimeout(() => this.#grewOld(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.#done) : this.#done;
     return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
   }
@@ -184,13 +183,12 @@ export class BlockPartition implements PartitionWorker {
   /** While a block is being written, a larger one behind it is cheaper than two small ones. */
   #grewOld() {
     if (this.#working === null) this.#cut(this.#next);
-    else this.#overdue = true;
+    else this.#age = 'due';
   }
 
   #disarm() {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#overdue = false;
+    if (this.#age !== 'due' && this.#age !== null) clearTimeout(this.#age);
+    this.#age = null;
   }
 
   #cut(end: number) {
@@ -203,8 +201,8 @@ export class BlockPartition implements PartitionWorker {
     this.#trail.forget(end);
     this.#queue.push(block);
     this.#working ??= this.#work();
-    if (this.#queue.length < BLOCKS_WAITING_MAX || this.#paused) return;
-    this.#paused = true;
+    if (this.#queue.length < BLOCKS_WAITING_MAX || this.#intake !== 'taking') return;
+    this.#intake = 'full';
     this.#options.log.pause();
   }
 
@@ -215,48 +213,51 @@ export class BlockPartition implements PartitionWorker {
         await this.#writeQueue();
       } catch (fault) {
         if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
-        if (fault instanceof Fenced || fault instanceof EpochOver || this.#draining) this.end();
+        const isLost = fault instanceof Fenced || fault instanceof OwnershipOver;
+        if (isLost || this.#intake === 'draining') this.end();
         else await this.#standStill(fault);
       }
       // A block may have been cut since the queue was empty, and it found somebody at work.
-    } while (this.#queue.length > 0 && !this.#draining && !this.#epoch.over);
+    } while (this.#queue.length > 0 && this.#intake !== 'draining' && !this.#ownership.over);
     this.#working = null;
-    if (this.#epoch.over) this.#releaseAll();
+    if (this.#ownership.over) this.#releaseAll();
   }
 
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       const block = this.#queue[0]!;
       // Only a block whose intent stands must be finished; any other is left to the next owner.
-      if (this.#draining && block.namedAtMs === null) break;
+      if (this.#intake === 'draining' && block.namedAtMs === null) break;
       await this.#writer.settle(block, this.#note.carried);
-      if (block.namedAtMs === null && !this.#options.withoutIntents) await this.#name(block);
+      if (block.namedAtMs === null) await this.#name(block);
       await this.#writer.publishLetters(block);
       await this.#writer.write(block);
       await this.#complete(block);
-      if (this.#overdue && this.#queue.length === 0) this.#cut(this.#next);
+      if (this.#age === 'due' && this.#queue.length === 0) this.#cut(this.#next);
     }
   }
 
   async #standStill(fault: unknown): Promise<void> {
-    this.#healthy = false;
-    this.#paused = true;
+    this.#intake = 'standing';
     await this.#standstill.wait(this.#done, fault);
   }
 
   /** What could not be taken is read again: by itself after a while, or when a block that is under way has been written. */
   async #standAside(fault: unknown): Promise<void> {
     await this.#standStill(fault);
-    if (this.#healthy || this.#draining || this.#epoch.over || this.#working !== null) return;
-    this.#goOn();
-    this.#resume();
+    if (this.#working === null && !this.#ownership.over) this.#goOn();
   }
 
-  /** Records that came while the partition stood were not taken: they are read again. */
+  /** Takes records again, where it stood or was full. Those that came while it stood were not taken: they are read again. */
   #goOn() {
-    this.#healthy = true;
-    this.#standstill.end(this.#done);
-    this.#options.log.seek(this.#next);
+    const { log } = this.#options;
+    if (this.#intake !== 'standing' && this.#intake !== 'full') return;
+    if (this.#intake === 'standing') {
+      this.#standstill.end(this.#done);
+      log.seek(this.#next);
+    }
+    this.#intake = 'taking';
+    log.resume();
   }
 
   /** Step 1: the intent. A refused commit means that the block is never written. */
@@ -268,8 +269,8 @@ export class BlockPartition implements PartitionWorker {
 
   /** Step 3: completion and, when the next block is cut already, its intent in the same commit. */
   async #complete(block: Block) {
-    const { log, metrics, withoutIntents } = this.#options;
-    const following = this.#draining ? undefined : this.#queue[1];
+    const { log, metrics } = this.#options;
+    const following = this.#intake === 'draining' ? undefined : this.#queue[1];
     const carried = block.trace?.carries ?? null;
     if (following !== undefined) await this.#writer.settle(following, carried);
     const namedAtMs = Date.now();
@@ -277,23 +278,17 @@ export class BlockPartition implements PartitionWorker {
     const triedTo = (this.#note.triedTo ?? 0) > block.end ? this.#note.triedTo : null;
     const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo, carried };
     await this.#commit(block.end, note);
-    if (following !== undefined && !withoutIntents) noteNamed(following, namedAtMs);
+    if (following !== undefined) noteNamed(following, namedAtMs);
     this.#note = note;
     this.#queue.shift();
     this.#done = block.end;
     metrics.block(log.topic, block.recoverTo === null ? 'written' : 'recovered');
     for (const { kind, reason, count } of block.outcomes.values()) metrics.record(log.topic, { kind, reason }, count);
     block.builder.release();
-    if (!this.#healthy) this.#goOn();
-    if (this.#paused && !this.#draining) this.#resume();
-  }
-
-  #resume() {
-    this.#paused = false;
-    this.#options.log.resume();
+    this.#goOn();
   }
 
   #commit(offset: number, note: CommitNote): Promise<void> {
-    return commitOffset(this.#tenure, offset, toMetadata(this.#options.withoutIntents ? NO_NOTE : note));
+    return commitOffset(this.#owned, offset, this.#intents.toText(note));
   }
 }

@@ -1,4 +1,5 @@
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
+import { sendAll } from '../send-all.ts';
 
 /** A record that could not be processed, and why. */
 export interface DeadLetter {
@@ -14,6 +15,10 @@ const TRACE_HEADERS = ['traceparent', 'tracestate'];
 /** Header of a mark in a dead-letter topic: the offset of the letter of its partition that has been replayed or dropped. */
 export const SETTLED_OFFSET = 'settled-offset';
 
+/**
+ * Where records of a topic go that cannot be processed, by its name on the broker. Neither this package nor `contracts`,
+ * which lists all topics, may import the other: a test of the eraser compares their names.
+ */
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead`;
 }
@@ -39,9 +44,13 @@ export function toDeadLetter({ record, reason }: DeadLetter, step: string): Outg
 }
 
 /** Resolves when every letter is acknowledged. @throws the producer's fault */
-export function sendDeadLetters(producer: Producer, letters: readonly DeadLetter[], step: string): Promise<void> {
-  const records = letters.map((letter) => toDeadLetter(letter, step));
-  return new Promise((resolve, reject) => {
-    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-  });
+export function sendDeadLetters(
+  producer: Pick<Producer, 'send'>,
+  letters: readonly DeadLetter[],
+  step: string,
+): Promise<void> {
+  return sendAll(
+    producer,
+    letters.map((letter) => toDeadLetter(letter, step)),
+  );
 }

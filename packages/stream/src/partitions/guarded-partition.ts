@@ -87,9 +87,10 @@ export class GuardedPartition {
   }
 
   /**
-   * Whether what was fetched from an offset may be taken. Behind the place that is read next only the first offset that
-   * the log has is: what stood before it is gone, and waiting brings none of it back. Any other is the answer to a question
-   * from before the partition was looked at; it is asked again, or records that the log still has would be passed over.
+   * Whether records that were fetched from an offset may be taken. One case is special: the fetch began behind the
+   * offset that is read next. If it began at the first offset that the log has, the records before it are gone, and no
+   * wait brings them back: those that came are taken. Any other is the answer to a question from before the partition
+   * was examined. It is asked again, or records that the log still has would be passed over.
    */
   takesFrom(from: number): boolean {
     const { next } = this.#worker;

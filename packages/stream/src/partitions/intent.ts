@@ -30,8 +30,9 @@ export interface CommitNote {
   /** The offset itself is that decision, and nothing has been committed behind it yet. */
   readonly isDecision: boolean;
   /**
-   * Exclusive end of what was read before that decision: rows of earlier offsets may stand, of records that the log has
-   * kept as well. Null behind it, and where nothing was decided.
+   * How far the group had read (exclusive) when an operator decided about a log that was replaced. Rows of earlier
+   * offsets may be stored, also of records that the log still has. Null once the group has read past it, and where
+   * nothing was decided.
    */
   readonly triedTo: number | null;
   /** What the block in front of the offset left for the one behind it, in its builder's words; null where nothing is. */
@@ -115,6 +116,16 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
+/** What is kept beside committed offsets, and so whether a block is named before it is written. */
+export interface IntentPolicy {
+  /** @throws as `parseMetadata` */
+  readonly parse: (metadata: string | null, offset: number) => CommitNote;
+  readonly toText: (note: CommitNote) => string;
+}
+
+/** Everything is kept: the only policy of a deployment. */
+export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
+
 /** How far a group has read, as far as its commit tells. */
 export interface ReadSoFar {
   readonly committed: number;
@@ -129,8 +140,9 @@ export interface ReadSoFar {
 }
 
 /**
- * Our consumers have never committed an offset without a note beside it, in no format and not at the first commit. Tools
- * that move offsets leave the metadata empty, or words of their own there. A note of a later format is not theirs.
+ * Whether something else than a consumer of ours made the commit. Ours have always put a note beside the offset, in
+ * every format and from the first commit on. Tools that move offsets leave the text empty, or write words of their own.
+ * A note of a later format is ours.
  */
 function isForeignMetadata(metadata: string | null): boolean {
   if (metadata === null) return false;

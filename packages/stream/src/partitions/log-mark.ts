@@ -56,9 +56,10 @@ export class MarkTrail {
 }
 
 /**
- * True when a batch fetched now need not stand behind the last one that was read: another leader appended it, or it
- * begins where something else was read. A log that lost its end and grew again shows here, since every leader has a
- * later epoch than the one before it. A new leader alone shows here too: whoever asks reads the old batch again.
+ * True when a batch fetched now may not follow the last one that was read: another leader appended it, or it begins
+ * where something else was read. A log that lost its end and grew again shows here, because every leader has a later
+ * epoch than the one before it. So does a mere change of leader: whoever asks reads the old batch again, which tells
+ * the two apart.
  */
 export function isSuspect(last: LogMark | null, fetched: LogMark | undefined): boolean {
   if (last === null || fetched === undefined) return false;

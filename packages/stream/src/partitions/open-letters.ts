@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
 import type { LogReader } from '../log.ts';
 import type { StreamRecord } from '../ports.ts';
@@ -93,7 +93,7 @@ export function reportOpenLetters(letters: OpenLetters, metrics: Metrics): void 
   metrics.collectedGauge('stream_dead_letters_open', HELP, {
     labelNames: ['topic'],
     async collect(gauge) {
-      await Promise.race([readOn(), delay(COLLECT_MAX_MS, undefined, { ref: false })]);
+      await waitAtMost(COLLECT_MAX_MS, readOn() ?? Promise.resolve(), () => {});
       gauge.reset();
       for (const [topic, count] of letters.counts()) gauge.set({ topic }, count);
     },

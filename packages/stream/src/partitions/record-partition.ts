@@ -1,13 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
-import { Epoch, EpochOver, type Waits } from './epoch.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
+import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { Standstill } from './standstill.ts';
-import { commitOffset, createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
@@ -22,7 +22,7 @@ export interface RecordPartitionOptions extends Reports {
 }
 
 /** Whether the log has this very batch; null when it has none at its place any more, which proves nothing. */
-async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> {
+async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | null> {
   if (mark.base < log.start) return null;
   try {
     const found = await log.batchAt(mark.base);
@@ -37,8 +37,8 @@ async function holds(log: LogPartition, mark: LogMark): Promise<boolean | null> 
 /** One partition of a record consumer: batches in order, one at a time, committed when they are done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
-  readonly #epoch: Epoch;
-  readonly #tenure: Tenure;
+  readonly #ownership: Ownership;
+  readonly #owned: OwnedPartition;
   readonly #standstill: Standstill;
   #queue: StreamRecord[] = [];
   #next: number;
@@ -61,9 +61,9 @@ export class RecordPartition implements PartitionWorker {
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
     const { log, handler, metrics, logger } = options;
-    this.#epoch = new Epoch(options.waits?.attempt);
-    this.#tenure = createTenure({ log, metrics, logger, epoch: this.#epoch });
-    this.#standstill = new Standstill(this.#tenure, options.waits?.standstill);
+    this.#ownership = new Ownership(options.waits?.attempt);
+    this.#owned = createOwnedPartition({ log, metrics, logger, ownership: this.#ownership });
+    this.#standstill = new Standstill(this.#owned, options.waits?.standstill);
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -93,8 +93,8 @@ export class RecordPartition implements PartitionWorker {
   }
 
   get settled(): number {
-    const holds = this.#working !== null || this.#queue.length > 0;
-    return holds || this.#epoch.over || !this.#healthy ? this.#done : this.#next;
+    const isBusy = this.#working !== null || this.#queue.length > 0;
+    return isBusy || this.#ownership.over || !this.#healthy ? this.#done : this.#next;
   }
 
   get healthy(): boolean {
@@ -102,7 +102,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   get hindrance(): string | null {
-    return this.#tenure.hindrance.sentence;
+    return this.#owned.hindrance.sentence;
   }
 
   get #batchRecordsMax(): number {
@@ -110,7 +110,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#starting || this.#epoch.over || this.#draining || !this.#healthy) return;
+    if (this.#starting || this.#ownership.over || this.#draining || !this.#healthy) return;
     this.#trail.add(batches);
     for (const record of records) if (record.offset >= this.#next) this.#queue.push(record);
     this.#next = Math.max(this.#next, end);
@@ -124,15 +124,14 @@ export class RecordPartition implements PartitionWorker {
   async drain(budgetMs: number): Promise<void> {
     this.#draining = true;
     // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
-    if (this.#working !== null && this.#healthy && !this.#starting)
-      await Promise.race([this.#working, delay(budgetMs, undefined, { ref: false })]);
+    if (this.#working !== null && this.#healthy && !this.#starting) await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
 
   end(): void {
     if (this.#revoked) return;
     this.#revoked = true;
-    this.#epoch.end();
+    this.#ownership.end();
     this.#queue = [];
     const { log, handler } = this.#options;
     // The last batch may still be ending: the handler is told when nothing of it runs here any more.
@@ -152,7 +151,7 @@ export class RecordPartition implements PartitionWorker {
         committed,
         logStart,
         isDecision,
-        holds: (mark: LogMark) => holds(log, mark),
+        hasBatch: (mark: LogMark) => hasBatch(log, mark),
       };
       const ask = async () => {
         const start = await handler.onAssign!(assigned);
@@ -160,7 +159,7 @@ export class RecordPartition implements PartitionWorker {
         return start;
       };
       const askInTime = () =>
-        this.#epoch.retry(ask, (error) => {
+        this.#ownership.retry(ask, (error) => {
           if (!(error instanceof RetryableFault)) return false;
           metrics.retry(topic, 'assign');
           // Asked for as long as it takes: the same reason again is no news.
@@ -177,7 +176,7 @@ export class RecordPartition implements PartitionWorker {
       log.seek(start);
       log.resume();
     } catch (fault) {
-      if (!(fault instanceof EpochOver)) this.#stop(fault);
+      if (!(fault instanceof OwnershipOver)) this.#stop(fault);
     } finally {
       this.#starting = false;
       this.#working = null;
@@ -192,7 +191,7 @@ export class RecordPartition implements PartitionWorker {
         else await this.#takeBatch();
     } catch (fault) {
       if (fault instanceof Fenced) metrics.block(log.topic, 'fenced');
-      if (fault instanceof Fenced || fault instanceof EpochOver) this.#epoch.end();
+      if (fault instanceof Fenced || fault instanceof OwnershipOver) this.#ownership.end();
       else this.#stop(fault);
     } finally {
       this.#working = null;
@@ -205,10 +204,10 @@ export class RecordPartition implements PartitionWorker {
     const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
     const position: BatchPosition = {
       ...{ topic: log.topic, partition: log.partition, start: this.#done, end },
-      ...{ mark: this.#trail.before(end), committed: this.#committed, signal: this.#epoch.signal },
+      ...{ mark: this.#trail.before(end), committed: this.#committed, signal: this.#ownership.signal },
       workEnded: () => {
         this.#told = position;
-        if (!this.#epoch.over && !this.#draining && this.#healthy) this.#working ??= this.#work();
+        if (!this.#ownership.over && !this.#draining && this.#healthy) this.#working ??= this.#work();
       },
     };
     await this.#insist(() => this.#handle(records, position));
@@ -223,21 +222,21 @@ export class RecordPartition implements PartitionWorker {
   /**
    * Does the work until no fault stops it: the partition stands after one, and the same work is tried again seldom. What
    * came while it stood was not taken, and is read again.
-   * @throws EpochOver
+   * @throws OwnershipOver
    */
   async #insist<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         const result = await work();
-        this.#epoch.check();
+        this.#ownership.check();
         if (!this.#healthy) this.#standUp();
         return result;
       } catch (fault) {
-        if (fault instanceof EpochOver || this.#draining) throw fault;
+        if (fault instanceof OwnershipOver || this.#draining) throw fault;
         this.#healthy = false;
         this.#paused = true;
         await this.#standstill.wait(this.#done, fault);
-        this.#epoch.check();
+        this.#ownership.check();
       }
     }
   }
@@ -252,13 +251,13 @@ export class RecordPartition implements PartitionWorker {
     const { handler, metrics, logger, log } = this.#options;
     const { topic, partition, start } = position;
     const handle = () => handler.onBatch(records, position);
-    await this.#epoch.retry(handle, (error) => {
+    await this.#ownership.retry(handle, (error) => {
       if (!(error instanceof RetryableFault)) return false;
       metrics.retry(log.topic, 'batch');
       retryLogOf(logger)?.tell({ topic, partition, level: 'warn', error, fields: { start } }, 'a batch is tried again');
       return true;
     });
-    this.#epoch.check();
+    this.#ownership.check();
   }
 
   /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
@@ -270,7 +269,7 @@ export class RecordPartition implements PartitionWorker {
     this.#ended = this.#ended.filter(({ end }) => end > last.end);
     if (last.end <= this.#committed) return;
     this.#note = { ...this.#note, mark: last.mark, isDecision: false, triedTo: null };
-    await commitOffset(this.#tenure, last.end, toMetadata(this.#note));
+    await commitOffset(this.#owned, last.end, toMetadata(this.#note));
     this.#committed = last.end;
   }
 
@@ -282,6 +281,6 @@ export class RecordPartition implements PartitionWorker {
 
   #stop(error: unknown) {
     this.#healthy = false;
-    stopPartition(this.#tenure, this.#done, error);
+    stopPartition(this.#owned, this.#done, error);
   }
 }

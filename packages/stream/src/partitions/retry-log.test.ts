@@ -5,6 +5,7 @@ import { createMemoryLog } from '../memory/index.ts';
 import { type Consumer, RetryableFault } from '../ports.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { RetryNotice } from './retry-log.ts';
 
 const TOPIC = 'topic';
 const PARTITIONS = 6;
@@ -67,4 +68,22 @@ describe('a store that refuses again after it has worked for a while', () => {
     await consumer.idle();
     await consumer.close();
   });
+});
+
+it('tells the first of many failed attempts at once and the others ever more seldom, but never stops', () => {
+  const notice = new RetryNotice();
+  const told: number[] = [];
+  // A day of attempts, one in five seconds.
+  for (let second = 0; second < 86_400; second += 5) {
+    const due = notice.next();
+    if (due !== null) {
+      told.push(second);
+      expect(due).toEqual({ attempts: second / 5 + 1, forSeconds: second });
+    }
+    vi.advanceTimersByTime(5_000);
+  }
+  expect(told.slice(0, 6)).toEqual([0, 5, 10, 15, 25, 45]);
+  const distances = told.slice(1).map((second, index) => second - told[index]!);
+  expect(Math.max(...distances)).toBe(600);
+  expect(told.length).toBeLessThan(160);
 });

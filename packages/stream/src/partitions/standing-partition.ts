@@ -1,8 +1,8 @@
-import { Epoch } from './epoch.ts';
 import { type Finding, toFindingText } from './log-finding.ts';
 import type { LogPartition } from './log-partition.ts';
+import { createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import { Ownership } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
-import { createTenure, stopPartition, type Tenure } from './tenure.ts';
 
 /** The log is not the one whose offset was committed, or lacks records that nobody has read. */
 export class LogReplaced extends Error {
@@ -25,18 +25,18 @@ export function toRefusal(
 export class StandingPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;
-  readonly #epoch = new Epoch();
-  readonly #tenure: Tenure;
+  readonly #ownership = new Ownership();
+  readonly #owned: OwnedPartition;
   readonly #committed: number;
 
   constructor({ log, fault, ...reports }: Reports & { log: LogPartition; fault: Error }) {
     this.#committed = log.committed;
-    this.#tenure = createTenure({ log, epoch: this.#epoch, ...reports });
-    stopPartition(this.#tenure, log.committed, fault);
+    this.#owned = createOwnedPartition({ log, ownership: this.#ownership, ...reports });
+    stopPartition(this.#owned, log.committed, fault);
   }
 
   get hindrance(): string | null {
-    return this.#tenure.hindrance.sentence;
+    return this.#owned.hindrance.sentence;
   }
 
   get next(): number {
@@ -51,9 +51,9 @@ export class StandingPartition implements PartitionWorker {
     return this.#committed;
   }
 
-  /** Ends with the epoch; for whoever waits beside it. */
+  /** Ends with the ownership; for whoever waits beside it. */
   get signal(): AbortSignal {
-    return this.#epoch.signal;
+    return this.#ownership.signal;
   }
 
   accept(): void {}
@@ -63,6 +63,6 @@ export class StandingPartition implements PartitionWorker {
   }
 
   end(): void {
-    this.#epoch.end();
+    this.#ownership.end();
   }
 }

@@ -1,39 +1,40 @@
-import type { Waits } from './epoch.ts';
-import { stopPartition, type Tenure } from './tenure.ts';
+import { type OwnedPartition, stopPartition } from './owned-partition.ts';
+import type { Waits } from './ownership.ts';
 
 /**
- * Half a minute, since a migration on its way is the likeliest mend; then ever longer up to ten minutes, since what is
- * left needs a person: of the days that the log keeps records it wastes nothing, and an attempt is one refused insert.
+ * Half a minute first, because the likeliest mend is a migration that is under way. Then ever longer, up to ten
+ * minutes, because what is left needs a person. An attempt costs one refused insert, and the log keeps its records for
+ * days.
  */
 const STANDSTILL_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 
 /** A partition that stands after a fault that does not pass. It is tried again by itself, seldom, until it goes on. */
 export class Standstill {
-  readonly #tenure: Tenure;
+  readonly #owned: OwnedPartition;
   readonly #waits: Waits;
   #waitMs: number;
   #release: (() => void) | null = null;
 
   /** @param waits other than production's for tests only */
-  constructor(tenure: Tenure, waits: Waits = STANDSTILL_WAITS) {
-    this.#tenure = tenure;
+  constructor(owned: OwnedPartition, waits: Waits = STANDSTILL_WAITS) {
+    this.#owned = owned;
     this.#waits = waits;
     this.#waitMs = waits.minMs;
   }
 
   /** Says loudly that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
   async wait(offset: number, error: unknown): Promise<void> {
-    const release = stopPartition(this.#tenure, offset, error);
+    const release = stopPartition(this.#owned, offset, error);
     this.#release?.();
     this.#release = release;
     const waitMs = this.#waitMs;
     this.#waitMs = Math.min(this.#waits.maxMs, waitMs * 2);
-    await this.#tenure.epoch.pause(waitMs);
+    await this.#owned.ownership.pause(waitMs);
   }
 
   /** What it stood at has been done: it goes on. */
   end(offset: number): void {
-    const { log, logger } = this.#tenure;
+    const { log, logger } = this.#owned;
     this.#release?.();
     this.#release = null;
     this.#waitMs = this.#waits.minMs;

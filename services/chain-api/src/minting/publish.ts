@@ -8,13 +8,7 @@ import {
   TOPICS,
   toSignerKey,
 } from '@playline/contracts';
-import { type OutgoingRecord, type Producer, toPartition } from '@playline/stream';
-
-/** The registry as far as it is asked for ids. */
-export interface SchemaIdOf {
-  /** The id under which exactly this text is registered; answers are remembered. @throws while nobody tells */
-  idOf(subject: string, schema: string): Promise<number>;
-}
+import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll, toPartition } from '@playline/stream';
 
 /** The log of requests as far as its ends are asked for. */
 export interface RequestLog {
@@ -26,7 +20,7 @@ export interface RequestLog {
 
 export interface MintTopicsParts {
   readonly producer: Pick<Producer, 'send'>;
-  readonly registry: SchemaIdOf;
+  readonly registry: Pick<SchemaRegistry, 'idOf'>;
   readonly topicPrefix: string;
 }
 
@@ -50,9 +44,7 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
       const outgoing: OutgoingRecord[] = records.map((record) => {
         return { topic, key: Buffer.from(keyOf(record)), value: frameRecord(schemaId, codec.encode(record)) };
       });
-      await new Promise<void>((resolve, reject) => {
-        producer.send(outgoing, (fault) => (fault === null ? resolve() : reject(fault)));
-      });
+      await sendAll(producer, outgoing);
     };
   };
   return {

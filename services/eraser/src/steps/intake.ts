@@ -20,9 +20,9 @@ export interface IntakeParts {
 }
 
 /**
- * Creates the step that takes requests from their topic: each gets its hold, which a gateway may not have lived to
- * confirm, and stands in `erasure_requests` before its offset is committed. Nothing is erased here, so requests never
- * wait behind one another.
+ * Creates the step that takes requests from their topic. Each gets its hold (a gateway may have died before it
+ * confirmed it), and is stored in `erasure_requests` before its offset is committed. Nothing is erased here, so no
+ * request waits for another.
  */
 export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
   const read = createRecordReader({ schemaOf: parts.schemaOf, createReader: erasureRequestCodec.decoderOf });

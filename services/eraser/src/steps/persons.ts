@@ -48,15 +48,15 @@ type Keys = Map<string, Buffer>;
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * Whom requests are about: of each everybody who was linked with its subject up to its cut-off, and whom the gateway knew
- * as linked when it took it.
+ * Whom requests are about: everybody who was linked with the subject up to the cut-off, and everybody whom the gateway
+ * knew as linked when it took the request.
  *
- * Decisions say who is linked, not the graph of the moment: a link that was accepted before the cut-off may reach the
- * graph behind one that was accepted later, and the graph then has both. Whom an unlink parted is linked only by what
- * stands behind it.
+ * Who is linked is read from decisions, not from the graph of the moment. A link that was accepted before the cut-off
+ * may reach the graph after one that was accepted later, and the graph then has both. People whom an unlink has split
+ * are linked only by what came after it.
  *
- * Another erasure takes away the decisions about its person. Who asks while it runs is asked about a person who is whole
- * still, so the links that it has noted count for what was asked for before its receipt.
+ * Another erasure deletes the decisions about its person. A request from before that erasure's receipt is about the
+ * whole person, so the links that the other erasure has noted count for it.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
@@ -129,9 +129,9 @@ function createNeighbours({ links, unlinks, others }: StoredDecisions): Neighbou
 }
 
 /**
- * The links that an erasure takes away, by their own times: one that was asked for before it may be about less of them, and
- * about others besides. Of one that an eraser before this one has begun nothing but its members is known, and of one without
- * decisions nothing else: they are joined with the first of them.
+ * The links that an erasure takes away, by the links' own times. An erasure that was asked for earlier may take away
+ * fewer of them, and others besides. Of an erasure that an earlier eraser has begun only the members are known, and of
+ * one without decisions nothing else: they are joined with the first of them.
  */
 function toEdges({ request, receipt }: Erasure): Edge[] {
   const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCKS_APART_MS;

@@ -1,6 +1,6 @@
 import { TOPICS, WAITING_HEADERS } from '@playline/contracts';
 import type { ErasureRows } from '@playline/erasure';
-import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
+import { type LogReader, type OutgoingRecord, type Producer, type StreamRecord, sendAll } from '@playline/stream';
 
 export interface PutBackParts {
   readonly rows: Pick<ErasureRows, 'findLaterLinks'>;
@@ -14,9 +14,10 @@ export interface PutBackParts {
 }
 
 /**
- * Links that are later than the erasure and were applied before its hold took effect went out of the graph with the
- * person. Their facts go to the end of the link topic, where they wait for the release and are then decided again: for
- * one that had not gone that says `unchanged`. Their rows in the column store are later than the cut-off, and stay.
+ * Links that are later than the erasure, but were applied before its hold took effect, left the graph with the person.
+ * Their facts are published again at the end of the link topic. They wait there for the release, and are then decided
+ * again: for a link that had not left the graph that decision says `unchanged`. Their rows in the column store are
+ * later than the cut-off, and stay.
  * @returns how many
  * @throws RowsFault, or an Error of the brokers; then it may be done again
  */
@@ -29,7 +30,7 @@ export async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): P
     if (fact !== null) facts.push(toOutgoing(fact));
   }
   if (facts.length < places.length) parts.onLost(places.length - facts.length);
-  await publish(parts.producer, facts);
+  await sendAll(parts.producer, facts);
   return facts.length;
 }
 
@@ -50,11 +51,4 @@ function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): Outgo
     value: value!,
     headers: { [WAITING_HEADERS.firstOffset]: String(offset), ...Object.fromEntries(kept) },
   };
-}
-
-function publish(producer: Pick<Producer, 'send'>, records: readonly OutgoingRecord[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (records.length === 0) return resolve();
-    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-  });
 }

@@ -23,11 +23,12 @@ const FREED_LOOKS = 24;
 const FREED_LOOK_MS = 250;
 
 /**
- * Finds out whom requests are about, and holds every identity of theirs. A request is left out that must wait for another
- * erasure: a link by its cut-off that the other one holds back may join somebody, and is decided only when that lets go.
+ * Finds out whom requests are about, and places a hold on every identity of theirs. Leaves out a request that must wait
+ * for another erasure: a link that counts for it, as it is not later than its cut-off, may be held back by the other
+ * one. It may join somebody else to this person, and is decided only after the release.
  *
- * Where two requests hold an identity the later cut-off counts for its links, so a link between the two cut-offs may be
- * let go here, and is waited for.
+ * Where two requests hold one identity, the later cut-off says which of its links wait. So a link between the two
+ * cut-offs may be released here, and is waited for.
  * @throws whatever the stores throw; then it may be called again
  */
 export async function settleClosures(
@@ -79,9 +80,9 @@ function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly Era
 }
 
 /**
- * A hold that is gone was let go by another process, which has finished the erasure while this one was paused, or was lost
- * with the last second of Redis. Only what was lost is placed again: a receipt comes before the release, so it is there to
- * be seen.
+ * Why a hold may be gone: another process finished the erasure and released it while this one was paused, or Redis lost
+ * it with its last second. Only a lost hold is placed again. The two are told apart by the receipt, which comes before
+ * the release.
  */
 export async function holdAll(parts: SettleParts, closures: readonly Closure[]): Promise<void> {
   const { guards } = parts.people;
@@ -99,8 +100,9 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
 }
 
 /**
- * Closures about which a link by their cut-off is not decided: it waits for the erasure of somebody else (`held`), or does
- * so no more (`freed`). The erasure that it waits for has an earlier cut-off, so of two requests one is not left out.
+ * Closures that a link may still change: it is not later than their cut-off, and it is not decided. It waits for the
+ * erasure of somebody else (`held`), or does so no more (`freed`). The erasure that it waits for has the earlier
+ * cut-off, so of two requests at least one goes on.
  */
 async function findUndecided(
   { people: { guards } }: SettleParts,

@@ -58,7 +58,7 @@ export function createApplyFacts(
     async apply(source, facts, { through, mark, onPart }) {
       const name = nameOf(source);
       if (!known.has(name)) throw new Error(`partition ${source.partition} was never resumed`);
-      // Facts that come again stand in front of the batch that is noted already.
+      // Facts that are read again lie before the batch that is noted: the note stays.
       if (mark !== null && through > known.get(name)!)
         await retryable(graph.noteMark(source, JSON.stringify(fromMark(mark))));
       const prepare = (from: number) =>

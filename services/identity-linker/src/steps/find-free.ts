@@ -15,8 +15,9 @@ export interface HeldFact {
 type Answers = Map<string, number | null>;
 
 /**
- * Finds the facts that wait for nobody any more, as the identity graph would decide now. Of a fact that is held one key is
- * asked for, mostly the same one for all facts of a person; all of them only of a fact that is new or that this key lets go.
+ * Finds the facts that no erasure holds up any more, by the rule by which the graph would decide now. Of a fact that
+ * was held only one key is asked for, the one whose person was held; it is mostly the same for all facts of a person.
+ * All keys are asked for when the fact is new, or when that one key is free.
  * @throws a fault of the guards
  */
 export async function findFree<F extends HeldFact>(

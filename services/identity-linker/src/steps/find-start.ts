@@ -8,18 +8,22 @@ export class LogAndGraphDiffer extends Error {
 }
 
 /**
- * Where facts of a partition are read from. Redis may have lost its last second: facts after what it says it applied come
- * again. Where it has applied more than is committed, the facts come again too, and their recorded decisions are
- * published. Neither holds when the log lost what the graph has applied, or no longer has what the graph lacks.
+ * Says where to read the facts of a partition from.
+ * - Redis may have lost its last second. It has then applied less than is committed: the facts that it lacks are read
+ *    again.
+ * - It may have applied more than is committed. Those facts are read again too, and the decisions that it recorded are
+ *    published.
+ * - Nothing is read when the log has lost facts that the graph has applied, or no longer has facts that the graph
+ *    lacks.
  * @throws LogAndGraphDiffer, RetryableFault
  */
 export async function findStart(
   facts: Pick<ApplyFacts, 'resume'>,
   source: LinkSourcePartition,
-  { topic, partition, committed, logStart, isDecision, holds }: AssignedPartition,
+  { topic, partition, committed, logStart, isDecision, hasBatch }: AssignedPartition,
 ): Promise<number> {
   const { applied, mark } = await facts.resume(source);
-  if (mark !== null && (await holds(mark)) === false)
+  if (mark !== null && (await hasBatch(mark)) === false)
     throw new LogAndGraphDiffer(
       `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), so others may ` +
         `stand at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and start them again`,

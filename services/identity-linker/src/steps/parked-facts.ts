@@ -35,10 +35,10 @@ export interface ParkedPace {
 }
 
 /**
- * An erasure takes up to a minute, which is 17 rounds: facts that go to the parked place wait for one that takes longer, and
- * every other is done with them sooner than it would be from there. Commits stay behind by the longest wait, and the eraser,
- * which has a minute in all, waits for them twice; when it lets go, links come within that time too. The bytes are some
- * 15,000 facts of usual size.
+ * An erasure takes up to a minute, which is 17 rounds. So only facts of longer erasures go to the parked place; every
+ * other is decided sooner than it would be from there. Commits lag by the longest wait, four seconds: the eraser waits
+ * for them twice within its minute, and links come that soon after the release. The bytes are some 15,000 facts of
+ * usual size.
  */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
@@ -68,9 +68,9 @@ export interface ParkedFactsOptions {
 }
 
 /**
- * Creates what holds the facts of a partition that wait for erasures. They wait here and not in the topic, where whoever
- * reads on would have to write them again and again; nothing is lost when the process ends, because their offsets are not
- * committed.
+ * Creates what keeps the facts of one partition that wait for erasures. They wait in this process. In the topic whoever
+ * reads on would have to write them again and again. Nothing is lost when the process ends, because their offsets are
+ * not committed.
  */
 export function createParkedFacts(options: ParkedFactsOptions): ParkedFacts {
   return new Rounds(options);
@@ -132,8 +132,8 @@ class Rounds implements ParkedFacts {
   #startRound(name: string, person: Person): void {
     if (person.timer !== null) clearTimeout(person.timer);
     person.timer = null;
-    // Everything of this person is decided. Or it has not come back yet, after a longer wait than any round had: then the
-    // partition is that far behind, which paces it too.
+    // Nothing waits: everything of this person is decided. Or a fact has not come back although this wait was longer
+    // than any before it: then the partition is far behind, and that alone slows the rounds.
     if (person.waiting.length === 0) return void this.#persons.delete(name);
     const round = this.#goRound(name, person).finally(() => this.#running.delete(round));
     this.#running.add(round);

@@ -66,8 +66,8 @@ export interface ParkedPlaceOptions {
 }
 
 /**
- * Creates what looks after the facts of a partition that wait for long erasures. They stand in the log, uncommitted, until
- * they are acknowledged in another place: on the topic of links when nobody holds them any more, else at the end of this log.
+ * Creates what looks after the facts of one partition that wait for long erasures. Their offsets are not committed
+ * until each is acknowledged in another place: on the link topic once nobody holds it, else at the end of this log.
  */
 export function createParkedPlace(options: ParkedPlaceOptions): ParkedPlace {
   return new Place(options);
@@ -165,8 +165,9 @@ class Place implements ParkedPlace {
   }
 
   /**
-   * All facts where one is old by the log's times: those of a person stay together, and are looked after here until they have
-   * come back. Else, when there are too many, those that have waited here for longest, and they leave.
+   * Writes facts again at the end of the log, for one of two reasons. A fact is so old that retention may take it: then
+   * all of them are written, so that those of a person stay together, and they are looked after here until they come
+   * back. Or too many wait: then those that have waited longest are written, and leave this process.
    */
   async #writeAnew(): Promise<void> {
     const { renewAfterMs, waitingBytesMax, turnEveryMs } = this.#pace;
@@ -201,8 +202,9 @@ class Place implements ParkedPlace {
   }
 
   /**
-   * Says which facts have left, where what is committed cannot say so. Behind them, and once: a mark without its facts
-   * would be a lie, and facts without a mark are only taken for such as wait until the commit has passed them.
+   * Writes a mark into the parked place: which facts have left it. Needed where an older fact still waits, since the
+   * committed offset cannot say it then. The mark comes after the facts, and once: before them it might be false, and
+   * facts without a mark merely count as waiting until the commit has passed them.
    */
   async #markLeft(facts: readonly Placed[]): Promise<void> {
     const first = this.firstWaiting();

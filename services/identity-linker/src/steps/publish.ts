@@ -1,16 +1,12 @@
-import { type OutgoingRecord, type Producer, RetryableFault } from '@playline/stream';
+import { type OutgoingRecord, type Producer, RetryableFault, sendAll } from '@playline/stream';
 
 /** Publishes records in order and resolves when all are acknowledged. @throws RetryableFault when any is not */
 export type Publish = (records: readonly OutgoingRecord[]) => Promise<void>;
 
 export function createPublish(producer: Producer): Publish {
   return (records) =>
-    new Promise((resolve, reject) => {
-      if (records.length === 0) return resolve();
-      producer.send(records, (cause) => {
-        if (cause === null) resolve();
-        else reject(new RetryableFault(`decisions were not acknowledged: ${cause.message}`, { cause }));
-      });
+    sendAll(producer, records).catch((cause: Error) => {
+      throw new RetryableFault(`decisions were not acknowledged: ${cause.message}`, { cause });
     });
 }
 
@@ -23,8 +19,8 @@ export interface Publication {
 }
 
 /**
- * Creates the publication of a batch. Nothing is handed over behind records that were not acknowledged: a log with later
- * decisions and without earlier ones would look as if it were whole.
+ * Creates the publication of a batch. Once records are not acknowledged nothing more is handed over: a log with later
+ * decisions and without earlier ones would look complete.
  */
 export function createPublication(publish: Publish): Publication {
   let waiting: OutgoingRecord[] = [];

@@ -23,8 +23,8 @@ const KEY_BYTES = 16;
 const FACT_OVERHEAD_BYTES = 300;
 
 /**
- * The fact as it is, for the end of its topic: there it gets a later offset, and its turn. A header tells its first one.
- * Copied, since a record of a fetch keeps the whole answer of the broker in memory.
+ * Copies a fact for the end of its topic, where it gets a later offset and so its turn again. A header keeps its first
+ * offset. A copy, because a record of a fetch keeps the whole answer of the broker in memory.
  * @param keys of all identities that it names, 16 bytes each
  */
 export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, keys: readonly Buffer[]): WaitingFact {

@@ -1,7 +1,8 @@
 import { openMemoryPeople } from '@playline/people/memory';
 import type { BatchHandler } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
-import { type LinkerParts, openLinker } from '../pipeline.ts';
+import type { LinkerParts } from '../linker-parts.ts';
+import { openLinker } from '../pipeline.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';
 
 export const LINKS = 'links';

@@ -12,16 +12,9 @@ const STATEMENT_MAX_MS = 60_000;
 /** @param account who asks; its database is the one that names without one are of */
 export function createAsk(account: ClickHouseAccount): Ask {
   return async (statement, parameters = {}) => {
-    const url = new URL(account.url);
-    url.searchParams.set('database', account.database);
-    url.searchParams.set('default_format', 'JSONCompactStringsEachRow');
-    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(`param_${name}`, value);
-    const response = await askClickHouse(account, url, {
-      method: 'POST',
-      headers: { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password },
-      body: statement,
-      signal: AbortSignal.timeout(STATEMENT_MAX_MS),
-    });
+    const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value]);
+    const settings = { default_format: 'JSONCompactStringsEachRow', ...Object.fromEntries(named) };
+    const response = await askClickHouse(account, { body: statement, settings, deadlineMs: STATEMENT_MAX_MS });
     const lines = (await response.text()).split('\n').filter((line) => line !== '');
     return lines.map((line) => JSON.parse(line) as string[]);
   };

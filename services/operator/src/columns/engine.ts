@@ -13,16 +13,12 @@ const STATEMENT_MAX_MS = 60_000;
 
 export function createEngine(account: ClickHouseAccount): Engine {
   const query = createQueryRows(account);
-  const headers = { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password };
   return {
     read: (sql) => readRows(query(sql)),
     async run(sql) {
-      const url = new URL(account.url);
-      url.searchParams.set('database', account.database);
       // A fault behind the first bytes of an answer would otherwise look like success.
-      url.searchParams.set('wait_end_of_query', '1');
-      const signal = AbortSignal.timeout(STATEMENT_MAX_MS);
-      await (await askClickHouse(account, url, { method: 'POST', headers, body: sql, signal })).text();
+      const settings = { wait_end_of_query: '1' };
+      await (await askClickHouse(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
     },
   };
 }

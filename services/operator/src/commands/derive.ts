@@ -37,13 +37,11 @@ export function createDeriveCommand({ clickhouse }: { readonly clickhouse: () =>
 }
 
 async function runStatement(account: ClickHouseAccount, statement: string): Promise<void> {
-  const url = new URL(account.url);
-  url.searchParams.set('database', account.database);
-  url.searchParams.set('wait_end_of_query', '1');
-  url.searchParams.set('max_partitions_per_insert_block', '10000');
-  url.searchParams.set('max_bytes_before_external_group_by', '500000000');
-  const headers = { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password };
-  const signal = AbortSignal.timeout(STATEMENT_MAX_MS);
-  const response = await askClickHouse(account, url, { method: 'POST', headers, body: statement, signal });
+  const settings = {
+    wait_end_of_query: '1',
+    max_partitions_per_insert_block: '10000',
+    max_bytes_before_external_group_by: '500000000',
+  };
+  const response = await askClickHouse(account, { body: statement, settings, deadlineMs: STATEMENT_MAX_MS });
   await response.text();
 }

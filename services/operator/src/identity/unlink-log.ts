@@ -8,7 +8,7 @@ import {
   identityLinkCodec,
   TOPICS,
 } from '@playline/contracts';
-import type { LogReader, Producer } from '@playline/stream';
+import { type LogReader, type Producer, sendAll } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
@@ -53,12 +53,11 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
     const look = await createLook(source, decisionTopic);
     return {
       close,
-      publish: (fact) =>
-        new Promise((resolve, reject) => {
-          const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
-          const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
-          producer.send([record], (fault) => (fault === null ? resolve() : reject(toUnconfirmed(fault))));
-        }),
+      async publish(fact) {
+        const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
+        const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
+        return sendAll(producer, [record]).catch((fault: Error) => Promise.reject(toUnconfirmed(fault)));
+      },
       async awaitDecision(messageId, waitMs) {
         const endAt = performance.now() + waitMs;
         for (;;) {

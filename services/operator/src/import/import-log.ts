@@ -1,5 +1,5 @@
 import { createRecordReader, frameRecord } from '@playline/contracts';
-import type { LogReader, Producer } from '@playline/stream';
+import { type LogReader, type Producer, sendAll } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
@@ -47,15 +47,15 @@ export async function openImportLog<R, Row extends ImportedRow>(
     return {
       close,
       readTail: () => readTail(source),
-      publish: (records) =>
-        new Promise((resolve, reject) => {
-          const outgoing = records.map((record) => ({
+      publish: async (records) =>
+        sendAll(
+          producer,
+          records.map((record) => ({
             topic,
             key: subject.keyOf(subject.toRow(record)),
             value: frameRecord(schemaId, subject.codec.encode(record)),
-          }));
-          producer.send(outgoing, (fault) => (fault === null ? resolve() : reject(toUnconfirmed(fault))));
-        }),
+          })),
+        ).catch((fault: Error) => Promise.reject(toUnconfirmed(fault))),
     };
   } catch (fault) {
     await close();

@@ -1,6 +1,6 @@
 import { createKeyLog, type KeyLog } from '@playline/access-keys';
 import { accessKeyCodec } from '@playline/contracts';
-import type { Producer } from '@playline/stream';
+import { type Producer, sendAll } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
@@ -31,10 +31,10 @@ export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSourc
       awaitStore('Kafka', () => producer.ready()),
     ]);
     const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
-      new Promise((resolve, reject) => {
-        const outgoing = records.map((record) => ({ topic, ...record }));
-        producer.send(outgoing, (fault) => (fault === null ? resolve() : reject(toUnconfirmed(fault))));
-      });
+      sendAll(
+        producer,
+        records.map((record) => ({ topic, ...record })),
+      ).catch((fault: Error) => Promise.reject(toUnconfirmed(fault)));
     return {
       ...createKeyLog({ schemaId, schemaOf: schemas.schemaOf, send, read }),
       close: () => producer.close(),

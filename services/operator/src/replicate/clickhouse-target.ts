@@ -62,21 +62,13 @@ function toRow(chain: string, { id, updated_at, indexed_at, type, details, block
 }
 
 async function execute(account: ClickHouseAccount, statement: string, data: string): Promise<void> {
-  const url = new URL(account.url);
   const settings = {
-    database: account.database,
     query: statement,
     async_insert: '0',
     date_time_input_format: 'best_effort',
     // A fault behind the first bytes of an answer would look like success.
     wait_end_of_query: '1',
   };
-  for (const [name, value] of Object.entries(settings)) url.searchParams.set(name, value);
-  const answer = await askClickHouse(account, url, {
-    method: 'POST',
-    headers: { 'X-ClickHouse-User': account.user, 'X-ClickHouse-Key': account.password },
-    body: data,
-    signal: AbortSignal.timeout(INSERT_MAX_MS),
-  });
+  const answer = await askClickHouse(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });
   await answer.text();
 }

@@ -29,15 +29,9 @@ const QUERY_MAX_MS = 120_000;
 const UUID_BYTES = 16;
 
 export function createEventReader(address: ClickHouseAccount, environmentId: string, run: Run): EventReader {
-  const query = async (sql: string): Promise<Response> => {
-    const url = new URL(address.url);
-    url.searchParams.set('database', address.database);
-    url.searchParams.set('param_environment', environmentId);
-    url.searchParams.set('param_prefix', messageIdPrefix(run));
-    const headers = { 'X-ClickHouse-User': address.user, 'X-ClickHouse-Key': address.password };
-    const signal = AbortSignal.timeout(QUERY_MAX_MS);
-    return askClickHouse(address, url, { method: 'POST', headers, body: sql, signal });
-  };
+  const settings = { param_environment: environmentId, param_prefix: messageIdPrefix(run) };
+  const query = (sql: string): Promise<Response> =>
+    askClickHouse(address, { body: sql, settings, deadlineMs: QUERY_MAX_MS });
   return {
     counts: async () => {
       const sql = `SELECT count(), uniqExact(message_id) FROM events WHERE ${RUN_ROWS} FORMAT TabSeparated`;

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import type { Cluster } from 'kafkajs';
 
 /** Metrics are read every 10 to 60 s; whoever reads them more often does not ask the brokers as often. */
@@ -52,6 +52,6 @@ export function createAskEnds(
           asking = null;
         });
     }
-    if (asking !== null) await Promise.race([asking, delay(ANSWER_TIMEOUT_MS, undefined, { ref: false })]);
+    if (asking !== null) await waitAtMost(ANSWER_TIMEOUT_MS, asking, () => {});
   };
 }

@@ -1,5 +1,6 @@
 import { BlockPartition } from '../../partitions/block-partition.ts';
 import type { WhenExpired } from '../../partitions/guarded-partition.ts';
+import type { IntentPolicy } from '../../partitions/intent.ts';
 import { RecordPartition } from '../../partitions/record-partition.ts';
 import { createStreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer } from '../../ports.ts';
@@ -13,8 +14,8 @@ export interface BlockConsumerOptions extends GroupOptions {
   deadLetters: Producer;
   /** Default `passOver`: a row more or less says nothing about the others, and those records are gone either way. */
   whenExpired?: WhenExpired;
-  /** Tests only: a consumer that doubles rows when it is cut off. */
-  withoutIntents?: boolean;
+  /** Default: all of them. Tests hand in a policy that keeps none, to see rows doubled. */
+  intents?: IntentPolicy;
 }
 
 /**
@@ -23,8 +24,8 @@ export interface BlockConsumerOptions extends GroupOptions {
  */
 export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
-  const { sink, limits, deadLetters, sessionTimeoutMs, logger, withoutIntents = false } = options;
-  const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, withoutIntents };
+  const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
+  const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, ...(intents && { intents }) };
   const consumer = new PartitionedConsumer({
     ...options,
     whenExpired: options.whenExpired ?? 'passOver',

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import {
   type Cluster,
   type EachBatchPayload,
@@ -136,8 +137,8 @@ export class PartitionedConsumer implements Consumer {
     this.#unwatch();
     // Before disconnecting: while kafkajs disconnects, commits do nothing and say nothing.
     await this.#drain();
-    const left = this.#consumer?.disconnect().catch(() => {});
-    await Promise.race([left, delay(DISCONNECT_TIMEOUT_MS, undefined, { ref: false })]);
+    const left = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
+    await waitAtMost(DISCONNECT_TIMEOUT_MS, left, () => {});
   }
 
   async #join(ended: (error: Error) => void) {

@@ -8,28 +8,12 @@
  * replaced here. The version is pinned, and a contract test fails when an answer is decoded by another.
  */
 import { createRequire } from 'node:module';
-
 import type { LogMark } from '../../partitions/log-mark.ts';
 import type { StreamRecord } from '../../ports.ts';
+import { BATCH_HEAD as AT, BATCH_MAGIC } from '../batch-head.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Format of record batches since Kafka 0.11; older ones are left to kafkajs. */
-const MAGIC = 2;
-/** Where the fields of a batch's head stand. `length` counts the bytes behind itself. */
-const AT = {
-  firstOffset: 0,
-  length: 8,
-  epoch: 12,
-  magic: 16,
-  crc: 17,
-  attributes: 21,
-  firstTime: 27,
-  maxTime: 35,
-  producerId: 43,
-  count: 57,
-  records: 61,
-} as const;
 const LENGTH_BYTES = 4;
 const LENGTH_END = AT.length + LENGTH_BYTES;
 /** Bits of a batch's attributes. */
@@ -206,7 +190,7 @@ async function readBatch(batch: Buffer, records: FetchedRecord[]): Promise<void>
 function readMark(batch: Buffer): LogMark {
   return {
     base: Number(batch.readBigInt64BE(AT.firstOffset)),
-    epoch: batch.readInt32BE(AT.epoch),
+    epoch: batch.readInt32BE(AT.leaderEpoch),
     crc: batch.readUInt32BE(AT.crc),
   };
 }
@@ -258,7 +242,7 @@ const decodeOlder: DecodeMessages = require(original);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
 /** Of our format. Not: nothing, less than a batch, or a format of long ago. */
-const isOurs = (range: Buffer) => range.length >= AT.records && range[AT.magic] === MAGIC;
+const isOurs = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
 
 /** The records of a fetched range of batches, whatever their format. */
 export async function readFetched(range: Buffer): Promise<readonly unknown[]> {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import type { KafkaSecurity, Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
@@ -198,12 +199,11 @@ class KafkaProducer implements Producer {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#provenAt < PROVEN_MS) return true;
-    const late = delay(HANGING_MS, false, { ref: false });
     const answered = this.#wire.probe([...this.#topics]).then(
       () => true,
       () => false,
     );
-    return await Promise.race([answered, late]);
+    return await waitAtMost(HANGING_MS, answered, () => false);
   }
 
   async close(): Promise<void> {
@@ -213,10 +213,14 @@ class KafkaProducer implements Producer {
       const flushed = new Promise<void>((resolve) => {
         this.#idle = resolve;
       });
-      await Promise.race([flushed, delay(CLOSE_TIMEOUT_MS, null, { ref: false })]);
+      await waitAtMost(CLOSE_TIMEOUT_MS, flushed, () => {});
     }
     clearInterval(this.#expiry);
     for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'not acknowledged in time'));
-    await Promise.race([this.#wire.close().catch(() => {}), delay(HANGING_MS, null, { ref: false })]);
+    await waitAtMost(
+      HANGING_MS,
+      this.#wire.close().catch(() => {}),
+      () => {},
+    );
   }
 }

@@ -1,9 +1,10 @@
 import { DynamicBuffer } from '@platformatic/dynamic-buffer';
 import { crc32c } from '@platformatic/kafka';
 import type { PublishedRecord } from '../../ports.ts';
+import { BATCH_HEAD as AT, BATCH_MAGIC } from '../batch-head.ts';
 
 /** Bytes of a record batch (format 2) before its first record. */
-export const BATCH_HEAD_BYTES = 61;
+export const BATCH_HEAD_BYTES: number = AT.records;
 /** Framing of one record at most: six varints of up to five bytes and the attributes. */
 const RECORD_FRAME_BYTES_MAX = 31;
 /** Framing of one header at most: two varints. */
@@ -11,18 +12,6 @@ const HEADER_FRAME_BYTES_MAX = 10;
 const VARINT_BYTES_MAX = 5;
 /** Up to this many bytes a loop is faster than the call that copies (measured: 45 ns both). */
 const LOOP_COPY_BYTES_MAX = 40;
-const MAGIC = 2;
-/** Where the fields of a batch's head stand; the checksum covers everything from the attributes on. */
-const AT = {
-  length: 8,
-  leaderEpoch: 12,
-  magic: 16,
-  crc: 17,
-  attributes: 21,
-  last: 23,
-  times: 27,
-  producer: 43,
-} as const;
 
 /** Who wrote a batch: the broker drops a batch whose sequence it has seen from this producer. */
 export interface BatchIdentity {
@@ -160,21 +149,21 @@ export function encodeBatch(target: Buffer, at: number, records: readonly Publis
   target.writeBigInt64BE(0n, at);
   target.writeInt32BE(end - at - AT.leaderEpoch, at + AT.length);
   target.writeInt32BE(-1, at + AT.leaderEpoch);
-  target[at + AT.magic] = MAGIC;
+  target[at + AT.magic] = BATCH_MAGIC;
   target.writeInt16BE(0, at + AT.attributes);
-  target.writeInt32BE(records.length - 1, at + AT.last);
+  target.writeInt32BE(records.length - 1, at + AT.lastOffsetDelta);
   const now = BigInt(Date.now());
-  target.writeBigInt64BE(now, at + AT.times);
-  target.writeBigInt64BE(now, at + AT.times + 8);
-  target.writeInt32BE(records.length, at + AT.producer + 14);
+  target.writeBigInt64BE(now, at + AT.firstTime);
+  target.writeBigInt64BE(now, at + AT.maxTime);
+  target.writeInt32BE(records.length, at + AT.count);
   return end;
 }
 
 /** Sets who writes the batch and its checksum. A retry sends the stamped bytes again as they are. */
 export function stampBatch(batch: Buffer, identity: BatchIdentity): void {
-  batch.writeBigInt64BE(identity.producerId, AT.producer);
-  batch.writeInt16BE(identity.producerEpoch, AT.producer + 8);
-  batch.writeInt32BE(identity.sequence, AT.producer + 10);
+  batch.writeBigInt64BE(identity.producerId, AT.producerId);
+  batch.writeInt16BE(identity.producerEpoch, AT.producerEpoch);
+  batch.writeInt32BE(identity.sequence, AT.sequence);
   // wrapped, because the client's checksum copies anything else before it reads it
   batch.writeUInt32BE(crc32c(new DynamicBuffer(batch.subarray(AT.attributes))), AT.crc);
 }

@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockBuilder, BlockName } from '../../ports.ts';
 import { RetryableFault } from '../../ports.ts';
+import { NO_INTENTS } from '../../test/no-intents.ts';
 import { openBlockConsumer } from '../consumer/open-consumers.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type ClickHouseAddress, queryClickHouse } from './clickhouse-table.ts';
@@ -65,7 +66,7 @@ const consumer = await openBlockConsumer({
   limits: { rowsMax: 100 + Math.floor(Math.random() * 300), bytesMax: 1_000_000, ageMaxMs: 100 + Math.random() * 200 },
   deadLetters,
   sessionTimeoutMs: settings.sessionTimeoutMs,
-  withoutIntents: settings.withoutIntents,
+  ...(settings.withoutIntents && { intents: NO_INTENTS }),
 });
 const announce = setInterval(() => {
   if (!consumer.ready()) return;

@@ -2,8 +2,7 @@ import { FRAME_BYTES, type RecordCodec } from '@playline/contracts';
 import type { RecordRows, RowBuffer } from '@playline/events';
 import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
 import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
-import type { BlockParts, BlockStep } from './block-step.ts';
-import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
+import { type BlockParts, type BlockStep, type FramedRecord, framedSchemaIdOf, UNFRAMED } from './block-step.ts';
 
 interface RecordBlockOptions<R> extends BlockParts {
   decoders: BlockReaders<(bytes: Buffer) => R>;
@@ -11,8 +10,8 @@ interface RecordBlockOptions<R> extends BlockParts {
 }
 
 /** Creates the step of records that are few enough to be read as objects: decode, check fences, write their rows. */
-export function createRecordBlocks<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
-  const decoders = createBlockReaders({ source: parts.schemas, createReader: codec.decoderOf });
+export function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
+  const decoders = createBlockReaders({ registry: parts.schemas, createReader: codec.decoderOf });
   return {
     openBlock: (transformVersion) => new RecordBlock({ ...parts, decoders, rows }, transformVersion),
     prefetch: (subject) => decoders.prefetch(subject, codec.schema),

@@ -1,6 +1,6 @@
-import { type BlockBuilder, RetryableFault, type StreamRecord } from '@playline/stream';
+import { type BlockBuilder, type Producer, RetryableFault, type StreamRecord } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
-import { createDeferringBlock } from './deferring-block.ts';
+import { createDeferringBlock } from './defer-records.ts';
 
 const { signal } = new AbortController();
 const NAME = { topic: 't', partition: 0, start: 0, end: 9 };
@@ -34,13 +34,24 @@ function createInner() {
   return { state, inner };
 }
 
+/** Takes the letters whose offsets it pushes to `letters`, but for the first calls, which fail. */
+function createLetterBox(letters: number[], faults: Error[] = []): Pick<Producer, 'send'> {
+  return {
+    send(records, done) {
+      const fault = faults.shift() ?? null;
+      if (fault === null) for (const { headers } of records) letters.push(Number(headers?.['original-offset']));
+      done(fault);
+    },
+  };
+}
+
 describe('a deferring block', () => {
-  it('holds what cannot be read yet, and writes nothing before all of it is read', async () => {
+  it('puts off what cannot be read yet, and writes nothing before all of it is read', async () => {
     const { state, inner } = createInner();
     const letters: number[] = [];
     const counted: string[] = [];
     const block = createDeferringBlock(inner, {
-      publishDeadLetter: async ({ offset }) => void letters.push(offset),
+      deadLetters: createLetterBox(letters),
       countDeferred: (kind) => counted.push(kind),
     });
     for (let offset = 0; offset < 6; offset++) expect(block.add(recordOf(offset))).toEqual({ kind: 'ok' });
@@ -61,16 +72,9 @@ describe('a deferring block', () => {
 
   it('writes nothing before its dead letters are acknowledged', async () => {
     const { state, inner } = createInner();
-    const faults = [new Error('broker')];
     const letters: number[] = [];
-    const block = createDeferringBlock(inner, {
-      publishDeadLetter: async ({ offset }) => {
-        const fault = faults.shift();
-        if (fault !== undefined) throw fault;
-        letters.push(offset);
-      },
-      countDeferred() {},
-    });
+    const deadLetters = createLetterBox(letters, [new Error('broker')]);
+    const block = createDeferringBlock(inner, { deadLetters, countDeferred() {} });
     block.add(recordOf(3));
     state.asked = false;
     await expect(block.write(NAME, signal)).rejects.toThrow(RetryableFault);
@@ -82,7 +86,7 @@ describe('a deferring block', () => {
   it('lets a fault that does not pass through, so that it becomes a dead letter at once', () => {
     const { state, inner } = createInner();
     state.asked = false;
-    const block = createDeferringBlock(inner, { publishDeadLetter: async () => {}, countDeferred() {} });
+    const block = createDeferringBlock(inner, { deadLetters: createLetterBox([]), countDeferred() {} });
     expect(() => block.add(recordOf(3))).toThrow(RangeError);
     expect(block.rows).toBe(0);
   });

@@ -2,16 +2,15 @@ import { messageRecordCodec } from '@playline/contracts';
 import { blankAnonymous, createRowPlan, type RowBuffer, type RowPlan, RowTranscoder } from '@playline/events';
 import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
 import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
-import type { BlockParts, BlockStep } from './block-step.ts';
-import { type FramedRecord, framedSchemaIdOf, UNFRAMED } from './framed-record.ts';
+import { type BlockParts, type BlockStep, type FramedRecord, framedSchemaIdOf, UNFRAMED } from './block-step.ts';
 
 interface MessageBlockOptions extends BlockParts {
   plans: BlockReaders<RowPlan>;
 }
 
 /** Creates the step of `audience.messages`, read without making objects: transcode, check fences, write `events`. */
-export function createMessageBlocks(parts: BlockParts): BlockStep {
-  const plans = createBlockReaders({ source: parts.schemas, createReader: createRowPlan });
+export function createWriteMessages(parts: BlockParts): BlockStep {
+  const plans = createBlockReaders({ registry: parts.schemas, createReader: createRowPlan });
   // Blocks are filled one record at a time, so one transcoder serves them all.
   const transcoder = new RowTranscoder();
   return {

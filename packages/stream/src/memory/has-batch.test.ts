@@ -14,9 +14,9 @@ async function askAfter(change: (log: ReturnType<typeof createMemoryLog>) => voi
   const told: (boolean | null)[] = [];
   const consumer = log.openRecordConsumer({
     topics: [TOPIC],
-    onAssign: async ({ committed, holds }) => {
+    onAssign: async ({ committed, hasBatch }) => {
       await gate.promise;
-      told.push(await holds({ base: 3, epoch: 0, crc: 3 }));
+      told.push(await hasBatch({ base: 3, epoch: 0, crc: 3 }));
       return committed;
     },
     onBatch: async () => {},

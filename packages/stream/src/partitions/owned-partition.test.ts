@@ -1,14 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { Epoch, EpochOver } from './epoch.ts';
 import { Fenced } from './log-partition.ts';
+import { commitOffset, createOwnedPartition, type OwnedPartition } from './owned-partition.ts';
+import { Ownership, OwnershipOver } from './ownership.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
-import { commitOffset, createTenure, type Tenure } from './tenure.ts';
 
 /** A partition whose commits meet these faults, one each, and succeed when there are none left. */
-function openTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoch: Epoch; asked: string[] } {
+function openOwned(faults: (Error | (() => Error))[]): {
+  owned: OwnedPartition;
+  ownership: Ownership;
+  asked: string[];
+} {
   const asked: string[] = [];
-  const epoch = new Epoch();
-  const log: Tenure['log'] = {
+  const ownership = new Ownership();
+  const log: OwnedPartition['log'] = {
     ...{ topic: 'topic', partition: 2, committed: 0, metadata: null, start: 0 },
     commit: async (offset, metadata) => {
       asked.push(`${offset} ${metadata}`);
@@ -19,30 +23,30 @@ function openTenure(faults: (Error | (() => Error))[]): { tenure: Tenure; epoch:
     firstOffset: async () => 0,
     ...{ seek: () => {}, pause: () => {}, resume: () => {} },
   };
-  const tenure = createTenure({ log, epoch, logger: undefined, metrics: createStreamMetrics(undefined) });
-  return { tenure, epoch, asked };
+  const owned = createOwnedPartition({ log, ownership, logger: undefined, metrics: createStreamMetrics(undefined) });
+  return { owned, ownership, asked };
 }
 
 describe('a commit', () => {
   it('that is refused because the partition is somebody else’s is never tried again', async () => {
-    const { tenure, asked } = openTenure([new Fenced()]);
-    await expect(commitOffset(tenure, 7, 'intent')).rejects.toThrow(Fenced);
+    const { owned, asked } = openOwned([new Fenced()]);
+    await expect(commitOffset(owned, 7, 'intent')).rejects.toThrow(Fenced);
     expect(asked).toEqual(['7 intent']);
   });
 
   it('that gets no answer is tried again as it was', async () => {
-    const { tenure, asked } = openTenure([new Error('the coordinator is away')]);
-    await commitOffset(tenure, 7, 'intent');
+    const { owned, asked } = openOwned([new Error('the coordinator is away')]);
+    await commitOffset(owned, 7, 'intent');
     expect(asked).toEqual(['7 intent', '7 intent']);
   });
 
   it('is not tried again when the partition is not ours any more', async () => {
     const lose = () => {
-      epoch.end();
+      ownership.end();
       return new Error('the coordinator is away');
     };
-    const { tenure, epoch, asked } = openTenure([lose]);
-    await expect(commitOffset(tenure, 7, '')).rejects.toThrow(EpochOver);
+    const { owned, ownership, asked } = openOwned([lose]);
+    await expect(commitOffset(owned, 7, '')).rejects.toThrow(OwnershipOver);
     expect(asked).toHaveLength(1);
   });
 });

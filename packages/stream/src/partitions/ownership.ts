@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Thrown out of work whose partition is not ours any more. */
-export class EpochOver extends Error {
-  override readonly name = 'EpochOver';
+export class OwnershipOver extends Error {
+  override readonly name = 'OwnershipOver';
 }
 
 /** First and longest wait between attempts; doubled in between, each with up to half of it at random. */
@@ -15,7 +15,7 @@ export interface Waits {
 const ATTEMPT_WAITS: Waits = { minMs: 100, maxMs: 5_000 };
 
 /** The time from a partition's assignment to its end here: nothing may be written or committed after it. */
-export class Epoch {
+export class Ownership {
   readonly #controller = new AbortController();
   readonly #waits: Waits;
 
@@ -36,16 +36,16 @@ export class Epoch {
     this.#controller.abort();
   }
 
-  /** @throws EpochOver */
+  /** @throws OwnershipOver */
   check(): void {
-    if (this.over) throw new EpochOver();
+    if (this.over) throw new OwnershipOver();
   }
 
   /**
    * Runs `work` until it succeeds, with waits in between. Random parts keep partitions and processes from returning to
    * a store all at once.
    * @param passes tells a fault that passes; any other is thrown
-   * @throws EpochOver as soon as the epoch is over, whatever the work says
+   * @throws OwnershipOver as soon as the ownership is over, whatever the work says
    */
   async retry<T>(work: () => Promise<T>, passes: (fault: unknown) => boolean): Promise<T> {
     const { minMs, maxMs } = this.#waits;
@@ -61,7 +61,7 @@ export class Epoch {
     }
   }
 
-  /** Waits, and up to half as long again. Resolves early when the epoch ends. */
+  /** Waits, and up to half as long again. Resolves early when the ownership ends. */
   async pause(ms: number): Promise<void> {
     await delay(ms * (1 + Math.random() / 2), undefined, { signal: this.signal }).catch(() => {});
   }

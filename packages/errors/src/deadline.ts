@@ -1,0 +1,17 @@
+/**
+ * Waits for work, and no longer than a bound. The work itself goes on behind the bound, and nobody hears of its end then.
+ * @param late called when the bound is over: what it returns is the answer, what it throws is thrown
+ * @throws what the work throws within the bound
+ */
+export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: () => L): Promise<T | L> {
+  let timer: NodeJS.Timeout | undefined;
+  const bound = new Promise<void>((resolve) => {
+    // A process that has nothing else to do need not live on for a bound.
+    timer = setTimeout(resolve, boundMs).unref();
+  }).then(late);
+  try {
+    return await Promise.race([work, bound]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

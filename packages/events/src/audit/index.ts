@@ -1,2 +1,0 @@
-export * from './entries.ts';
-export * from './rows.ts';

@@ -1,0 +1,32 @@
+import type { SchemaSource } from '@playline/contracts';
+import type { People, StepRules } from '@playline/people';
+import type { Logger, Metrics } from '@playline/runtime';
+import type { BatchHandler, Consumer, Producer } from '@playline/stream';
+import type { ParkedPace } from './steps/parked-facts.ts';
+import type { PlacePace } from './steps/parked-place.ts';
+
+/** What a linker is made of. */
+export interface LinkerParts {
+  people: Pick<People, 'graph' | 'guards' | 'ready' | 'takesWrites'>;
+  producer: Producer;
+  /** Opens the consumer of the link topic. */
+  openConsumer(handler: BatchHandler): Promise<Consumer>;
+  /** Opens the consumer of the parked place. */
+  openParkedConsumer(handler: BatchHandler): Promise<Consumer>;
+  /** Texts of the schemas that link facts were written with. */
+  schemaOf: SchemaSource;
+  /** Id of the decisions' schema. */
+  decisionSchemaId(): Promise<number>;
+  rules: StepRules;
+  /** Generation of the link topic. */
+  generation: number;
+  linkTopic: string;
+  /** The parked place of its facts. */
+  parkedTopic: string;
+  decisionTopic: string;
+  /** Default: those of a deployment. */
+  parkedPace?: ParkedPace;
+  placePace?: PlacePace;
+  metrics: Metrics;
+  logger: Logger;
+}

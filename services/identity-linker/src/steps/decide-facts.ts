@@ -1,0 +1,74 @@
+import { frameRecord, identityDecisionCodec } from '@playline/contracts';
+import { type Applied, type LinkSourcePartition, toDecisionRecords } from '@playline/people';
+import { type BatchPosition, type OutgoingRecord, RetryableFault } from '@playline/stream';
+import type { LinkerParts } from '../linker-parts.ts';
+import type { ApplyFacts, PositionedFact } from './apply-facts.ts';
+import type { DecodedBatch } from './decode-batch.ts';
+import { createPublication, createPublish } from './publish.ts';
+import { createTrimOutbox } from './trim-outbox.ts';
+
+/**
+ * Decides the facts of a batch and publishes the decisions. Resolves when all of them, and the batch's dead letters, are
+ * acknowledged: an offset that is committed after that has its decisions in the log.
+ * @returns what became of each fact, in the order of the facts
+ * @throws RetryableFault, GraphBehindFault; nothing of the batch runs any more then
+ */
+export type DecideFacts = (batch: DecodedBatch, position: BatchPosition) => Promise<readonly Applied[]>;
+
+/** Creates the step that decides. While the graph decides some facts, the decisions about those before them travel. */
+export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): DecideFacts {
+  const { generation, decisionTopic } = parts;
+  const publish = createPublish(parts.producer);
+  const outbox = createTrimOutbox(parts.people.graph);
+  return async ({ found, deadLetters }, position) => {
+    const { partition, start, end, committed, mark } = position;
+    const source = { generation, partition };
+    const target = { topic: decisionTopic, schemaId: await askSchemaId(parts), source };
+    const publication = createPublication(publish);
+    const applied: Applied[] = [];
+    const onPart = (part: readonly Applied[]) => {
+      publication.add(part.flatMap((one, at) => encodeDecisions(one, found[applied.length + at]!, target)));
+      for (const one of part) applied.push(one);
+    };
+    // Committed means acknowledged. After going back, facts before the commit are decided and recorded again.
+    const trimming = outbox.trim(source, Math.min(start, committed) - 1);
+    const applying = facts.apply(source, found, { through: end - 1, mark, onPart });
+    const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
+    // A batch that fails is tried again from its beginning, so it first waits for what it has handed to the producer.
+    await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
+    outbox.note(source, found);
+    return applied;
+  };
+}
+
+/** Waits for all; throws the fault of the first that failed. */
+async function settleAll(work: readonly Promise<void>[]): Promise<void> {
+  for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
+}
+
+async function askSchemaId({ decisionSchemaId }: LinkerParts): Promise<number> {
+  try {
+    return await decisionSchemaId();
+  } catch (cause) {
+    throw new RetryableFault('the schema of decisions could not be asked for', { cause });
+  }
+}
+
+/** Where decisions go, and the source that their facts came from. */
+interface Target {
+  readonly topic: string;
+  readonly schemaId: number;
+  readonly source: LinkSourcePartition;
+}
+
+/** The decisions of a fact as records, one a step, keyed by environment so that they keep their order. */
+function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, target: Target): OutgoingRecord[] {
+  if (applied.kind !== 'decided') return [];
+  const { topic, schemaId, source } = target;
+  const key = Buffer.from(fact.environmentId);
+  return toDecisionRecords(fact, { ...source, offset }, applied.decisions).map((record) => ({
+    topic,
+    key,
+    value: frameRecord(schemaId, identityDecisionCodec.encode(record)),
+  }));
+}
