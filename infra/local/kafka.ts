@@ -26,9 +26,6 @@ const JVM_FLAGS = [
   '-XX:TieredStopAtLevel=1',
 ];
 
-/** Each look is a login, a dozen questions and a record: at rest a good part of what the broker and who looks at it cost. */
-const CALM_POLL_MS = 10_000;
-
 /** One cluster id for every local stack: a formatted folder can then be copied instead of made. */
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
@@ -274,7 +271,6 @@ export async function kafkaSpec(
     },
     // 14 s at the first start of a small idle machine; a busy one takes several times that.
     readyDeadlineMs: 120_000,
-    watch: { calmPollMs: CALM_POLL_MS },
     stopBy: 'SIGTERM',
     // A stop takes a second; the first one also writes the archive of classes, which a busy machine draws out.
     stopDeadlineMs: 30_000,
