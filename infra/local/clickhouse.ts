@@ -67,6 +67,9 @@ function configuration(etc: string): string {
   <log-level>error</log-level>
   <max_server_memory_usage>${MEMORY_MAX_BYTES}</max_server_memory_usage>
   <mark_cache_size>${MARK_CACHE_BYTES}</mark_cache_size>
+  <!-- How often it looks at its own memory: as it comes, twenty times a second and ever. -->
+  <memory_worker_period_ms>250</memory_worker_period_ms>
+  <asynchronous_metrics_update_period_s>15</asynchronous_metrics_update_period_s>
   <!-- A stop waits this long for idle clients. -->
   <keep_alive_timeout>3</keep_alive_timeout>
   <timezone>UTC</timezone>

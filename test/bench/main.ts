@@ -10,6 +10,7 @@ import { erasure } from './figures/erasure.ts';
 import { feed } from './figures/feed.ts';
 import { gateway } from './figures/gateway.ts';
 import { gatewayLatency } from './figures/gateway-latency.ts';
+import { idle } from './figures/idle.ts';
 import { insertSync } from './figures/insert-sync.ts';
 import { linker } from './figures/linker.ts';
 import { portal } from './figures/portal.ts';
@@ -26,7 +27,7 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure, feed, replicate, queries, portal],
+  ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, portal],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 

@@ -30,6 +30,12 @@ export function memoryPeakMibOf(pid: number): number {
   return Math.round((Number(kib) * 1024) / MIB);
 }
 
+/** The memory a process holds now, in MiB: what it shares with others is counted in parts. */
+export function memoryMibOf(pid: number): number {
+  const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
+  return (Number(kib) * 1024) / MIB;
+}
+
 /** The process of this machine that listens on a TCP port; null when there is none that we may see. */
 export function pidListeningOn(port: number): number | null {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');

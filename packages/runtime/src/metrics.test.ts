@@ -1,3 +1,4 @@
+import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { createMetrics } from './metrics.ts';
 
@@ -24,4 +25,17 @@ it('asks for the values of a collected gauge each time it is read', async () => 
   const text = await metrics.text();
   expect(text).toContain('waiting{name="b",service="asked"} 1');
   expect(text).not.toContain('name="a"');
+});
+
+it('tells how late the event loop was since the last reading, and of one that was not held up next to nothing', async () => {
+  const metrics = createMetrics('held');
+  const maxOf = async () => Number(/^nodejs_eventloop_lag_max_seconds\{.*\} (\S+)$/m.exec(await metrics.text())?.[1]);
+  // Two looks must have been before one can be late.
+  await until('the first looks', async () => (await maxOf()) > 0);
+  const endMs = performance.now() + 1_500;
+  while (performance.now() < endMs);
+  await until('the look that was late', async () => (await maxOf()) > 0.9);
+  const text = await metrics.text();
+  for (const part of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
+    expect(text.match(new RegExp(`^nodejs_eventloop_lag_${part}_seconds\\\\{`, 'gm'))).toHaveLength(1);
 });

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /** A service's own registry, so that two services in one test process do not collide. */
@@ -20,10 +21,50 @@ export interface Metrics {
   ): Histogram<L>;
 }
 
+/**
+ * How often it is looked how late the event loop is. prom-client looks a hundred times a second, which is half of what a
+ * service at rest costs; a loop that is held up for longer than this is seen all the same.
+ */
+const LAG_LOOK_MS = 250;
+/** Longer than a process lives: prom-client's own look, whose values are taken from ours. */
+const NEVER_MS = 2 ** 31 - 1;
+const NS_PER_MS = 1e6;
+const NS_PER_S = 1e9;
+
+/** How late the event loop is, under prom-client's names; without the distance between two looks, which it counts in. */
+function collectLag(registry: Registry): void {
+  const histogram = monitorEventLoopDelay({ resolution: LAG_LOOK_MS });
+  histogram.enable();
+  const toSeconds = (ns: number) => Math.max(0, ns - LAG_LOOK_MS * NS_PER_MS) / NS_PER_S;
+  const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
+    const name = `nodejs_eventloop_lag_${part}_seconds`;
+    registry.removeSingleMetric(name);
+    new Gauge({ name, help, registers: [registry], collect });
+  };
+  const lag = (part: string, help: string, valueNs: () => number) =>
+    gauge(part, help, function set() {
+      this.set(histogram.count === 0 ? 0 : toSeconds(valueNs()));
+    });
+  lag('min', 'The least delay of the event loop since the last reading.', () => histogram.min);
+  lag('mean', 'The mean delay of the event loop since the last reading.', () => histogram.mean);
+  lag('p50', 'The 50th percentile of the delays of the event loop.', () => histogram.percentile(50));
+  lag('p90', 'The 90th percentile of the delays of the event loop.', () => histogram.percentile(90));
+  lag('p99', 'The 99th percentile of the delays of the event loop.', () => histogram.percentile(99));
+  gauge('stddev', 'The standard deviation of the delays of the event loop.', function set() {
+    this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
+  });
+  // Read last, as it stands last in the text: the others are of the same time.
+  gauge('max', 'The greatest delay of the event loop since the last reading.', function set() {
+    this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
+    histogram.reset();
+  });
+}
+
 export function createMetrics(service: string): Metrics {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  collectLag(registry);
   const registers = [registry];
   return {
     contentType: registry.contentType,

@@ -50,7 +50,9 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const sendTick = createSendTick(producer, topic);
   const lag = () => consumer?.lag() ?? new Map();
-  const ticks = await use('ticks', () => openTicks({ topic, lag, sendTick, logger, metrics }));
+  const ticks = await use('ticks', () =>
+    openTicks({ topic, lag, sendTick, readWatermark: watermarks.read, logger, metrics }),
+  );
   const ready = {
     consumer: () => consumer?.ready() ?? false,
     store: faults.forgetting('ClickHouse', () => store.ready()),
@@ -59,8 +61,11 @@ await runService(logger, async (use) => {
   const log = await use('log', () => openLogReader({ ...kafka, clientId: SERVICE }));
   const schemaOf = createSchemaRegistry(registry).schemaOf;
   const { TOPIC_PREFIX: topicPrefix } = config;
+  const mintTopics = [TOPICS.mintStates, TOPICS.mintRequests].map(({ name }) => `${topicPrefix}${name}/`);
+  const isBehind = () =>
+    [...lag()].some(([name, waiting]) => waiting > 0 && mintTopics.some((mint) => name.startsWith(mint)));
   const states = await use('view of mints', () =>
-    openMintStates({ view: mintView, log, schemaOf, topicPrefix, logger, metrics }),
+    openMintStates({ view: mintView, isBehind, log, schemaOf, topicPrefix, logger, metrics }),
   );
   const degraded = { ticks: () => ticks.working, mintStates: () => states.working };
   const hindrances = () => Object.fromEntries(consumer?.hindrances() ?? []);
@@ -70,7 +75,7 @@ await runService(logger, async (use) => {
   );
   const { topics, sink } = createPipeline({
     ...{ store, mints, watermarks, schemaOf, deadLetters: producer },
-    ...{ partitionOf: createChainPartitions(log, topic), onTaken: ticks.taken },
+    ...{ partitionOf: createChainPartitions(log, topic), onTaken: ticks.taken, onMint: states.wake },
     ...{ metrics, topicPrefix },
   });
   await use('letter count', () => openLetterCount({ ...kafka, topics, metrics }));

@@ -2,16 +2,24 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 
-/** How often the logs are looked at: what the minter says is shown so much later at most. */
+/** How often it is asked whether there is anything to bring in: what the minter says is shown so much later at most. */
 const LOOK_MS = 250;
+/** The logs are looked at as often also when nothing says that they have more. */
+const REST_MS = 2_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;
+  /** True while records of these logs wait to be read here: then nobody says that there are more. */
+  readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Tests only: shorter ones. */
+  readonly paces?: { readonly lookMs: number; readonly restMs: number };
 }
 
 export interface MintStates extends Closable {
+  /** The logs have more. */
+  wake(): void;
   /** False when the last look has failed: states that are shown stand still, and after a start of Redis nothing is accepted. */
   readonly working: boolean;
   /** Why it has. */
@@ -22,7 +30,8 @@ export interface MintStates extends Closable {
  * Keeps the latest state of each mint request in Redis level with the logs, over starts of Redis and of this process: the
  * view knows how far it has them, so several processes may do this at once.
  */
-export function openMintStates({ view, logger, metrics, ...parts }: MintStatesParts): MintStates {
+export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesParts): MintStates {
+  const { lookMs, restMs } = parts.paces ?? { lookMs: LOOK_MS, restMs: REST_MS };
   const total = metrics.counter('activity_writer_mint_states_total', 'States of mint requests brought into Redis');
   const logs = createMintLogs(parts);
   let why: string | null = null;
@@ -38,14 +47,32 @@ export function openMintStates({ view, logger, metrics, ...parts }: MintStatesPa
     }
   };
   const closed = new AbortController();
+  let isWoken = false;
+  const isWhole = async () => {
+    const { run, completeIn } = await view.standing();
+    return completeIn === run;
+  };
+  /** Until there may be something to bring in: a look asks brokers for the ends of every partition, this only Redis. */
+  const rest = async () => {
+    const endMs = performance.now() + restMs;
+    do await delay(lookMs, undefined, { signal: closed.signal }).catch(() => {});
+    while (
+      !(closed.signal.aborted || isWoken || why !== null || isBehind() || performance.now() > endMs) &&
+      (await isWhole().catch(() => false))
+    );
+    isWoken = false;
+  };
   const watch = async () => {
     while (!closed.signal.aborted) {
       await look();
-      await delay(LOOK_MS, undefined, { signal: closed.signal }).catch(() => {});
+      await rest();
     }
   };
   const watching = watch();
   return {
+    wake: () => {
+      isWoken = true;
+    },
     get working() {
       return why === null;
     },

@@ -32,8 +32,10 @@ export interface PipelineOptions {
   readonly deadLetters: Producer;
   /** The partition of the topic of activities that a chain's key chooses. @throws RetryableFault */
   readonly partitionOf: (chain: string) => Promise<number>;
-  /** Told of every record of activities that is read. */
+  /** Told of every record of activities that is read and no tick. */
   readonly onTaken: (partition: number) => void;
+  /** Told of every mint request, and of every state of one, that is read. */
+  readonly onMint: () => void;
   readonly metrics: Metrics;
   readonly topicPrefix: string;
 }
@@ -75,7 +77,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
     write: createWriteTokens({ store, calls }),
   };
-  const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, createPlainBlocks(publishLetters));
+  const plain = { ...createPlainBlocks(publishLetters), onTaken: options.onMint };
+  const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, plain);
   const blocks = new Map<string, (partition: number, transformVersion: number) => BlockBuilder>([
     [topicPrefix + TOPICS.activities.name, (partition, version) => new TimedBlock(activities, partition, version)],
     [topicPrefix + TOPICS.tokens.name, (partition, version) => new TimedBlock(tokens, partition, version)],

@@ -12,6 +12,9 @@ describe('ticks for idle partitions', () => {
   const lag = new Map<number, number>();
   let loggedAtMs: number | null = 5;
   let ticks: Ticks;
+  /** By partition, as Redis has them; one that is missing was never published. */
+  const watermarks = new Map<number, number>();
+  let isRedisAway = false;
   const sendPlaced = async (record: PublishedRecord): Promise<RecordPlace> => {
     sent.push(record);
     return { partition: record.partition ?? -1, offset: 0, loggedAtMs };
@@ -22,10 +25,16 @@ describe('ticks for idle partitions', () => {
     sent.length = 0;
     loggedAtMs = 5;
     lag.clear();
+    watermarks.clear();
+    isRedisAway = false;
     ticks = openTicks({
       topic: TOPIC,
       lag: () => new Map([...[...lag].map(([name, count]) => [`${TOPIC}/${name}`, count] as const), ['tokens/9', 0]]),
       sendTick: createSendTick({ sendPlaced }, TOPIC),
+      readWatermark: async (partition) => {
+        if (isRedisAway) throw new Error('away');
+        return watermarks.get(partition) ?? null;
+      },
       metrics: createMetrics('test'),
     });
   });
@@ -34,7 +43,7 @@ describe('ticks for idle partitions', () => {
     vi.useRealTimers();
   });
 
-  it('go to a partition in which nothing came for a second and nothing waits, once a second, and to no other', async () => {
+  it('go to a partition in which nothing came for a second and nothing waits, and to no other', async () => {
     for (const partition of [0, 1, 2]) lag.set(partition, partition === 2 ? 1 : 0);
     ticks.taken(0);
     await vi.advanceTimersByTimeAsync(250);
@@ -45,11 +54,43 @@ describe('ticks for idle partitions', () => {
     ticks.taken(1);
     await vi.advanceTimersByTimeAsync(250);
     expect(partitions()).toEqual([2]);
-    await vi.advanceTimersByTimeAsync(4_000);
-    expect(partitions().length).toBe(12);
     lag.clear();
-    await vi.advanceTimersByTimeAsync(4_000);
+    await vi.advanceTimersByTimeAsync(40_000);
     expect(partitions()).toEqual([]);
+  });
+
+  it('come ever more seldom while nothing else does, up to 16 s apart, and a second behind whatever comes', async () => {
+    lag.set(0, 0);
+    ticks.taken(0);
+    const atS: number[] = [];
+    for (let s = 1; s <= 63; s++) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      if (partitions().length > 0) atS.push(s);
+    }
+    expect(atS).toEqual([1, 3, 7, 15, 31, 47, 63]);
+    ticks.taken(0);
+    await vi.advanceTimersByTimeAsync(750);
+    expect(partitions()).toEqual([]);
+    await vi.advanceTimersByTimeAsync(250);
+    expect(partitions()).toEqual([0]);
+  });
+
+  it('come within a second and a quarter where the watermark was lost or fell back, however seldom they were', async () => {
+    for (const partition of [0, 1]) lag.set(partition, 0);
+    await vi.advanceTimersByTimeAsync(31_250);
+    for (const partition of [0, 1]) watermarks.set(partition, 1_000);
+    await vi.advanceTimersByTimeAsync(2_000);
+    partitions();
+    watermarks.delete(0);
+    await vi.advanceTimersByTimeAsync(1_250);
+    expect(partitions()).toEqual([0]);
+    isRedisAway = true;
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(partitions()).not.toContain(1);
+    watermarks.set(1, 999);
+    isRedisAway = false;
+    await vi.advanceTimersByTimeAsync(1_250);
+    expect(partitions()).toContain(1);
   });
 
   it('are records without a value that are told from any other', async () => {

@@ -3,24 +3,57 @@ import type { SendTick } from './steps/send-tick.ts';
 
 /** A partition in which nothing came for so long gets a tick. */
 export const IDLE_MS = 1_000;
+/** While nothing comes but ticks, each waits twice as long as the one before, up to this. */
+export const IDLE_MAX_MS = 16_000;
 /** How often partitions are looked at. */
 const LOOK_MS = 250;
+/** How often it is looked whether what the last tick has said is still known. */
+const LOST_LOOK_MS = 1_000;
 
-/** Which partitions are idle, and since when. */
-export class IdlePartitions {
+interface Quiet {
   /** When something came last, or a tick was sent; by `performance.now`. */
-  readonly #busyAtMs = new Map<number, number>();
+  readonly sinceMs: number;
+  /** After how long the next tick is due. */
+  readonly waitMs: number;
+}
 
+/** Which partitions are idle, and when each gets its next tick. */
+export class IdlePartitions {
+  readonly #quiet = new Map<number, Quiet>();
+
+  /** Something came, or the last tick was of no use: the next is due in a second. */
   taken(partition: number, nowMs: number): void {
-    this.#busyAtMs.set(partition, nowMs);
+    this.#quiet.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
+  }
+
+  ticked(partition: number, nowMs: number): void {
+    const before = this.#quiet.get(partition)?.waitMs ?? IDLE_MS / 2;
+    this.#quiet.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
+  }
+
+  /** The next tick is due, as for a partition that nothing is known of. */
+  forget(partition: number): void {
+    this.#quiet.delete(partition);
   }
 
   /** Those of `current`, which are ours and have nothing left to read or write, that were idle long enough. */
   due(current: readonly number[], nowMs: number): number[] {
-    return current.filter(
-      (partition) => nowMs - (this.#busyAtMs.get(partition) ?? Number.NEGATIVE_INFINITY) >= IDLE_MS,
-    );
+    return current.filter((partition) => {
+      const quiet = this.#quiet.get(partition);
+      return quiet === undefined || nowMs - quiet.sinceMs >= quiet.waitMs;
+    });
   }
+}
+
+/** Creates the question whether a partition's watermark has been lost since it was asked last: it is gone, or lower. */
+function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition: number) => Promise<boolean> {
+  const known = new Map<number, number>();
+  return async (partition) => {
+    const before = known.get(partition);
+    const now = await readWatermark(partition);
+    if (now !== null) known.set(partition, now);
+    return before !== undefined && (now === null || now < before);
+  };
 }
 
 export interface TicksOptions {
@@ -28,12 +61,14 @@ export interface TicksOptions {
   /** Records that wait, by `topic/partition`, of the partitions that are ours. */
   readonly lag: () => ReadonlyMap<string, number>;
   readonly sendTick: SendTick;
+  /** The watermark that stands for a partition, null for none. @throws Error while nobody can say */
+  readonly readWatermark: (partition: number) => Promise<number | null>;
   readonly logger?: Logger;
   readonly metrics: Metrics;
 }
 
 export interface Ticks extends Closable {
-  /** Something of a partition was read. */
+  /** Something of a partition was read that is no tick. */
   taken(partition: number): void;
   /** False when the last tick could not be put into the log: how far idle partitions are known stands still. */
   readonly working: boolean;
@@ -41,10 +76,14 @@ export interface Ticks extends Closable {
   reasons(): Readonly<Record<string, string>>;
 }
 
-/** Sends ticks to idle partitions until it is closed. One that fails is sent again when the partition is due again. */
-export function openTicks({ topic, lag, sendTick, logger, metrics }: TicksOptions): Ticks {
+/**
+ * Sends ticks to idle partitions until it is closed: ever more seldom while nothing comes, and at once where the watermark
+ * was lost. One that fails is sent again a second later.
+ */
+export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
   const ticksTotal = metrics.counter('activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
+  const isLost = createIsLost(readWatermark);
   const underWay = new Set<Promise<void>>();
   let why: string | null = null;
   const send = async (partition: number) => {
@@ -54,21 +93,37 @@ export function openTicks({ topic, lag, sendTick, logger, metrics }: TicksOption
       why = null;
     } catch (error) {
       ticksTotal.inc({ outcome: 'failed' });
+      idle.taken(partition, performance.now());
       if (why === null) logger?.warn({ error, topic, partition }, 'an idle partition gets no tick');
       why = `idle partitions get no ticks: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
-  const look = () => {
+  const keep = (work: Promise<void>) => {
+    const kept = work.finally(() => underWay.delete(kept));
+    underWay.add(kept);
+  };
+  const current = () => {
     const prefix = `${topic}/`;
-    const current = [...lag()].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);
-    const partitions = current.map(([name]) => Number(name.slice(prefix.length)));
-    for (const partition of idle.due(partitions, performance.now())) {
-      idle.taken(partition, performance.now());
-      const sent = send(partition).finally(() => underWay.delete(sent));
-      underWay.add(sent);
+    const idle = [...lag()].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);
+    return idle.map(([name]) => Number(name.slice(prefix.length)));
+  };
+  const look = () => {
+    for (const partition of idle.due(current(), performance.now())) {
+      idle.ticked(partition, performance.now());
+      keep(send(partition));
     }
   };
-  const timer = setInterval(look, LOOK_MS);
+  const lookForLost = () => {
+    // While nobody can say, a tick would not help.
+    for (const partition of current())
+      keep(
+        isLost(partition).then(
+          (lost) => (lost ? idle.forget(partition) : undefined),
+          () => {},
+        ),
+      );
+  };
+  const timers = [setInterval(look, LOOK_MS), setInterval(lookForLost, LOST_LOOK_MS)];
   return {
     taken: (partition) => idle.taken(partition, performance.now()),
     get working() {
@@ -76,7 +131,7 @@ export function openTicks({ topic, lag, sendTick, logger, metrics }: TicksOption
     },
     reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { ticks: why }),
     close: async () => {
-      clearInterval(timer);
+      for (const timer of timers) clearInterval(timer);
       await Promise.all(underWay);
     },
   };

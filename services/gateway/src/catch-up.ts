@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { untilNextLook } from '@playline/access-keys';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface CatchUpParts {
@@ -62,7 +63,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
       // Told once an outage, not once a second.
       if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
       wasTold = error !== null;
-      const waitMs = error === null ? LOOK_EVERY_MS : RETRY_MS;
+      const waitMs = error === null ? untilNextLook(LOOK_EVERY_MS) : RETRY_MS;
       await delay(waitMs, undefined, { signal: closed.signal }).catch(() => {});
     }
   };

@@ -1,4 +1,5 @@
 export * from './level.ts';
+export * from './look-pace.ts';
 export * from './record-copy.ts';
 export * from './record-log.ts';
 export * from './record-store.ts';

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createJoined, within } from './joined.ts';
+import { untilNextLook } from './look-pace.ts';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';
 
@@ -60,7 +61,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const watch = async () => {
     while (!closed.signal.aborted) {
       await refresh().catch(() => {});
-      await delay(lookEveryMs, undefined, { signal: closed.signal }).catch(() => {});
+      await delay(untilNextLook(lookEveryMs), undefined, { signal: closed.signal }).catch(() => {});
     }
   };
   if (lookEveryMs > 0) void watch();

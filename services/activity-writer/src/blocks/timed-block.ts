@@ -52,7 +52,7 @@ export interface TimedBlockOptions<R> {
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
   /** Resolves when they are acknowledged. @throws RetryableFault */
   readonly publishLetters: (letters: readonly DeadLetter[]) => Promise<void>;
-  /** Told of every record that is read. */
+  /** Told of every record that is read and no tick. */
   readonly onTaken: (partition: number) => void;
   /** @throws RetryableFault to be called again */
   readonly write: (rows: TimedRows<R>) => Promise<void>;
@@ -105,13 +105,13 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   add(record: StreamRecord): Outcome {
     const { readRow, isTick, onTaken } = this.#options;
-    onTaken(this.#partition);
     const { offset, timestampMs } = record;
     this.#places.push({ offset, timestampMs });
     if (isTick(record)) {
       this.#ticks++;
       return { kind: 'drop', reason: 'tick' };
     }
+    onTaken(this.#partition);
     const reading = readRow.now(record);
     if (reading.kind === 'unreadable') return { kind: 'deadLetter', reason: reading.reason };
     const row = reading.kind === 'row' ? reading.row : null;

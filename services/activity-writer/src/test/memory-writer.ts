@@ -79,7 +79,7 @@ export function createMemoryWorld() {
     const { topics, sink } = createPipeline({
       ...slowly({ ...store.activities, insert }, published),
       mints: { insert: async () => {} },
-      ...{ schemaOf, deadLetters: producer, onTaken: () => {}, topicPrefix: '' },
+      ...{ schemaOf, deadLetters: producer, onTaken: () => {}, onMint: () => {}, topicPrefix: '' },
       ...{ partitionOf: async (chain: string) => partitionOf(chain), metrics: createMetrics('test') },
     });
     return log.openBlockConsumer({ topics, sink, limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 }, waits });

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import './kafkajs-clock.ts';
+import './kafkajs-overrides.ts';
 
 const require = createRequire(import.meta.url);
 const HOUR_MS = 3_600_000;
@@ -66,4 +67,46 @@ describe.each([
     expect(lateAt[0]).toBeGreaterThanOrEqual(1_000);
     expect(lateAt[0]).toBeLessThanOrEqual(1_300);
   });
+});
+
+it('looks at a connection when its first request is late and not before, and at none where nothing is under way', async () => {
+  const RequestQueue = require('kafkajs/src/network/requestQueue');
+  const quiet = () => {};
+  const queue = new RequestQueue({
+    ...{
+      maxInFlightRequests: null,
+      requestTimeout: 1_000,
+      enforceRequestTimeout: true,
+      clientId: 'test',
+      broker: 'test',
+    },
+    logger: { debug: quiet, error: quiet, warn: quiet, info: quiet },
+  });
+  const ended: string[] = [];
+  const push = (correlationId: number, requestTimeout: number) =>
+    queue.push({
+      entry: {
+        ...{ apiName: 'Fetch', apiKey: 1, apiVersion: 13, correlationId },
+        resolve: () => ended.push(`${correlationId} answered`),
+        reject: ({ name }: Error) => ended.push(`${correlationId} ${name}`),
+      },
+      ...{ expectResponse: true, requestTimeout, sendRequest: quiet },
+    });
+  queue.scheduleRequestTimeoutCheck();
+  expect(vi.getTimerCount()).toBe(0);
+  push(1, 5_000);
+  push(2, 1_000);
+  push(3, 1_000);
+  await vi.advanceTimersByTimeAsync(500);
+  queue.fulfillRequest({ correlationId: 2, payload: Buffer.alloc(0), size: 0 });
+  await vi.advanceTimersByTimeAsync(499);
+  expect(ended).toEqual(['2 answered']);
+  expect(vi.getTimerCount()).toBe(1);
+  await vi.advanceTimersByTimeAsync(2);
+  expect(ended).toEqual(['2 answered', '3 KafkaJSRequestTimeoutError']);
+  await vi.advanceTimersByTimeAsync(3_900);
+  expect(ended).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(ended[2]).toBe('1 KafkaJSRequestTimeoutError');
+  expect(vi.getTimerCount()).toBe(0);
 });

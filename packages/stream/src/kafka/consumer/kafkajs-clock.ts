@@ -22,47 +22,77 @@ interface TimedRequest {
 
 interface RequestQueue {
   readonly enforceRequestTimeout: boolean;
-  readonly requestTimeout: number;
   readonly inflight: ReadonlyMap<number, TimedRequest>;
-  readonly isConnected: () => boolean;
-  requestTimeoutIntervalId: NodeJS.Timeout | null;
+  requestTimeoutIntervalId: NodeJS.Timeout | null | undefined;
+  sendSocketRequest(request: TimedRequest): void;
+  scheduleRequestTimeoutCheck(): void;
   destroy(): void;
 }
-
-/** As in the original: a request is late by at most this much more. */
-const CHECK_INTERVAL_MAX_MS = 100;
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as Heartbeating;
 const originalHeartbeat = groupPrototype.heartbeat;
 /** When a heartbeat was last heard of, and what kafkajs made of it. */
 const heard = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
-groupPrototype.heartbeat = function heartbeat(this: Heartbeating, options: { interval: number }) {
+groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
   const known = heard.get(this);
-  const nowMs = performance.now();
-  if (known === undefined || known.lastRequest !== this.lastRequest)
-    heard.set(this, { lastRequest: this.lastRequest, atMs: nowMs });
+  if (known === undefined || known.lastRequest !== this.lastRequest) note(this);
   // Due whatever the wall clock says: kafkajs compares this with it.
-  else if (nowMs - known.atMs >= options.interval) this.lastRequest = 0;
-  return originalHeartbeat.call(this, options);
+  else if (performance.now() - known.atMs >= options.interval) this.lastRequest = 0;
+  const before = this.lastRequest;
+  await originalHeartbeat.call(this, options);
+  if (this.lastRequest !== before) note(this);
 };
 
-const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue & {
-  scheduleRequestTimeoutCheck(): void;
-};
+function note(group: Heartbeating): void {
+  heard.set(group, { lastRequest: group.lastRequest, atMs: performance.now() });
+}
+
+const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue;
+const { sendSocketRequest, destroy } = queuePrototype;
+/** When each request under way was sent, and when each queue looks next, by the monotonic clock. */
+const sentAtMs = new WeakMap<TimedRequest, number>();
+const lookAtMs = new WeakMap<RequestQueue, number>();
+
+/**
+ * kafkajs looks at every connection ten times a second, also where nothing is asked for: most of what a consumer at rest
+ * wakes up for. Here a timer waits for the request that is late first, and there is none while nothing is under way.
+ */
+function awaitLate(queue: RequestQueue): void {
+  const nowMs = performance.now();
+  let dueMs = Number.POSITIVE_INFINITY;
+  for (const request of queue.inflight.values()) {
+    const sentMs = sentAtMs.get(request) ?? nowMs;
+    sentAtMs.set(request, sentMs);
+    dueMs = Math.min(dueMs, sentMs + request.requestTimeout);
+  }
+  clearTimeout(queue.requestTimeoutIntervalId ?? undefined);
+  queue.requestTimeoutIntervalId = null;
+  lookAtMs.set(queue, dueMs);
+  if (dueMs === Number.POSITIVE_INFINITY) return;
+  queue.requestTimeoutIntervalId = setTimeout(() => endLate(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
+}
+
+function endLate(queue: RequestQueue): void {
+  const nowMs = performance.now();
+  for (const request of [...queue.inflight.values()])
+    if (nowMs - (sentAtMs.get(request) ?? nowMs) >= request.requestTimeout) request.timeoutRequest();
+  awaitLate(queue);
+}
 
 queuePrototype.scheduleRequestTimeoutCheck = function schedule(this: RequestQueue) {
-  if (!this.enforceRequestTimeout) return;
-  this.destroy();
-  const sinceMs = new WeakMap<TimedRequest, number>();
-  const check = () => {
-    const nowMs = performance.now();
-    for (const request of this.inflight.values()) {
-      const since = sinceMs.get(request) ?? nowMs;
-      sinceMs.set(request, since);
-      if (nowMs - since > request.requestTimeout) request.timeoutRequest();
-    }
-    if (!this.isConnected()) this.destroy();
-  };
-  this.requestTimeoutIntervalId = setInterval(check, Math.min(this.requestTimeout, CHECK_INTERVAL_MAX_MS));
+  if (this.enforceRequestTimeout) awaitLate(this);
+};
+
+queuePrototype.sendSocketRequest = function send(this: RequestQueue, request: TimedRequest) {
+  sentAtMs.set(request, performance.now());
+  sendSocketRequest.call(this, request);
+  const dueMs = performance.now() + request.requestTimeout;
+  if (this.enforceRequestTimeout && dueMs < (lookAtMs.get(this) ?? Number.POSITIVE_INFINITY)) awaitLate(this);
+};
+
+queuePrototype.destroy = function end(this: RequestQueue) {
+  destroy.call(this);
+  this.requestTimeoutIntervalId = null;
+  lookAtMs.delete(this);
 };

@@ -49,7 +49,12 @@ it('leaves no timer behind when nothing waits, and still runs what waits', () =>
   }
 });
 
-const unused = { outOfRange: () => {}, fetched: () => {} };
+const unused = {
+  outOfRange: () => {},
+  fetchWaitMs: () => 0,
+  awaitFetch: async <T>(of: Promise<T>) => of,
+  fetched: () => {},
+};
 
 it('waits for the owner before it joins a group again, and before anything is fetched', async () => {
   const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
@@ -148,7 +153,7 @@ it('leaves an offset that a log does not have to the owner: kafkajs commits noth
     leaving: async () => {},
     joined: async () => {},
     cancelled: () => false,
-    fetched: () => {},
+    ...unused,
     outOfRange: (at) => void asked.push(at),
   });
   await group.recoverFromFetch(fault);
@@ -186,7 +191,7 @@ it('tells of every fetched batch before it is handed over', async () => {
     leaving: async () => {},
     joined: async () => {},
     cancelled: () => false,
-    outOfRange: () => {},
+    ...unused,
     fetched: (batches) => {
       for (const { topic, partition, rawMessages } of batches) told.push(`${topic}/${partition} ${rawMessages.length}`);
     },

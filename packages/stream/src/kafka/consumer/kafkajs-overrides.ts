@@ -1,6 +1,6 @@
 /**
- * Four of the places where kafkajs 2.2.4 is changed; aborted-records.ts, record-decoding.ts, response-socket.ts and
- * topic-ids.ts are the others. They reach into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
+ * Four of the places where kafkajs 2.2.4 is changed; aborted-records.ts, fetch-pace.ts, kafkajs-clock.ts,
+ * record-decoding.ts, response-socket.ts and topic-ids.ts are the others. They reach into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
  *
  * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
  *    runs every millisecond: 810 wake-ups a second in an idle process. Here it is armed only when something waits.
@@ -10,12 +10,14 @@
  * 3. Asked for an offset that a log does not have, it commits the default offset by itself, without our metadata, and
  *    goes on from there. `ConsumerGroup.recoverFromOffsetOutOfRange` is the one way there; here the owner decides. And
  *    that a topic is gone it does not know: `recoverFromFetch` is where every fault of a fetch passes.
- * 4. `ConsumerGroup.fetch` is where every fetched batch passes, also those without a record for us.
+ * 4. `ConsumerGroup.fetch` is where every fetched batch passes, also those without a record for us; and how long the
+ *    broker may wait for a record is decided for each of them.
  */
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from 'kafkajs';
 import { LogGone } from '../../partitions/log-partition.ts';
+import { FetchOver } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
@@ -52,8 +54,11 @@ export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
+  /** Of the next fetch. */
+  maxWaitTime: number;
   readonly offsetManager: GenerationOffsets;
   assigned(): { topic: string; partitions: number[] }[];
+  paused(): readonly object[];
   pause(partitions: { topic: string; partitions: number[] }[]): void;
   resume(partitions: { topic: string; partitions: number[] }[]): void;
   joinAndSync(): Promise<void>;
@@ -81,6 +86,10 @@ export interface MembershipHooks {
   joined(group: ConsumerGroup): Promise<void>;
   /** The log has no such offset as was asked for, or is itself no more. Called again with every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
+  /** How long the next fetch may wait for a record, in milliseconds. */
+  fetchWaitMs(group: ConsumerGroup): number;
+  /** Resolves with what the fetch brings, or with nothing when nobody waits for it any more. */
+  awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]>;
   /** Told of what was fetched before any of it is handed over. */
   fetched(batches: readonly FetchedBatch[]): void;
   /** True once nobody wants the membership any more: a join that fails is not tried again. */
@@ -136,8 +145,11 @@ groupPrototype.joinAndSync = async function joinAndSync(this: ConsumerGroup) {
 };
 
 groupPrototype.fetch = async function fetch(this: ConsumerGroup & Fetching, nodeId) {
-  const batches = await originalFetch.call(this, nodeId);
-  hooks.get(this.cluster)?.fetched(batches);
+  const membership = hooks.get(this.cluster);
+  if (membership === undefined) return await originalFetch.call(this, nodeId);
+  this.maxWaitTime = membership.fetchWaitMs(this);
+  const batches = await membership.awaitFetch(originalFetch.call(this, nodeId));
+  membership.fetched(batches);
   return batches;
 };
 
@@ -149,6 +161,7 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
+  if (membership !== undefined && fault instanceof FetchOver) return;
   if (membership === undefined || !(fault instanceof LogGone)) return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };

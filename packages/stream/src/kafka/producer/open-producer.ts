@@ -52,7 +52,8 @@ class KafkaProducer implements Producer {
   readonly #topics: Set<string>;
   /** Topics to look up before the next send, and how often the cluster said that they do not exist. */
   readonly #missing = new Map<string, number>();
-  readonly #expiry: NodeJS.Timeout;
+  /** Runs while anything is open. */
+  #expiry: NodeJS.Timeout | null = null;
   /** In order of arrival; the front may be in flight already in part. */
   #queue: Shipment[] = [];
   /** Everything open, in order of arrival: for time-outs. */
@@ -70,8 +71,6 @@ class KafkaProducer implements Producer {
     this.#sender = new Sender(wire, (shipment, count, fault) => this.#settle(shipment, count, fault));
     this.#partitionOf = createPartitioner(wire, toPartition);
     this.#topics = new Set(options.topics);
-    this.#expiry = setInterval(() => this.#expire(), EXPIRY_CHECK_MS);
-    this.#expiry.unref();
     void wire.refresh(this.#topics);
   }
 
@@ -115,6 +114,7 @@ class KafkaProducer implements Producer {
     this.#bytesHeld += bytes;
     this.#queue.push(shipment);
     this.#open.push(shipment);
+    this.#expiry ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
     if (this.#running) return;
     this.#running = true;
     // What other requests hand over in this turn of the loop still joins the first send.
@@ -183,11 +183,17 @@ class KafkaProducer implements Producer {
   }
 
   #expire() {
+    if (this.#open.length === 0) return this.#endExpiry();
     const now = performance.now();
     for (const shipment of this.#open) {
       if (shipment.dueAt > now) break;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
     }
+  }
+
+  #endExpiry() {
+    if (this.#expiry !== null) clearInterval(this.#expiry);
+    this.#expiry = null;
   }
 
   /**
@@ -215,7 +221,7 @@ class KafkaProducer implements Producer {
       });
       await waitAtMost(CLOSE_TIMEOUT_MS, flushed, () => {});
     }
-    clearInterval(this.#expiry);
+    this.#endExpiry();
     for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'not acknowledged in time'));
     await waitAtMost(
       HANGING_MS,

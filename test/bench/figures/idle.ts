@@ -1,0 +1,84 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openClone } from '../clone.ts';
+import type { Bar, Figure, Row } from '../figure.ts';
+import { toRow } from '../figure.ts';
+import { cpuSecondsOf, memoryMibOf } from '../processes.ts';
+
+/** What a start leaves to be done is over by then: compiled code, merges, the ticks that come ever more seldom. */
+const SETTLE_MS = 120_000;
+/** What comes every half minute is in it twice. */
+const WINDOW_MS = 60_000;
+const CPU: Bar = { of: 'ours', bound: 'at most', must: 5 };
+const MEMORY: Bar = { of: 'ours', bound: 'at most', must: 2_560 };
+const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
+
+interface Part {
+  readonly name: string;
+  /** Per cent of one core. */
+  readonly percent: number;
+  readonly mib: number;
+}
+
+/** What the whole local stack costs while nobody asks it for anything: CPU of a minute, and memory, all processes together. */
+export const idle: Figure = {
+  name: 'idle',
+  optional: true,
+  async measure() {
+    const clone = await openClone();
+    try {
+      await clone.command('up');
+      await delay(SETTLE_MS);
+      return toRows(await watch(clone.folder));
+    } finally {
+      await clone.close();
+    }
+  },
+};
+
+/** By the folder that a process stands in, or names: so whatever a start has left behind is in it. */
+function processesOf(folder: string): Map<number, string> {
+  const { processes } = JSON.parse(readFileSync(join(folder, '.playline', 'stack.json'), 'utf8')) as {
+    processes: Record<string, number>;
+  };
+  const names = new Map(Object.entries(processes).map(([name, pid]) => [pid, name]));
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && belongsTo(name, folder));
+  return new Map(pids.map((pid) => [Number(pid), names.get(Number(pid)) ?? 'supervisor']));
+}
+
+function belongsTo(pid: string, folder: string): boolean {
+  try {
+    const isNamed = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
+    return isNamed || readlinkSync(`/proc/${pid}/cwd`).startsWith(folder);
+  } catch {
+    // It ended meanwhile, or it is another user's.
+    return false;
+  }
+}
+
+async function watch(folder: string): Promise<Part[]> {
+  const begun = [...processesOf(folder)].map(([pid, name]) => ({ pid, name, cpuS: cpuSecondsOf(pid) }));
+  const startMs = performance.now();
+  await delay(WINDOW_MS);
+  const seconds = (performance.now() - startMs) / 1000;
+  return begun.map(({ pid, name, cpuS }) => ({
+    name,
+    percent: (100 * (cpuSecondsOf(pid) - cpuS)) / seconds,
+    mib: memoryMibOf(pid),
+  }));
+}
+
+function toRows(parts: readonly Part[]): Row[] {
+  const stores = parts.filter(({ name }) => STORES.has(name));
+  const row = (unit: string, of: (part: Part) => number, bar: Bar) => {
+    const sum = (list: readonly Part[]) => list.reduce((total, part) => total + of(part), 0);
+    const most = parts.toSorted((a, b) => of(b) - of(a)).slice(0, 6);
+    return toRow({
+      ...{ figure: 'idle', case: 'the local stack at rest', unit, ours: sum(parts), bars: [bar] },
+      ...{ beside: 'its stores alone', theirs: sum(stores) },
+      also: `${parts.length} processes; ${most.map((part) => `${part.name} ${of(part).toFixed(1)}`).join(', ')}`,
+    });
+  };
+  return [row('per cent of a core', ({ percent }) => percent, CPU), row('MiB (Pss)', ({ mib }) => mib, MEMORY)];
+}
