@@ -37,5 +37,6 @@ export const HOSTILE: Readonly<Record<string, string>> = {
   'an SQL string': "'; DROP TABLE events; --",
   'a path upwards': '../../../../etc/passwd',
   'another address': '//evil.test/%2e%2e',
+  'a formula of a sheet': '=HYPERLINK("//evil.test","taken")',
   'nothing but spaces': '   ',
 };

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTILE } from './hostile.ts';
-import { deedUseOf, pagesOf, pathFor, personOf, type Seen, storedPathFor } from './pages.ts';
+import { deedUseOf, FILES, pagesOf, pathFor, personOf, type Seen, storedPathFor } from './pages.ts';
 import { AUTHOR, plant, plantAccount, type TextOf } from './planted.ts';
 import { NEAR_PROVIDER, openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 import { asRead, type Shape, shapeOf } from './shape.ts';
@@ -142,6 +142,33 @@ describe('a hostile text that somebody types into every field of a form', () => 
       const location = headers.get('location') ?? '/';
       expect(location === NEAR_PROVIDER ? '/' : location, words).toMatch(/^\/(?![/\\])/);
       expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
+    }
+  });
+});
+
+describe('a hostile text in what is saved as a file', () => {
+  it.each(Object.entries(HOSTILE))('%s is one cell, and none is a formula', async (_, text) => {
+    const portal = await openPlantedPortal();
+    portals.push(portal);
+    const planted = await plant(portal, { id: 'demo', textOf: () => text });
+    const person = await personOf(portal, await plantAccount(portal, { isAdministrator: true }));
+    for (const pathTo of FILES) {
+      const { status, text: file, headers } = await person.get(pathTo(planted));
+      expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
+        ...[200, 'text/csv; charset=utf-8', 'no-store'],
+      ]);
+      expect([headers.get('x-content-type-options'), headers.get('content-disposition')]).toEqual([
+        ...['nosniff', expect.stringMatching(/^attachment; filename="[\w.-]+"$/)],
+      ]);
+      const cells = file.match(/"(?:[^"]|"")*"/g) ?? [];
+      expect(cells.filter((cell) => /^"\s*[=+\-@\t\r]/.test(cell))).toEqual([]);
+      const rows = file
+        .replaceAll(/"(?:[^"]|"")*"/g, 'c')
+        .trimEnd()
+        .split('\r\n');
+      expect(rows.length).toBeGreaterThan(1);
+      expect(new Set(rows.map((row) => row.split(',').length)).size).toBe(1);
+      for (const row of rows) expect(row).toMatch(/^(c|\d+)(,(c|\d+))*$/);
     }
   });
 });

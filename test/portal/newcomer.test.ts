@@ -16,6 +16,9 @@ const LIVE_MAX_MS = 2_000;
 const STOP_MAX_MS = 1_000;
 const PATIENCE_MS = 30_000;
 
+/** Set before the stack is there: a start that takes too long is ended as well. */
+let starting: Promise<JourneyStack> | undefined;
+const over = new AbortController();
 let stack: JourneyStack;
 let browser: Browser;
 let page: Page;
@@ -34,7 +37,9 @@ function settingsOf({ folder, file }: JourneyStack): Record<string, string> {
 }
 
 beforeAll(async () => {
-  stack = await startJourneyStack({ services: ['gateway', 'identity-linker', 'event-writer', 'eraser', 'portal'] });
+  const services = ['gateway', 'identity-linker', 'event-writer', 'eraser', 'portal'] as const;
+  starting = startJourneyStack({ services, signal: over.signal });
+  stack = await starting;
   const main = join(CHECKOUT, 'services', 'gateway', 'src', 'main.ts');
   gateways = openServiceProcesses(main, settingsOf(stack));
   const [port = 0] = await freePorts(1);
@@ -49,7 +54,11 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await gateways?.close();
-  await stack?.close();
+  over.abort();
+  await starting?.then(
+    (started) => started.close(),
+    () => {},
+  );
 });
 
 /** Does a step of the newcomer's, and notes how long it took. */

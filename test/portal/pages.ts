@@ -219,11 +219,20 @@ export function pathFor(path: string, planted: Planted, environment = planted.en
 }
 
 const LIVE = '/projects/:project/environments/:environment/live';
+const REJECTIONS = '/projects/:project/environments/:environment/rejections';
 
 /** The list of stored messages beside Live, of a span. */
 export function storedPathFor(planted: Planted): string {
   return `${pathFor(LIVE, planted).split('?')[0]}?since=2026-01-01T00:00`;
 }
+
+/** Whatever is saved as a file, by paths. */
+export const FILES: readonly ((planted: Planted) => string)[] = [
+  (planted) => `${storedPathFor(planted)}&as=csv`,
+  (planted) => `/projects/${encodeURIComponent(planted.id)}/audit?as=csv`,
+  (planted) => `${pathFor(REJECTIONS, planted).split('?')[0]}?as=csv`,
+  (planted) => `${pathFor('/projects/:project/environments/:environment/mints', planted)}?as=csv`,
+];
 
 /** Somebody who has signed in, with good tokens for any form of any page: whatever refuses them is no token. */
 export interface Person {

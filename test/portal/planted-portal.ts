@@ -8,6 +8,7 @@ import type {
   LinkDecision,
   MessageLine,
   MintLine,
+  MintSigner,
   Rejection,
   RejectionCount,
   RejectionStep,
@@ -27,6 +28,7 @@ export interface PlantedRows {
   readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
   readonly mints: Record<string, MintLine[]>;
+  readonly mintSigners: Record<string, MintSigner[]>;
   readonly audit: Record<string, AuditLine[]>;
   readonly live: Record<string, LiveEvent[]>;
   readonly found: Record<string, FoundMessage[]>;
@@ -48,6 +50,7 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     ids: {},
     erasures: {},
     mints: {},
+    mintSigners: {},
     audit: {},
     live: {},
     found: {},

@@ -75,12 +75,20 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   const place = { projectId: id, environmentId: at.environment };
   const erasureId = randomUUID();
   plantRows(portal, { ...place, erasureId }, textOf);
+  const contractAddress = await plantCollection(portal, place, textOf);
+  const signableKey = { ...place, state: 'live' as const };
+  const address = await plantSignableKey(portal, signableKey, textOf('name of a signable key'));
+  portal.rows.mintSigners[at.environment] = [
+    {
+      ...{ chain: 'demo-chain', contractAddress, signerAddress: address, heldMs: Date.now() - 3_600_000 },
+      ...{ waiting: 2, waitsMs: Date.now() - 60_000, why: textOf('why mints of a collection wait') },
+    },
+  ];
   return {
     ...{ id, project, environment, environmentId: at.environment },
     ...(await plantPeople(portal, id, textOf)),
     rateLimitKeyId: await plantRateLimitKey(portal, textOf),
-    contractAddress: await plantCollection(portal, place, textOf),
-    address: await plantSignableKey(portal, { ...place, state: 'live' }, textOf('name of a signable key')),
+    ...{ contractAddress, address },
     disabledAddress: await plantSignableKey(portal, { ...place, state: 'disabled' }, textOf('name of a disabled key')),
     erasureId,
     personKey: plantPerson(portal, at.environment, textOf),

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPortalApp } from '../../services/portal/src/app.ts';
 import {
   deedUseOf,
+  FILES,
   OTHER_ROUTES,
   type Person,
   pagesOf,
@@ -159,6 +160,21 @@ describe.each([
         const attempt = { page, deed: null, path: pathFor(page, world.ours), values: {} };
         const answer = await answerTo(await world.signIn(role), attempt);
         expect(leaksIn(answer, theirTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
+      }
+    }
+  });
+
+  it('save nothing of the other as a file, by their pages or by the other’s', async () => {
+    for (const role of ROLES) {
+      const person = await world.signIn(role);
+      for (const pathTo of FILES) {
+        const [own, other] = [pathTo(world.ours), pathTo(world.theirs)];
+        for (const path of [own, other]) {
+          const answer = await person.get(path);
+          const attempt = { page: path, deed: null, path, values: {} };
+          expect(leaksIn(answer, theirTexts, attempt), `${role} ${path}`).toEqual([]);
+          if (path === other) expect([path, answer.status]).toEqual([path, 404]);
+        }
       }
     }
   });

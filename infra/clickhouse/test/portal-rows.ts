@@ -48,6 +48,8 @@ export function argumentsOf(environment: Environment): Record<string, Record<str
     portal_raw_ids: { ...of, ...identities },
     portal_erasures: of,
     portal_mints: { ...of, since: span.since, status: "''" },
+    portal_mint_signers: { ...of, since: span.since },
+    portal_open_erasures: { environments: `[${quoted(environment)}]` },
     portal_fences: { ...of, after: "''", since: '0' },
     portal_erasure_receipt: { ...of, erasure: quoted(ERASURE[environment]) },
     portal_audit: { project: quoted(PROJECT_OF[environment]), ...span, actor: "''", action: "''" },

@@ -13,6 +13,7 @@ export * from './rate-limit-keys/index.ts';
 export * from './rebuild.ts';
 export * from './record-kinds.ts';
 export * from './records/index.ts';
+export * from './settle-keys.ts';
 export * from './signable-keys/index.ts';
 export * from './usage/index.ts';
 export * from './verifier.ts';

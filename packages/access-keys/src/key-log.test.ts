@@ -1,7 +1,8 @@
 import { accessKeyCodec, frameRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
-import { createKeyLog, type KeyBytes } from './key-log.ts';
+import { createKeyLog } from './key-log.ts';
 import type { KeyRecord } from './key-store.ts';
+import type { LoggedBytes } from './records/index.ts';
 
 const record: KeyRecord = {
   keyId: 'k-1',
@@ -22,10 +23,11 @@ const record: KeyRecord = {
   changedAt: 0,
 };
 const ended = { ...record, revokedAt: 2_000 };
-const bytesOf = (value: KeyRecord): KeyBytes => ({
+const bytesOf = (value: KeyRecord) => ({
   key: Buffer.from(value.keyId),
   value: frameRecord(7, accessKeyCodec.encode(value)),
 });
+type KeyBytes = Pick<LoggedBytes, 'key' | 'value'>;
 
 function open(bytes: readonly KeyBytes[] = []) {
   const sends: (readonly KeyBytes[])[] = [];
@@ -37,7 +39,7 @@ function open(bytes: readonly KeyBytes[] = []) {
       return accessKeyCodec.schema;
     },
     send: async (records) => void sends.push(records),
-    read: async () => bytes,
+    read: async () => bytes.map((each, offset) => ({ partition: 0, offset, ...each })),
   });
   return { log, sends, asked };
 }

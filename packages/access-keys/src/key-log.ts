@@ -1,6 +1,6 @@
-import { accessKeyCodec, frameRecord, type SchemaSource } from '@playline/contracts';
+import { accessKeyCodec, frameRecord, type SchemaSource, TOPICS } from '@playline/contracts';
 import type { KeyRecord } from './key-store.ts';
-import { createValueDecoder } from './records/record-log.ts';
+import { createLogDecoder, type LoggedBytes } from './records/log-bytes.ts';
 
 /** The truth about keys: every change of every key, compacted to the last record of each. */
 export interface KeyLog extends KeyLogReader {
@@ -10,14 +10,8 @@ export interface KeyLog extends KeyLogReader {
 
 /** The log for whoever changes nothing. */
 export interface KeyLogReader {
-  /** The present record of every key, in no order. @throws when the log cannot be read to its end */
+  /** The present record of every key, in no order. @throws UnreadableRecord, or when the log cannot be read to its end */
   readAll(): Promise<KeyRecord[]>;
-}
-
-/** A record of the topic as bytes. */
-export interface KeyBytes {
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
 }
 
 /** What carries the bytes, and where the schemas are. */
@@ -32,7 +26,7 @@ export interface KeyLogReaderParts {
   /** Texts of registered schemas: records may be of another release. */
   schemaOf: SchemaSource;
   /** The topic from its first record to its present end; of one partition in the order of the log. */
-  read(): Promise<readonly KeyBytes[]>;
+  read(): Promise<readonly LoggedBytes[]>;
 }
 
 /** The log in `access.keys.v1`: keyed by key id, values in the Confluent frame. */
@@ -51,13 +45,12 @@ export function createKeyLog({ schemaId, send, ...parts }: KeyLogParts): KeyLog 
 
 /** Reads the log in `access.keys.v1`; a schema is asked for once. */
 export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLogReader {
-  const decode = createValueDecoder<KeyRecord>(accessKeyCodec, { schemaOf, logName: 'the key log' });
+  const decode = createLogDecoder<KeyRecord>(accessKeyCodec, { schemaOf, topic: TOPICS.accessKeys.name });
   return {
     readAll: async () => {
       const byKeyId = new Map<string, KeyRecord>();
-      for (const { value } of await read()) {
-        if (value === null) continue;
-        const record = await decode(value);
+      for await (const { record } of decode(await read())) {
+        if (record === null) continue;
         const standing = byKeyId.get(record.keyId);
         // A key that has ended never lives again, whoever wrote what afterwards.
         if (standing === undefined || standing.revokedAt === null) byKeyId.set(record.keyId, record);

@@ -11,6 +11,7 @@ export type NotedAction =
   | 'openid.unlink'
   | 'key.show'
   | 'erasure.request'
+  | 'messages.save'
   | 'identity.unlink'
   | 'member.remove';
 

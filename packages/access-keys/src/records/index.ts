@@ -1,5 +1,7 @@
 export * from './level.ts';
 export * from './look-pace.ts';
+export * from './log-bytes.ts';
+export * from './pass-over.ts';
 export * from './record-copy.ts';
 export * from './record-log.ts';
 export * from './record-store.ts';

@@ -1,4 +1,5 @@
-import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
+import { frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
+import { createLogDecoder, type LoggedBytes } from './log-bytes.ts';
 
 /** What each record of a change says of the change itself, so that it can be told later who did what. */
 export interface Change {
@@ -40,7 +41,7 @@ export interface LogRange {
 export interface RecordLogReader<R> {
   /** What each partition holds now. @throws Error when the log cannot be asked, or is not there */
   bounds(): Promise<readonly LogRange[]>;
-  /** The records of a range, in order. @throws Error when one of them cannot be read */
+  /** The records of a range, in order. @throws UnreadableRecord when one of them cannot be read */
   read(range: LogRange): Promise<readonly Placed<R>[]>;
 }
 
@@ -58,7 +59,7 @@ export interface RecordLogReaderParts<R extends Change> {
   /** Of the topic. */
   bounds(): Promise<readonly LogRange[]>;
   /** The bytes of a range of the topic. */
-  read(range: LogRange): AsyncIterable<{ readonly offset: number; readonly value: Buffer | null }>;
+  read(range: LogRange): AsyncIterable<LoggedBytes>;
 }
 
 /** What carries the bytes besides. */
@@ -84,41 +85,25 @@ export function createRecordLog<R extends Change>(parts: RecordLogParts<R>): Rec
 
 /** Reads the log in the topic of a kind; a schema is asked for once. */
 export function createRecordLogReader<R extends Change>(parts: RecordLogReaderParts<R>): RecordLogReader<R> {
-  const decode = createValueDecoder(parts.kind.codec, { schemaOf: parts.schemaOf, logName: parts.kind.topic });
+  const { kind, schemaOf } = parts;
+  const decode = createLogDecoder(kind.codec, { schemaOf, topic: kind.topic });
   return {
     bounds: async () => {
       const bounds = await parts.bounds();
       // Nothing read there would pass for a log without records.
-      if (bounds.length === 0) throw new Error(`there is no topic ${parts.kind.topic}`);
+      if (bounds.length === 0) throw new Error(`there is no topic ${kind.topic}`);
       return bounds;
     },
     read: async (range) => {
       const placed: Placed<R>[] = [];
       let next = range.start;
-      for await (const { offset, value } of parts.read(range)) {
+      for await (const { record, partition, offset } of decode(parts.read(range))) {
         next = offset + 1;
-        if (value !== null) placed.push({ record: await decode(value), partition: range.partition, offset });
+        if (record !== null) placed.push({ record, partition, offset });
       }
       // Compaction keeps the last record, so what ends before it was cut short, and would pass for all there is.
-      if (next < range.end) throw new Error(`${parts.kind.topic} was read to ${next} of ${range.end}: ask again`);
+      if (next < range.end) throw new Error(`${kind.topic} was read to ${next} of ${range.end}: ask again`);
       return placed;
     },
-  };
-}
-
-/**
- * Builds the decoder of values whose loss would be taken for a change: one that cannot be read is a fault, since a record
- * that is passed over would come to life again, or be lost.
- */
-export function createValueDecoder<R>(
-  codec: Pick<RecordCodec<R>, 'decoderOf'>,
-  { schemaOf, logName }: { readonly schemaOf: SchemaSource; readonly logName: string },
-): (value: Buffer) => Promise<R> {
-  const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
-  return async (value) => {
-    const read = await readValue(value);
-    if (read.kind === 'unreadable') throw new Error(`a record of ${logName} cannot be read: ${read.reason}`);
-    // Plain objects: the codec's own classes would not equal records from elsewhere.
-    return structuredClone(read.record);
   };
 }

@@ -16,6 +16,7 @@ import type { Command } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
 import { openKeyLog } from '../keys/key-log.ts';
+import { createOpensAccessLog } from '../records/access-log.ts';
 import { createAuthor } from '../records/author.ts';
 import { createRecordSources, type RecordAdapters } from '../records/record-sources.ts';
 import { createAccountsCommand } from './accounts.ts';
@@ -59,6 +60,7 @@ export function createAccessCommands(
       rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
       signableKeys: sourcesOf(SIGNABLE_KEYS),
       kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+      openAccessLog: createOpensAccessLog(adapters, { addresses, topicPrefix }),
       signerKey: addresses.signerKey,
       openUsage: async () => adapters.openRedisKeyUsage(redis()),
       prefix: config.ACCESS_KEY_PREFIX,

@@ -3,6 +3,8 @@ import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf,
 import { type EnvironmentKeysContext, environmentOf, list, make, origins, revoke } from '../keys/words.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
+import type { OpensAccessLog } from '../records/access-log.ts';
+import { PASS_OVER_OPTIONS, passOver } from '../records/pass-over.ts';
 import { rebuildViews } from '../records/rebuild-views.ts';
 import type { RecordSources } from '../records/record-access.ts';
 import * as signableKeys from '../signable-keys/words.ts';
@@ -12,6 +14,8 @@ export interface KeysContext extends EnvironmentKeysContext {
   readonly signableKeys: RecordSources<SignableKeyRecord>;
   /** Every kind of records, for what puts their views back. */
   readonly kinds: readonly RecordSources<Change>[];
+  /** For what settles a record that cannot be read. */
+  readonly openAccessLog: OpensAccessLog;
   /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when nobody has told it */
   readonly signerKey: () => SignerPublicKey;
 }
@@ -25,6 +29,7 @@ const HELP = `usage: operator keys create|refresh|revoke --environment E --kind 
        operator keys create|disable|enable --kind signable --environment E --name N
        operator keys list --kind signable [--environment …]
        operator keys rebuild                                    (npm run keys -- …)
+       operator keys pass-over --topic T --partition P --offset O [--yes]
 
   create    makes a key and prints it, this once; an environment has one live key of each kind
             --replace ends the live one, if there is one
@@ -35,6 +40,9 @@ const HELP = `usage: operator keys create|refresh|revoke --environment E --kind 
   list      shows live and ended keys and their use; of a secret key never its text
   rebuild   makes Redis equal to the logs of keys, projects and all other records of access: after Redis has lost data, or a
             command died half-way. A log that cannot be read keeps the others from nothing
+  pass-over goes on without one record of access that no process here can read, as rebuild, the logs of the services and
+            /readyz name it. What stood before it stands again, and the audit says who did so. It says what that is, and
+            asks. Where a newer release wrote the record, run that release instead
 
   --project demo
   --json    results as JSON, one a line
@@ -62,6 +70,7 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
   name: { type: 'string' },
   origins: { type: 'string' },
+  ...PASS_OVER_OPTIONS,
   ...RATE_LIMIT_KEY_OPTIONS,
 } as const;
 
@@ -90,6 +99,11 @@ interface KindOfKeys {
 const rebuild: Action = (context, values, terminal) =>
   rebuildViews({ keys: context, kinds: context.kinds }, { terminal, json: values.json === true });
 
+const passingOver: Action = (context, values, terminal) => {
+  const { kinds, openAccessLog } = context;
+  return passOver({ keys: context, kinds, openAccessLog, author: context.projects.author }, values, terminal);
+};
+
 /** A word that ends with 0 unless it throws. */
 const toAction =
   (act: (context: KeysContext, values: Values, terminal: Terminal) => Promise<void>): Action =>
@@ -117,8 +131,9 @@ const OF_ENVIRONMENTS: KindOfKeys = {
     list: toAction(list),
     origins: toAction(origins),
     rebuild,
+    'pass-over': passingOver,
   },
-  options: ['environment', 'replace', 'name', 'origins'],
+  options: ['environment', 'replace', 'name', 'origins', ...Object.keys(PASS_OVER_OPTIONS)],
 };
 
 /** Kinds of keys that are not the one live key of an environment. */
@@ -157,6 +172,8 @@ function actionOf(word: string | undefined, values: Values): Action {
   const isGiven = (name: string) => values[name] !== undefined && values[name] !== false;
   const stranger = Object.keys(OPTIONS).find((name) => isGiven(name) && ![...OF_ALL, ...options].includes(name));
   if (stranger !== undefined) throw new UsageError(`--${stranger}: ${reasonOf(stranger, isOther ? kind : null)}`);
+  const settling = Object.keys(PASS_OVER_OPTIONS).find(isGiven);
+  if (settling !== undefined && word !== 'pass-over') throw new UsageError(`--${settling}: only with pass-over`);
   if (values.replace === true && word !== 'create') throw new UsageError('--replace: only with create');
   if (values.origins !== undefined && word !== 'origins') throw new UsageError('--origins: only with origins');
   if (values.name !== undefined && !NAMED.includes(word ?? ''))

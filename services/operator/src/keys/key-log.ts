@@ -1,4 +1,4 @@
-import { createKeyLog, type KeyLog } from '@playline/access-keys';
+import { createKeyLog, type KeyLog, type LoggedBytes } from '@playline/access-keys';
 import { accessKeyCodec } from '@playline/contracts';
 import { type Producer, sendAll } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
@@ -12,7 +12,7 @@ export interface KeyLogSource {
   readonly topic: string;
   readonly schemas: Schemas;
   /** The topic from its first record to its present end. */
-  read(): Promise<readonly { key: Buffer | null; value: Buffer | null }[]>;
+  read(): Promise<readonly LoggedBytes[]>;
 }
 
 export interface OpenKeyLog extends KeyLog {

@@ -29,6 +29,7 @@ export function createMemoryAccess() {
     rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
     signableKeys: createMemorySources(SIGNABLE_KEYS),
     kinds: RECORD_KINDS.map((kind) => createMemorySources(kind)),
+    openAccessLog: () => Promise.reject(new Error('there are no bytes in memory')),
     openUsage: async () => ({ ...createMemoryKeyUsage(), close: async () => {} }),
     signerKey: () => parseSignerPublicKey(JSON.stringify(publicKey.export({ format: 'jwk' }))),
   };

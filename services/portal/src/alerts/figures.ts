@@ -44,4 +44,5 @@ async function readKeys({ keys, usage }: FiguresParts, projects: readonly Projec
   return { keys: live, uses };
 }
 
-const told = <T>(reading: Promise<T>): Promise<T | null> => settleWithin(TOLD_MAX_MS, reading).catch(() => null);
+/** Null where it fails or takes too long. */
+export const told = <T>(reading: Promise<T>): Promise<T | null> => settleWithin(TOLD_MAX_MS, reading).catch(() => null);

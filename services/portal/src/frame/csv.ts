@@ -15,3 +15,51 @@ function toCell(value: string | number): string {
 export function toCsvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(toCell).join(',')}\r\n`;
 }
+
+/** What a file of CSV is made of. */
+export interface CsvOptions<T> {
+  readonly columns: readonly string[];
+  readonly toCells: (line: T) => readonly (string | number)[];
+}
+
+/** A file of CSV, its names of columns in front: a piece of it for each list. */
+export async function* toCsv<T>(
+  lists: AsyncIterable<readonly T[]>,
+  { columns, toCells }: CsvOptions<T>,
+): AsyncGenerator<string> {
+  let text = toCsvLine(columns);
+  for await (const lines of lists) {
+    for (const line of lines) text += toCsvLine(toCells(line));
+    // Nobody waits for nothing: the names of columns go out with the first lines.
+    if (lines.length === 0) continue;
+    yield text;
+    text = '';
+  }
+  if (text !== '') yield text;
+}
+
+export interface EndedCsvOptions<T, P> extends CsvOptions<T> {
+  /** What the last line says where there is more than the file has. */
+  readonly toEnd: (place: P) => string;
+}
+
+/** As `toCsv`, of lists that say in the end where they were cut off; null: they are whole. */
+export async function* toEndedCsv<T, P>(
+  lists: AsyncGenerator<readonly T[], P | null>,
+  { toEnd, ...options }: EndedCsvOptions<T, P>,
+): AsyncGenerator<string> {
+  const end: { place: P | null } = { place: null };
+  async function* watched() {
+    end.place = yield* lists;
+  }
+  yield* toCsv(watched(), options);
+  if (end.place !== null) yield toCsvLine([toEnd(end.place)]);
+}
+
+/** More than a sheet is good for is asked of ClickHouse itself. */
+export const CSV_LINES_MAX = 100_000;
+
+/** A time as files have it. */
+export const toIso = (ms: number): string => new Date(ms).toISOString();
+
+export const CSV_TYPE = 'text/csv; charset=utf-8';

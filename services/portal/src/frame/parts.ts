@@ -68,6 +68,11 @@ export function field(options: FieldOptions): Markup {
 ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}</div>`;
 }
 
+/** What a form sends that nobody types. */
+export function hidden(name: string, value: string): Markup {
+  return html`<input type="hidden" name="${name}" value="${value}">`;
+}
+
 /** A labelled field of several lines. */
 export function lines({
   name,

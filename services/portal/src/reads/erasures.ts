@@ -58,6 +58,36 @@ export function readErasures(query: QueryRows, environmentId: string, options?: 
   );
 }
 
+/** Erasures of an environment that have no receipt yet. */
+export interface OpenErasures {
+  readonly environmentId: string;
+  readonly count: number;
+  /** Epoch milliseconds of the request, and the erasure, of the one that waits for longest. */
+  readonly oldestMs: number;
+  readonly oldestId: string;
+}
+
+/** Of environments that have any, the one that waits for longest first. */
+export function readOpenErasures(query: QueryRows, environmentIds: readonly string[], options?: QueryOptions) {
+  // No list is no question: an empty one is none of any environment.
+  if (environmentIds.length === 0) return Promise.resolve<OpenErasures[]>([]);
+  return askView<OpenErasures>(
+    query,
+    {
+      view: 'portal_open_erasures',
+      args: { environments: environmentIds },
+      columns: ['environment_id', 'open_erasures', msOf('oldest_at'), 'toString(oldest_id)'],
+      tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
+      rowsMax: 20_000,
+      toRow: ([environmentId, count, oldest, id]) => ({
+        ...{ environmentId: String(environmentId), count: Number(count), oldestMs: Number(oldest) },
+        oldestId: String(id),
+      }),
+    },
+    options,
+  );
+}
+
 const RECEIPT_TIMES = [
   ...['cutoff_at', 'accepted_at', 'fenced_at', 'visibly_erased_at', 'physically_erased_at'],
   ...['log_expires_at', 'log_expired_at'],

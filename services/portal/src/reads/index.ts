@@ -1,6 +1,6 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
 import { type AuditLine, type AuditQuestion, readAudit } from './audit.ts';
-import { type ErasureLine, readErasures, readReceipt } from './erasures.ts';
+import { type ErasureLine, type OpenErasures, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import type { Sight } from './masked.ts';
 import {
   type MessagePage,
@@ -10,7 +10,7 @@ import {
   searchMessages,
   type WholeMessage,
 } from './messages.ts';
-import { type MintLine, type MintQuestion, readMints } from './mints.ts';
+import { type MintLine, type MintQuestion, type MintSigner, readMintSigners, readMints } from './mints.ts';
 import {
   type ConsentChange,
   type IdentityQuestion,
@@ -33,10 +33,19 @@ import {
 
 export type * from './audit.ts';
 export { readWholeAudit } from './audit.ts';
-export type { ErasureLine } from './erasures.ts';
+export type { ErasureLine, OpenErasures } from './erasures.ts';
 export { maskId, type Sight } from './masked.ts';
 export type * from './messages.ts';
-export { MINT_STATUSES, MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from './mints.ts';
+export { readManyMessages } from './messages.ts';
+export {
+  MINT_STATUSES,
+  MINTS_SHOWN_MAX,
+  type MintLine,
+  type MintPlace,
+  type MintQuestion,
+  type MintSigner,
+  readManyMints,
+} from './mints.ts';
 export type * from './people.ts';
 export type * from './rejections.ts';
 
@@ -81,6 +90,8 @@ export interface PortalReads {
   ): Promise<ReadonlyMap<string, string>>;
   /** Reads all requests. */
   erasures(environmentId: string, options?: QueryOptions): Promise<ErasureLine[]>;
+  /** Reads all requests and receipts of the environments. */
+  openErasures(environmentIds: readonly string[], options?: QueryOptions): Promise<OpenErasures[]>;
   /** Reads one. */
   receipt(
     question: { readonly environmentId: string; readonly erasureId: string },
@@ -88,6 +99,8 @@ export interface PortalReads {
   ): Promise<Readonly<Record<string, unknown>> | null>;
   /** Reads the mint requests of the span. */
   mints(question: MintQuestion, options?: QueryOptions): Promise<MintLine[]>;
+  /** Likewise. */
+  mintSigners(question: Pick<MintQuestion, 'environmentId' | 'sinceMs'>, options?: QueryOptions): Promise<MintSigner[]>;
   /** Reads the project's entries of the span. */
   audit(question: AuditQuestion, options?: QueryOptions): Promise<AuditLine[]>;
 }
@@ -108,8 +121,10 @@ export function createPortalReads(query: QueryRows): PortalReads {
     links: (question, options) => readLinks(query, question, options),
     ids: (question, options) => readIds(query, question, options),
     erasures: (environmentId, options) => readErasures(query, environmentId, options),
+    openErasures: (environmentIds, options) => readOpenErasures(query, environmentIds, options),
     receipt: (question, options) => readReceipt(query, question, options),
     mints: (question, options) => readMints(query, question, options),
+    mintSigners: (question, options) => readMintSigners(query, question, options),
     audit: (question, options) => readAudit(query, question, options),
   };
 }

@@ -23,7 +23,7 @@ export interface MessageSearch extends Span {
   readonly identityIds?: readonly string[];
   /** Where the page in front ended. */
   readonly after?: MessagePlace;
-  /** 1 to 500; 100 when absent. */
+  /** 1 to 2,000; 100 when absent. */
   readonly messagesMax?: number;
 }
 
@@ -70,7 +70,7 @@ const DAY_MS = 86_400_000;
 const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
 /** A search that has found too little by then says how far it came. */
 const SEARCH_MAX_MS = 4_000;
-const MESSAGES_MAX = 500;
+const MESSAGES_MAX = 2_000;
 /** Copies of a message stand beside each other: one in so many is nowhere near it. */
 const COPIES_FACTOR = 2;
 
@@ -167,6 +167,28 @@ export async function searchMessages(
     if (isWhole) step += 1;
   }
   return { messages: foldCopies(found), next: place, searchedSinceMs: place.happenedMs };
+}
+
+/**
+ * Messages of a search, the newest first, a page of them at a time, however long it takes: each page is a search of its own.
+ * @param messages `PortalReads.messages` @param max so many at most
+ * @returns where it ended, when there may be more
+ */
+export async function* readManyMessages(
+  messages: (search: MessageSearch) => Promise<MessagePage>,
+  search: MessageSearch,
+  max: number,
+): AsyncGenerator<readonly MessageLine[], MessagePlace | null> {
+  let { after } = search;
+  for (let left = max; left > 0; ) {
+    const messagesMax = Math.min(left, MESSAGES_MAX);
+    const page = await messages({ ...search, messagesMax, ...(after === undefined ? {} : { after }) });
+    left -= page.messages.length;
+    yield page.messages;
+    if (page.next === null) return null;
+    after = page.next;
+  }
+  return after ?? null;
 }
 
 const endOf = ({ happenedMs, messageId }: MessageLine) => ({

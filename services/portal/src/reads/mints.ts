@@ -1,5 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
-import { askView, msOf } from './ask-view.ts';
+import { askView, msOf, quote } from './ask-view.ts';
 
 export const MINT_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 
@@ -9,14 +9,22 @@ export interface MintQuestion {
   readonly sinceMs: number;
   /** '' for any. */
   readonly status: '' | (typeof MINT_STATUSES)[number];
+  /** Where the page in front ended. */
+  readonly before?: MintPlace;
+  /** `MINTS_SHOWN_MAX` when absent. */
+  readonly mintsMax?: number;
+}
+
+/** An asset among those of an environment, by when it was asked for; one id may stand in several collections. */
+export interface MintPlace {
+  readonly requestedMs: number;
+  readonly referenceId: string;
+  readonly chain: string;
+  readonly contractAddress: string;
 }
 
 /** An asset that was asked to be minted, as it stands now; times in epoch milliseconds. */
-export interface MintLine {
-  readonly chain: string;
-  readonly contractAddress: string;
-  readonly referenceId: string;
-  readonly requestedMs: number;
+export interface MintLine extends MintPlace {
   readonly changedMs: number;
   readonly signerAddress: string;
   readonly ownerAddress: string;
@@ -36,9 +44,9 @@ export interface MintLine {
 
 export const MINTS_SHOWN_MAX = 200;
 
-/** The newest first, at most `MINTS_SHOWN_MAX`. */
+/** The newest first. */
 export function readMints(query: QueryRows, question: MintQuestion, options?: QueryOptions): Promise<MintLine[]> {
-  const { environmentId, sinceMs, status } = question;
+  const { environmentId, sinceMs, status, before, mintsMax = MINTS_SHOWN_MAX } = question;
   return askView<MintLine>(
     query,
     {
@@ -48,9 +56,77 @@ export function readMints(query: QueryRows, question: MintQuestion, options?: Qu
         ...['chain', 'contract_address', 'reference_id', msOf('requested_at'), msOf('changed_at'), 'signer_address'],
         ...['owner_address', 'token_id', 'amount', 'status', 'stage', 'reason', 'error', 'transaction', 'trace_id'],
       ],
-      tail: 'ORDER BY requested_at DESC, reference_id',
-      rowsMax: MINTS_SHOWN_MAX,
+      tail: `${before === undefined ? '' : behind(before)} ORDER BY requested_at DESC, reference_id DESC, chain DESC, contract_address DESC`,
+      rowsMax: mintsMax,
       toRow: toMintLine,
+    },
+    options,
+  );
+}
+
+const behind = ({ requestedMs, referenceId, chain, contractAddress }: MintPlace) =>
+  `WHERE (${msOf('requested_at')}, reference_id, chain, contract_address) < (${Math.trunc(requestedMs)}, ${[referenceId, chain, contractAddress].map(quote).join(', ')})`;
+
+/** Of an environment all of the span are read with each question: few questions for many. */
+const MINTS_PER_QUESTION = 10_000;
+
+/**
+ * Mints of a question, the newest first, a page of them at a time.
+ * @param mints `PortalReads.mints` @param max so many at most
+ * @returns where it ended, when there may be more
+ */
+export async function* readManyMints(
+  mints: (question: MintQuestion) => Promise<readonly MintLine[]>,
+  question: MintQuestion,
+  max: number,
+): AsyncGenerator<readonly MintLine[], MintPlace | null> {
+  let { before } = question;
+  for (let left = max; left > 0; ) {
+    const mintsMax = Math.min(left, MINTS_PER_QUESTION);
+    const page = await mints({ ...question, mintsMax, ...(before === undefined ? {} : { before }) });
+    yield page;
+    left -= page.length;
+    const last = page.at(-1);
+    if (last === undefined || page.length < mintsMax) return null;
+    before = last;
+  }
+  return before ?? null;
+}
+
+/** Whether an address could mint with a collection, as mints tell it. */
+export interface MintSigner {
+  readonly chain: string;
+  readonly contractAddress: string;
+  readonly signerAddress: string;
+  /** Epoch milliseconds: when a mint of it was last ready or done, for which the contract must give it the role; null: never. */
+  readonly heldMs: number | null;
+  /** Assets that wait now, since when the first of them, and why the last one. */
+  readonly waiting: number;
+  readonly waitsMs: number;
+  readonly why: string;
+}
+
+/** Of each collection and signer that anything was asked of since. */
+export function readMintSigners(
+  query: QueryRows,
+  { environmentId, sinceMs }: Pick<MintQuestion, 'environmentId' | 'sinceMs'>,
+  options?: QueryOptions,
+) {
+  return askView<MintSigner>(
+    query,
+    {
+      view: 'portal_mint_signers',
+      args: { environment: environmentId, since: sinceMs },
+      columns: [
+        ...['chain', 'contract_address', 'signer_address', msOf('held_at'), 'waiting', msOf('waits_at'), 'why'],
+      ],
+      tail: 'ORDER BY chain, contract_address, held_at DESC, signer_address',
+      rowsMax: 5_000,
+      toRow: ([chain, contract, signer, held, waiting, waits, why]) => ({
+        ...{ chain: String(chain), contractAddress: String(contract), signerAddress: String(signer) },
+        ...{ heldMs: Number(held) > 0 ? Number(held) : null, waiting: Number(waiting), waitsMs: Number(waits) },
+        why: String(why),
+      }),
     },
     options,
   );

@@ -5,7 +5,13 @@ import type {
   ErasureLine,
   LinkDecision,
   MessageLine,
+  MessagePage,
+  MessagePlace,
+  MessageSearch,
   MintLine,
+  MintPlace,
+  MintSigner,
+  OpenErasures,
   PortalReads,
   Rejection,
   RejectionCount,
@@ -20,6 +26,7 @@ export interface MemoryRows {
   readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
+  readonly mintSigners?: Readonly<Record<string, readonly MintSigner[]>>;
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
   /** By identity of the environment: ids as clients sent them. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -31,15 +38,7 @@ export interface MemoryRows {
 /** Reads of rows in memory, by environments and projects whole; what no page of a test asks for is empty. */
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
-    messages: async ({ environmentId, sinceMs, name = '', identityIds, sight }) => ({
-      messages: (rows.messages?.[environmentId] ?? [])
-        .filter((each) => name === '' || each.name === name)
-        .filter((each) => identityIds === undefined || identityIds.includes(each.identityId))
-        .map((each) =>
-          sight === 'raw ids' ? each : { ...each, userId: maskId(each.userId), anonymousId: maskId(each.anonymousId) },
-        ),
-      ...{ next: null, searchedSinceMs: sinceMs },
-    }),
+    messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),
     message: async () => [],
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
@@ -60,9 +59,16 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
           .filter(([identityId]) => identityIds.includes(identityId))
           .map(([identityId, id]) => [identityId, sight === 'raw ids' ? id : maskId(id)]),
       ),
-    mints: async ({ environmentId, status }) =>
-      (rows.mints?.[environmentId] ?? []).filter((each) => status === '' || each.status === status),
+    mints: async ({ environmentId, status, before, mintsMax = 200 }) =>
+      (rows.mints?.[environmentId] ?? [])
+        .filter((each) => status === '' || each.status === status)
+        .filter((each) => before === undefined || byMint(each, before) < 0)
+        .toSorted((a, b) => byMint(b, a))
+        .slice(0, mintsMax),
     erasures: async (environmentId) => [...(rows.erasures?.[environmentId] ?? [])],
+    openErasures: async (environmentIds) =>
+      environmentIds.flatMap((id) => openOf(id, rows.erasures?.[id] ?? [])).toSorted((a, b) => a.oldestMs - b.oldestMs),
+    mintSigners: async ({ environmentId }) => [...(rows.mintSigners?.[environmentId] ?? [])],
     receipt: async ({ environmentId, erasureId }) => {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);
       return found === undefined || found.state === 'waiting' ? null : { erasureId, environmentId };
@@ -76,5 +82,39 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   };
 }
 
-const byPlace = (a: AuditPlace, b: AuditPlace) =>
-  a.happenedMs - b.happenedMs || (a.entryId === b.entryId ? 0 : a.entryId < b.entryId ? -1 : 1);
+/** The span is not looked at. */
+function toMessagePage(all: readonly MessageLine[], search: MessageSearch): MessagePage {
+  const { sinceMs, name = '', identityIds, sight, after, messagesMax = 100 } = search;
+  const isBehind = (each: MessageLine) => after === undefined || byMessage(each, after) < 0;
+  const found = all
+    .filter((each) => name === '' || each.name === name)
+    .filter((each) => identityIds === undefined || identityIds.includes(each.identityId))
+    .filter(isBehind)
+    .toSorted((a, b) => byMessage(b, a));
+  const page = found.slice(0, messagesMax);
+  const last = page.at(-1);
+  const isMore = last !== undefined && found.length > page.length;
+  return {
+    messages: page.map((each) =>
+      sight === 'raw ids' ? each : { ...each, userId: maskId(each.userId), anonymousId: maskId(each.anonymousId) },
+    ),
+    next: isMore ? { happenedMs: last.happenedMs, messageId: last.messageId } : null,
+    searchedSinceMs: sinceMs,
+  };
+}
+
+const byMessage = (a: MessagePlace, b: MessagePlace) => a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);
+
+const byMint = (a: MintPlace, b: MintPlace) => a.requestedMs - b.requestedMs || byText(a.referenceId, b.referenceId);
+const byText = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
+
+function openOf(environmentId: string, erasures: readonly ErasureLine[]): OpenErasures[] {
+  const [oldest, ...others] = erasures
+    .filter(({ visiblyErasedMs }) => visiblyErasedMs === null)
+    .toSorted((a, b) => a.requestedMs - b.requestedMs);
+  if (oldest === undefined) return [];
+  const { requestedMs: oldestMs, erasureId: oldestId } = oldest;
+  return [{ environmentId, count: 1 + others.length, oldestMs, oldestId }];
+}
+
+const byPlace = (a: AuditPlace, b: AuditPlace) => a.happenedMs - b.happenedMs || byText(a.entryId, b.entryId);

@@ -13,7 +13,7 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, field, table } from '../../frame/parts.ts';
+import { disclosure, field, hidden, table } from '../../frame/parts.ts';
 import { type MembersParts, toInvited, toState } from '../members/page.ts';
 import { contextOf } from '../sign-in/parts.ts';
 
@@ -109,19 +109,15 @@ function toWays({ passwordHash, passkeys, openId }: AccountRecord): string {
 }
 
 function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
-  const hidden = html`<input type="hidden" name="account" value="${account.id}">`;
+  const named = hidden('account', account.id);
   const button = (deed: string, text: string) =>
-    visit.form(
-      deed,
-      html`${hidden}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
-      {
-        className: 'inline',
-      },
-    );
+    visit.form(deed, html`${named}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`, {
+      className: 'inline',
+    });
   if (account.state === 'invited') return button('revoke', 'Take the invitation back');
   const remove = visit.form(
     'remove',
-    html`${hidden}${field({ name: 'confirm', label: `Type ${account.login} to remove the account for ever`, isRequired: true })}<button class="danger">Remove</button>`,
+    html`${named}${field({ name: 'confirm', label: `Type ${account.login} to remove the account for ever`, isRequired: true })}<button class="danger">Remove</button>`,
   );
   return html`${account.isAdministrator ? button('dismiss', 'No longer administrator') : button('appoint', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}

@@ -4,7 +4,7 @@ import { ALERT_BOUNDS, type Alert, type AlertKind, type FoundAlerts, findAlerts 
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { emptyState, number, share, span, table } from '../../frame/parts.ts';
-import { projectOf } from '../project/page.ts';
+import { projectOf } from '../../frame/place.ts';
 
 /** What somebody should look at in a project, as it is now. */
 export function createAlertsPage(parts: FiguresParts): PortalPage {

@@ -1,8 +1,9 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { CSV_TYPE } from '../../frame/csv.ts';
 import { projectPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, table, time } from '../../frame/parts.ts';
+import { projectOf } from '../../frame/place.ts';
 import { type AuditLine, type AuditPlace, readWholeAudit } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { toAuditCsv } from './csv.ts';
@@ -19,8 +20,8 @@ export function createProjectAuditPage(parts: Parts): PortalPage {
     path: '/projects/:project/audit',
     access: 'audit.read',
     show: (visit) => {
-      if (visit.project === null) throw notThere();
-      return showAudit(parts, visit, { projectId: visit.project.id, title: `Audit of ${visit.project.name}` });
+      const { id: projectId, name } = projectOf(visit);
+      return showAudit(parts, visit, { projectId, title: `Audit of ${name}` });
     },
   };
 }
@@ -55,7 +56,7 @@ async function showAudit(
       readWholeAudit((question) => reads.audit(question, { signal }), asked),
       nameOf,
     );
-    return { kind: 'long file', name: `audit-${projectId || 'instance'}.csv`, type: 'text/csv; charset=utf-8', pieces };
+    return { kind: 'long file', name: `audit-${projectId || 'instance'}.csv`, type: CSV_TYPE, pieces };
   }
   const before = placeOf(visit);
   const lines = await reads.audit({ ...asked, entriesMax: LINES_A_PAGE + 1, ...(before && { before }) }, { signal });

@@ -1,10 +1,13 @@
 import type { Role } from '@playline/access-keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { MintSigner } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
 let portal: TestPortal;
+const mintSigners: Record<string, MintSigner[]> = {};
 beforeAll(async () => {
-  portal = await openPortal();
+  portal = await openPortal({ reads: createMemoryReads({ mintSigners }) });
 });
 afterAll(() => portal.close());
 
@@ -97,5 +100,74 @@ describe('the page of collections', () => {
     const { status, text } = await browser.post(path, form.fields);
     expect([status, text.includes('is archived')]).toEqual([400, true]);
     expect(await one(wanted.contract)).toBeUndefined();
+  });
+});
+
+const HELD_MS = Date.parse('2026-11-01T10:00:00Z');
+const WAITS_MS = Date.parse('2026-11-02T10:00:00Z');
+
+describe('the minter’s role of a collection’s signer', () => {
+  /** A project with a contract and the key that signs for it. */
+  async function openSigning() {
+    const { project, path, browser, wanted } = await openProject();
+    await browser.submit(path, 'link', wanted);
+    const address = `0x${(++contracts).toString(16).padStart(40, 'b')}`;
+    const environmentId = `${project.id}-production`;
+    const key = { address, projectId: project.id, environmentId, name: 'Minter', sealed: 's', createdAt: 1 };
+    const sign = (state: 'live' | 'disabled') =>
+      portal.parts.signableKeys.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => ({ ...key, state }));
+    const seen = (over: Partial<MintSigner>) => {
+      const contractAddress = wanted.contract.toLowerCase();
+      const none = { heldMs: null, waiting: 0, waitsMs: 0, why: '' };
+      mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...none, ...over }];
+    };
+    return { sign, seen, text: async () => (await browser.get(path)).text };
+  }
+
+  it('is not known before the first mint, which is said, and where there is no signer, what to do', async () => {
+    const { sign, seen, text } = await openSigning();
+    expect(await text()).toContain('No signer: make one');
+    await sign('live');
+    expect(await text()).toContain('Nothing is known yet');
+    seen({});
+    expect(await text()).toContain('Nothing is known yet');
+    await sign('disabled');
+    expect(await text()).toContain('No signer: make one');
+  });
+
+  it('is held as of the last mint that was ready or done', async () => {
+    const { sign, seen, text } = await openSigning();
+    await sign('live');
+    seen({ heldMs: HELD_MS });
+    expect(await text()).toContain('Holds the minter’s role as of <time datetime="2026-11-01T10:00:00.000Z">');
+  });
+
+  it('is what mints wait for, in the words of the minter, since when, and when it was held before', async () => {
+    const { sign, seen, text } = await openSigning();
+    await sign('live');
+    seen({ heldMs: HELD_MS, waiting: 3, waitsMs: WAITS_MS, why: '0xbb has no MINTER_ROLE of the contract.' });
+    const page = await text();
+    expect(page).toMatch(/3\u00a0mints, since <time datetime="2026-11-02[^>]*>[^<]*<\/time>: 0xbb has no MINTER_ROLE/);
+    expect(page).toContain('It held the minter’s role as of <time datetime="2026-11-01');
+    expect(page).not.toContain('Holds the minter');
+  });
+
+  it('is that of the signer and the contract, and of no other', async () => {
+    const { sign, seen, text } = await openSigning();
+    await sign('live');
+    for (const other of [{ chain: 'other' }, { contractAddress: `0x${'9'.repeat(40)}` }, { signerAddress: '0x1' }]) {
+      seen({ heldMs: HELD_MS, ...other });
+      expect(await text()).toContain('Nothing is known yet');
+    }
+  });
+
+  it('cannot be told while the store is away, and collections are shown', async () => {
+    const { sign, text } = await openSigning();
+    await sign('live');
+    const { mintSigners: read } = portal.parts.reads;
+    Object.assign(portal.parts.reads, { mintSigners: () => Promise.reject(new Error('away')) });
+    const page = await text();
+    Object.assign(portal.parts.reads, { mintSigners: read });
+    expect([page.includes('Its role cannot be told now'), page.includes('Swords')]).toEqual([true, true]);
   });
 });

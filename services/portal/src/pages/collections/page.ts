@@ -12,12 +12,13 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, emptyState, field, table, time } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import { copyable, disclosure, emptyState, field, hidden, table, time } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
+import type { PagesParts } from '../index.ts';
+import { readMinting, type ToldMinting, toRole } from './minting.ts';
 
-type Parts = Pick<PortalParts, 'collections'>;
+type Parts = Pick<PagesParts, 'collections' | 'signableKeys' | 'reads' | 'frame'>;
 
 /** Contracts of chains that are linked to an environment of a project. */
 export function createCollectionsPage(parts: Parts): PortalPage {
@@ -32,7 +33,8 @@ export function createCollectionsPage(parts: Parts): PortalPage {
     show: async (visit, fault) => {
       const { project, environment } = placeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
-      const content = toContent(visit, records, fault?.values);
+      const minting = await readMinting(parts, environment.id, visit.signal);
+      const content = toContent(visit, { records, minting }, fault?.values);
       return { kind: 'page', title: `Collections of ${environment.name}`, content };
     },
     deeds: {
@@ -72,11 +74,6 @@ function changing({ parts, access, notice }: { parts: Parts; access: Action; not
   };
 }
 
-function placeOf({ project, environment }: Visit) {
-  if (project === null || environment === null) throw notThere();
-  return { project, environment };
-}
-
 /** Nothing is linked to an archived project any more; what it has may be unlinked. */
 function ownerOf(visit: Visit) {
   const { project, environment } = placeOf(visit);
@@ -94,7 +91,13 @@ function ownOf(visit: Visit, values: FormValues): CollectionName {
   return { ...contractOf(values), projectId: placeOf(visit).project.id };
 }
 
-function toContent(visit: Visit, records: readonly CollectionRecord[], values?: FormValues): HtmlValue {
+interface Shown {
+  /** Of the project. */
+  readonly records: readonly CollectionRecord[];
+  readonly minting: ToldMinting;
+}
+
+function toContent(visit: Visit, { records, minting }: Shown, values?: FormValues): HtmlValue {
   const { project, environment } = placeOf(visit);
   const here = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
   const others = records.filter((record) => !here.includes(record));
@@ -106,8 +109,8 @@ function toContent(visit: Visit, records: readonly CollectionRecord[], values?: 
         )
       : table(
           'Collections',
-          ['Name', 'Chain', 'Contract', 'Changed', 'Change'],
-          here.map((record) => [...toCells(record), toChanges(visit, record, values)]),
+          ['Name', 'Chain', 'Contract', 'Changed', 'Signer', 'Change'],
+          here.map((record) => [...toCells(record), toRole(minting, visit, record), toChanges(visit, record, values)]),
         );
   return html`${list}${visit.mayDo('collections.link') ? toLink(visit, values) : ''}${others.length === 0 ? '' : toOthers(visit, project, others)}`;
 }
@@ -129,18 +132,19 @@ ${field({ name: 'name', label: 'Name', value: typed('name'), isRequired: true, c
   return disclosure('Link a contract', form, isTyped);
 }
 
-const hidden = ({ chain, contractAddress }: CollectionRecord) =>
-  html`<input type="hidden" name="chain" value="${chain}"><input type="hidden" name="contract" value="${contractAddress}">`;
+/** Which collection a form is about. */
+const toHidden = ({ chain, contractAddress }: CollectionRecord) =>
+  html`${hidden('chain', chain)}${hidden('contract', contractAddress)}`;
 
 function toChanges(visit: Visit, record: CollectionRecord, values?: FormValues): HtmlValue {
   const isTyped = (deed: string) => values?.text('deed') === deed && values.text('contract') === record.contractAddress;
   const rename = visit.form(
     'rename',
-    html`${hidden(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+    html`${toHidden(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
   );
   const unlink = visit.form(
     'unlink',
-    html`<p>From then on any project may link it.</p>${hidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to go on`, isRequired: true })}<button class="danger">Unlink</button>`,
+    html`<p>From then on any project may link it.</p>${toHidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to go on`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
   return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isTyped('rename')) : ''}
 ${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isTyped('unlink')) : ''}`;
@@ -154,7 +158,7 @@ function toOthers(visit: Visit, project: ProjectRecord, records: readonly Collec
     const what = state === 'linked' ? 'Move' : 'Link again';
     const form = visit.form(
       'relink',
-      html`${hidden(record)}<button class="outline">${what}<span class="unseen"> ${name}</span></button>`,
+      html`${toHidden(record)}<button class="outline">${what}<span class="unseen"> ${name}</span></button>`,
       { className: 'inline' },
     );
     const tag =

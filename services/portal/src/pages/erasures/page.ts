@@ -2,7 +2,8 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { environmentPath } from '../../frame/layout.ts';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { emptyState, number, span, table, time } from '../../frame/parts.ts';
+import { copyable, emptyState, number, span, table, time } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import type { ErasureLine } from '../../reads/index.ts';
 
@@ -43,11 +44,6 @@ export function createReceiptPage({ reads }: Parts): PortalPage {
   };
 }
 
-function placeOf({ project, environment }: Visit) {
-  if (project === null || environment === null) throw notThere();
-  return { project, environment };
-}
-
 function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
   if (erasures.length === 0)
     return emptyState(
@@ -67,7 +63,7 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
-    html`<code>${each.erasureId}</code><br>${time(each.requestedMs)}`,
+    html`${copyable(each.erasureId, 'the id of the erasure')}<br>${time(each.requestedMs)}`,
     each.state,
     each.identities === null ? '–' : number(each.identities),
     since(each.fencedMs),

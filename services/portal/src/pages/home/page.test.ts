@@ -1,6 +1,8 @@
 import { createMemoryKeyUsage } from '@playline/access-keys/memory';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ErasureLine } from '../../reads/index.ts';
 import type { OpenLetters, WriterDelay } from '../../standing/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
 let portal: TestPortal | undefined;
@@ -9,9 +11,14 @@ afterEach(() => portal?.close());
 const usage = createMemoryKeyUsage();
 const NONE: OpenLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
 
+const erasures: Record<string, ErasureLine[]> = {};
+const waitingFor = (erasureId: string, ageMs: number) =>
+  ({ erasureId, requestedMs: Date.now() - ageMs, visiblyErasedMs: null }) as ErasureLine;
+
 async function open(told: { delay?: () => Promise<WriterDelay>; letters?: () => Promise<OpenLetters> } = {}) {
   const { delay = async () => ({ waiting: 0, oldestMs: null }), letters = async () => NONE } = told;
-  portal = await openPortal({ usage, standing: { writerDelay: delay, openLetters: letters } });
+  const reads = createMemoryReads({ erasures });
+  portal = await openPortal({ usage, reads, standing: { writerDelay: delay, openLetters: letters } });
   const project = await portal.addProject('Sky');
   const [environment] = project.environments;
   return { portal, project, environmentId: environment!.id };
@@ -53,6 +60,42 @@ describe('the page of projects', () => {
     expect(text).toContain('<dd>at least 7</dd>');
     expect(text).not.toMatch(/at least (13|20|41)/);
     expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
+  });
+
+  it('tells of each project the erasure that has waited longest for its receipt, its age, and where to look', async () => {
+    const { portal, project } = await open();
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
+    erasures[`${project.id}-production`] = [waitingFor('of-now', 20_000)];
+    erasures[`${project.id}-development`] = [waitingFor('of-before', 130_000), waitingFor('of-then', 121_000)];
+    const { text } = await analyst.get('/');
+    const path = `/projects/${project.id}/environments/development/erasures`;
+    expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 wait</dd>`);
+    expect(text).not.toContain('late</span>');
+  });
+
+  it('says what to do about an erasure that is late, to administrators with its id and the command', async () => {
+    const { portal, project } = await open();
+    erasures[`${project.id}-production`] = [waitingFor('the-late-one', 3 * 3_600_000)];
+    const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
+    expect([text.includes('late</span>'), text.includes('Tell whoever runs Playline')]).toEqual([true, true]);
+    const all = (await (await portal.signIn()).get('/')).text;
+    expect(all).toContain('npm run erasures -- show the-late-one');
+  });
+
+  it('tells nobody of erasures of a project that they have no role in', async () => {
+    const { portal, project } = await open();
+    const other = await portal.addProject('Sea');
+    erasures[`${other.id}-production`] = [waitingFor('of-others', 3 * 3_600_000)];
+    const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
+    expect(text).not.toMatch(/late<|of-others|in production/);
+  });
+
+  it('shows projects although nobody can tell of erasures', async () => {
+    const { portal, project } = await open();
+    Object.assign(portal.parts.reads, { openErasures: () => Promise.reject(new Error('away')) });
+    const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
+    expect([status, text.includes('<dt>Oldest open erasure</dt><dd>cannot be told now</dd>')]).toEqual([200, true]);
   });
 
   it('tells of projects although brokers and counters do not answer', async () => {

@@ -6,15 +6,16 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { type Figures, readFigures } from '../../alerts/figures.ts';
+import { type Figures, readFigures, told } from '../../alerts/figures.ts';
 import { type FoundAlerts, findAlerts } from '../../alerts/find-alerts.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, field, number, share, span } from '../../frame/parts.ts';
 import type { OpenLetters } from '../../standing/index.ts';
+import { type ToldErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
 import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'projects' | 'usage' | 'standing' | 'keys' | 'frame'>;
+type Parts = Pick<PagesParts, 'projects' | 'usage' | 'standing' | 'keys' | 'reads' | 'frame'>;
 
 /** The projects that an account has a role in. */
 export function createHomePage(parts: Parts): PortalPage {
@@ -25,7 +26,7 @@ export function createHomePage(parts: Parts): PortalPage {
     show: async (visit, fault) => {
       const mine = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
       const live = mine.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
-      const figures = await readFigures(parts, live);
+      const [figures, erasures] = await Promise.all([readFigures(parts, live), readErasures(parts, visit, live)]);
       const archived = mine.filter(({ state }) => state === 'archived');
       return {
         kind: 'page',
@@ -33,7 +34,8 @@ export function createHomePage(parts: Parts): PortalPage {
         content: html`${
           live.length === 0
             ? nothingYet(visit)
-            : html`<ul class="cards">${live.map((project) => toCard(project, figures))}</ul>
+            : html`<ul class="cards">${live.map((project) => toCard(project, figures, erasures))}</ul>
+${toErasureRemedy(erasures, visit)}
 ${toMeasures(visit, figures)}`
         }
 ${toCreateForm(visit, fault?.values.text('name') ?? '', fault?.message)}
@@ -53,12 +55,22 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
   };
 }
 
+async function readErasures(
+  { reads, frame }: Parts,
+  { mayDo, signal }: Visit,
+  projects: readonly ProjectRecord[],
+): Promise<ToldErasures> {
+  const seen = projects.filter(({ id }) => mayDo('erasures.read', id));
+  const ids = seen.flatMap(({ environments }) => environments.map(({ id }) => id));
+  return { open: await told(reads.openErasures(ids, { signal })), nowMs: frame.wallClockMs() };
+}
+
 /** What rates are of: enough minutes that one busy second does not pass for the rule; the present one is left out. */
 const RATE_MINUTES = 6;
 /** Below one a second a rate says nothing to people. */
 const RATE_MIN = 1;
 
-function toCard(project: ProjectRecord, figures: Figures): HtmlValue {
+function toCard(project: ProjectRecord, figures: Figures, erasures: ToldErasures): HtmlValue {
   const { id, name, environments } = project;
   return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
 <dl>${environments.map(
@@ -66,6 +78,7 @@ function toCard(project: ProjectRecord, figures: Figures): HtmlValue {
       html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(figures.minutes, each.id)}</dd>`,
   )}<dt>Visible delay</dt><dd>${toDelay(figures)}</dd>
 <dt>Open dead letters</dt><dd>${toLetters(figures.letters, environments)}</dd>
+<dt>Oldest open erasure</dt><dd>${toOldestErasure(erasures, project)}</dd>
 <dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, figures))}</a></dd></dl>
 <p class="quiet"><code>${id}</code></p></li>`;
 }

@@ -13,9 +13,9 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, field, lines, number, table, time } from '../../frame/parts.ts';
+import { copyable, disclosure, field, hidden, lines, number, table, time } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import type { PagesParts } from '../index.ts';
 import { toRevealed } from './revealed.ts';
 
@@ -63,11 +63,6 @@ export function createKeysPage(parts: Parts): PortalPage {
       test: { access: 'keys.create', run: (visit, values) => testKey(parts, visit, values) },
     },
   };
-}
-
-function placeOf({ project, environment }: Visit) {
-  if (project === null || environment === null) throw notThere();
-  return { project, environment };
 }
 
 async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
@@ -219,7 +214,7 @@ function toCreate({ visit, of, values }: Section): HtmlValue {
     return html`<p>There is none. A developer or an owner of the project can create one.</p>`;
   return visit.form(
     'create',
-    html`<input type="hidden" name="kind" value="${of.kind}">
+    html`${hidden('kind', of.kind)}
 ${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'So that others know what it is for. May be left out.', charactersMax: NAME_CHARACTERS_MAX })}
 <button>Create the ${of.kind} key</button>`,
   );
@@ -228,7 +223,7 @@ ${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 
 function toChanges({ visit, of, values }: Section): HtmlValue {
   const { environment } = placeOf(visit);
   const isTyped = (deed: string) => values?.text('deed') === deed && values.text('kind') === of.kind;
-  const confirm = html`<input type="hidden" name="kind" value="${of.kind}">
+  const confirm = html`${hidden('kind', of.kind)}
 ${field({ name: 'confirm', label: `Type ${environment.name} to go on`, isRequired: true })}`;
   const refresh = visit.form(
     'refresh',

@@ -1,7 +1,7 @@
 import type { KeyKind } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import type { Answer, Visit } from '../../frame/page.ts';
-import { copyable, copyableBlock } from '../../frame/parts.ts';
+import { copyable, copyableBlock, hidden } from '../../frame/parts.ts';
 import type { PortalSettings } from '../../portal-parts.ts';
 
 export interface Revealed {
@@ -23,7 +23,7 @@ export function toRevealed({ visit, kind, key, settings }: Revealed): Answer {
     kind: 'page',
     title: kind === 'secret' ? 'The secret key' : 'The publishable key',
     content: html`<div class="secret">${once}<p>${copyable(key, 'the key')}</p>
-${visit.form('test', html`<input type="hidden" name="key" value="${key}"><button class="outline">Test the key</button>`, { className: 'inline' })}</div>
+${visit.form('test', html`${hidden('key', key)}<button class="outline">Test the key</button>`, { className: 'inline' })}</div>
 <h2>As a line of an .env file</h2>
 ${copyableBlock(`${variable}=${key}`, 'the line')}
 <h2>${kind === 'secret' ? 'Erase a person with it' : 'Send a first event with it'}</h2>

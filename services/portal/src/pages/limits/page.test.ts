@@ -47,6 +47,9 @@ it('tells what an environment uses of its limit, in the last hour and in its bus
   const environments = [{ environmentId: `${project.id}-production`, accepted: 5_400, rejected: 600 }];
   await usage.add({ minuteAt: minuteOf(Date.now()), keys: [], environments });
   const { text } = await browser.get(pathOf(project.id));
+  const owner = await counted.signIn({ project, role: 'owner' });
+  await owner.submit(pathOf(project.id), 'limit', { 'per-second': '400', burst: '1000' });
+  expect((await owner.get(pathOf(project.id))).text).toContain('busiest minute, 25.0\u00a0% of what is allowed');
   await counted.close();
   expect(text).toContain('1.7\u00a0messages/s in the last hour, 100\u00a0messages/s in its busiest minute');
 });

@@ -8,9 +8,9 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, field, number } from '../../frame/parts.ts';
+import { disclosure, field, number, share } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
 type Parts = Pick<PortalParts, 'projects' | 'usage'>;
@@ -30,16 +30,11 @@ export function createLimitsPage(parts: Parts): PortalPage {
     notices: { changed: 'Gateways follow within a second.' },
     show: async (visit, fault) => {
       const { environment } = placeOf(visit);
-      const use = toUse(await readMinutes(parts, environment.id));
+      const use = toUse(await readMinutes(parts, environment.id), environment);
       return { kind: 'page', title: `Limits of ${environment.name}`, content: toContent(visit, use, fault?.values) };
     },
     deeds: { limit: changing(parts, 'limit'), cap: changing(parts, 'cap') },
   };
-}
-
-function placeOf({ project, environment }: Visit) {
-  if (project === null || environment === null) throw notThere();
-  return { project, environment };
 }
 
 const changing = ({ projects }: Parts, which: 'limit' | 'cap'): Deed => ({
@@ -79,13 +74,17 @@ async function readMinutes({ usage }: Parts, environmentId: string): Promise<rea
 }
 
 /** Of the last hour, as gateways counted it; rejected messages count against the limit, too. */
-function toUse(minutes: readonly EnvironmentMinute[] | null): string {
+function toUse(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: ProjectEnvironment): string {
   if (minutes === null) return 'cannot be counted now';
   const perSecond = minutes.map(({ accepted, rejected }) => (accepted + rejected) / 60);
   const total = perSecond.reduce((sum, each) => sum + each, 0);
   if (total === 0) return 'nothing in the last hour';
   const tell = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
-  return `${tell(total / minutes.length)} in the last hour, ${tell(Math.max(...perSecond))} in its busiest minute`;
+  const busiest = Math.max(...perSecond);
+  // What holds where neither is set stands with the gateways.
+  const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
+  const of = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of what is allowed` : '';
+  return `${tell(total / minutes.length)} in the last hour, ${tell(busiest)} in its busiest minute${of}`;
 }
 
 function toContent(visit: Visit, use: string, values?: FormValues): HtmlValue {

@@ -10,7 +10,7 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { field } from '../../frame/parts.ts';
+import { field, hidden } from '../../frame/parts.ts';
 import { formsTo, leaveFor } from '../sign-in/open-id.ts';
 import {
   answerJson,
@@ -153,10 +153,7 @@ function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue
   if (visit.account === null)
     return html`<p>You have an account here already? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a>, and take the invitation with it.</p>`;
   if (!isJoinable) return '';
-  const form = visit.form(
-    'join',
-    html`<input type="hidden" name="code" value="${code}"><button>Take it as ${visit.account.name}</button>`,
-  );
+  const form = visit.form('join', html`${hidden('code', code)}<button>Take it as ${visit.account.name}</button>`);
   return html`<p>You have signed in: what you are invited to is added to your account.</p>${form}
 <h2>Or as somebody new</h2>`;
 }
@@ -179,7 +176,7 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
   const password = { type: 'password', autocomplete: 'new-password', charactersMax: 512 } as const;
   return visit.form(
     'accept',
-    html`<input type="hidden" name="code" value="${code}">
+    html`${hidden('code', code)}
 ${login}
 ${field({ name: 'name', label: 'Your name', value: typed('name', known?.name ?? ''), autocomplete: 'name', isRequired: true, charactersMax: 200 })}
 <h2>With a passkey</h2>

@@ -3,6 +3,7 @@ import { isSessionOf, mayDo } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
+import { personOf, placeOf } from '../../frame/place.ts';
 import { EVENT_STREAM_TYPE, parseFilter, tellEvents } from '../../live/index.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
@@ -21,7 +22,7 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
     path: '/projects/:project/environments/:environment/live/events',
     access: 'live.read',
     show: async (visit) => {
-      const { environment, account } = placeOf(visit);
+      const [{ environment }, { account }] = [placeOf(visit), personOf(visit)];
       // Whoever asks for the head alone would hold a look that nobody reads.
       if (visit.exchange.request.method === 'HEAD') throw notThere();
       const looks = open.get(account.id) ?? 0;
@@ -55,17 +56,12 @@ const tooManyLooks = () =>
 
 export const isMasked = (visit: Visit): boolean => !visit.mayDo('people.raw-ids');
 
-export function placeOf({ project, environment, account, session }: Visit) {
-  if (project === null || environment === null || account === null || session === null) throw notThere();
-  return { project, environment, account, session };
-}
-
 /**
  * Whether everything still holds that the look began with: the session, the account and its rights, raw ids included, and the
  * environment. It does not count as use of the session, which would otherwise never be idle.
  */
 function createPermission({ accounts, projects, sessions }: LiveEventsParts, visit: Visit) {
-  const place = placeOf(visit);
+  const place = { ...placeOf(visit), ...personOf(visit) };
   const masked = isMasked(visit);
   return async (): Promise<boolean> => {
     const [known, standing, open] = await Promise.all([

@@ -101,11 +101,11 @@ describe('the page of live messages', () => {
     const developer = await portal.signIn({ project, role: 'developer' });
     const answer = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
     const location = answer.headers.get('location') ?? '';
-    expect([answer.status, location.includes('ada'), location.includes('type=track')]).toEqual([303, false, true]);
+    expect([answer.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
     const { text } = await developer.get(location);
     expect(text).toContain('Messages of one person are shown');
     const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
-    expect(events).not.toContain('ada');
+    expect(events).not.toContain('example');
     const { seen } = await openStream(portal, events, { cookie: developer.cookie });
     await watched(world);
     const environmentId = `${project.id}-production`;

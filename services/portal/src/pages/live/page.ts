@@ -1,15 +1,18 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyableBlock, emptyState, field } from '../../frame/parts.ts';
+import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { choice, copyableBlock, emptyState, field, hidden } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import type { MessageSearch } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
+import { toFirstEvent } from '../keys/revealed.ts';
 import { keysOfId } from '../people/subject.ts';
-import { isMasked, placeOf } from './events.ts';
-import { toSearch } from './search.ts';
+import { isMasked } from './events.ts';
+import { searchToSave, toSearch } from './search.ts';
+import { toStoredFile } from './stored-file.ts';
 
-type Parts = Pick<PagesParts, 'keys' | 'settings' | 'searchMessages' | 'reads' | 'people' | 'frame'>;
+type Parts = Pick<PagesParts, 'keys' | 'settings' | 'searchMessages' | 'reads' | 'people' | 'frame' | 'note'>;
 
 /** What becomes of each message of an environment, as it happens. */
 export function createLivePage(parts: Parts): PortalPage {
@@ -18,10 +21,17 @@ export function createLivePage(parts: Parts): PortalPage {
     access: 'live.read',
     show: async (visit, fault) => {
       const { project, environment } = placeOf(visit);
-      const filter = parseFilter(visit.query);
       const path = `${environmentPath(project.id, environment.name)}/live`;
-      const place = { environmentId: environment.id, path, query: visit.query, signal: visit.signal };
-      const sight = isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const);
+      const place = {
+        ...{ environmentId: environment.id, path, query: visit.query, signal: visit.signal },
+        ...{
+          sight: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
+          nowMs: parts.frame.wallClockMs(),
+        },
+      };
+      const saved = visit.query.get('as') === 'csv' ? searchToSave(place) : null;
+      if (saved !== null) return saving(parts, visit, saved);
+      const filter = parseFilter(visit.query);
       return {
         kind: 'page',
         title: `Live messages of ${environment.name}`,
@@ -30,12 +40,20 @@ ${toFilter(path, filter)}
 ${toPersonFilter(visit, filter, fault?.values)}
 ${toLive(path, filter)}
 ${emptyState('Waiting for the first message', await toFirstMessage(parts, visit))}
-${await toSearch(parts, { ...place, sight, nowMs: parts.frame.wallClockMs() })}`,
+${await toSearch(parts, place)}`,
         scripts: ['live.js'],
       };
     },
     deeds: { person: choosingPerson(parts) },
   };
+}
+
+/** Ids of many people leave the portal with it: the audit says who took them, and of which time. */
+async function saving({ reads, note }: Parts, visit: Visit, search: MessageSearch): Promise<Answer> {
+  const [since, until] = [search.sinceMs, search.untilMs].map((ms) => new Date(ms).toISOString());
+  const detail = { since: since ?? '', until: until ?? '', ids: search.sight };
+  await note(visit, { action: 'messages.save', object: search.environmentId, detail });
+  return toStoredFile(reads, { search, signal: visit.signal });
 }
 
 /**
@@ -57,12 +75,11 @@ const choosingPerson = ({ people }: Parts): Deed => ({
 function toPersonFilter(visit: Visit, filter: LiveFilter, values?: FormValues): HtmlValue {
   if (!visit.mayDo('people.raw-ids')) return '';
   const kept = Object.entries(filter).filter(([name, value]) => value !== '' && name !== 'who');
-  const hidden = kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
   const now =
     filter.who === '' ? '' : html`<p class="hint">Messages of one person are shown, here and in the search below.</p>`;
   return visit.form(
     'person',
-    html`${hidden}${field({ name: 'person', label: 'Id of a person', value: values?.text('person') ?? '', charactersMax: 300 })}
+    html`${kept.map(([name, value]) => hidden(name, value))}${field({ name: 'person', label: 'Id of a person', value: values?.text('person') ?? '', charactersMax: 300 })}
 <button>Show theirs</button>${now}<p class="hint">An anonymous id or a user id, as clients send it. It comes into no address and no log.</p>`,
     { className: 'form filter' },
   );
@@ -85,7 +102,7 @@ function toFilter(path: string, filter: LiveFilter): HtmlValue {
       choices: [{ value: '', text: 'all' }, ...values.map((value) => ({ value, text: value }))],
     }),
   );
-  const person = filter.who === '' ? '' : html`<input type="hidden" name="who" value="${filter.who}">`;
+  const person = filter.who === '' ? '' : hidden('who', filter.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${person}${choices}
 ${field({ name: 'name', label: 'Name contains', value: filter.name, charactersMax: 200 })}
 ${field({ name: 'id', label: 'Id', value: filter.id, charactersMax: 36 })}
@@ -119,13 +136,6 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
   const key = live.text ?? `${live.first4}…${live.last4}`;
   const hint = live.text === null ? html`<p>Put the whole key in its place; refresh it to see it whole.</p>` : '';
   return html`<p>Nothing comes? Send one, and watch it arrive:</p>
-${copyableBlock(toCommand(settings, key), 'the command that sends a message')}${hint}
+${copyableBlock(toFirstEvent(key, settings), 'the command that sends a message')}${hint}
 <p>An answer of 401 means another key; 400 names the field that is wrong, and the message shows here as rejected. What was sent before this page was open is in the search below.</p>`;
-}
-
-function toCommand({ gatewayUrl, headerPrefix }: PortalParts['settings'], key: string): string {
-  return `curl -sS '${gatewayUrl}/v1/audience/messages' \\
-  -H 'content-type: application/json' \\
-  -H '${headerPrefix}-publishable-key: ${key}' \\
-  -d '{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid)'","eventTimestamp":"'$(date -u +%FT%TZ)'","anonymousId":"me","eventName":"hello"}]}'`;
 }

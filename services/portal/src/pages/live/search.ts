@@ -1,7 +1,8 @@
 import { type HtmlValue, html } from '@playline/api-docs';
-import { emptyState, field, table, time } from '../../frame/parts.ts';
+import { CSV_LINES_MAX } from '../../frame/csv.ts';
+import { copyable, emptyState, field, hidden, number, table, time } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
-import type { MessagePage, PortalReads, Sight } from '../../reads/index.ts';
+import type { MessagePage, MessageSearch, PortalReads, Sight } from '../../reads/index.ts';
 
 /** A stored message, as far as a search shows it. */
 export interface FoundMessage {
@@ -67,11 +68,20 @@ export async function toSearch({ searchMessages, reads }: Parts, place: SearchPl
     return emptyState('Exact search', html`<p>Stored messages cannot be searched from this portal.</p>`);
   const question = toQuestion(place.query);
   const id = question.id.trim().toLowerCase();
-  const isOfMany = [question.name, question.since, question.until, question.who].some((text) => text !== '');
   return html`<section><h2>Exact search</h2>
 <p>Looks through everything that is stored: by the id that a client gave a message, or by the name of an event and when it happened${question.who === '' ? '' : ', of the person whom the filter names'}.</p>
 ${toForm(place.path, question)}
-${id !== '' ? await toFound(searchMessages, place.environmentId, id) : isOfMany ? await toList(reads, place, question) : ''}</section>`;
+${id !== '' ? await toFound(searchMessages, place.environmentId, id) : isOfMany(question) ? await toList(reads, place, question) : ''}</section>`;
+}
+
+const isOfMany = ({ name, since, until, who }: StoredQuestion) => [name, since, until, who].some((text) => text !== '');
+
+/** What is to be saved as a file; null where nothing is looked for that a list would show, or not as it may be said. */
+export function searchToSave(place: SearchPlace): MessageSearch | null {
+  const question = toQuestion(place.query);
+  if (question.id.trim() !== '' || !isOfMany(question)) return null;
+  const search = toMessageSearch(place, question);
+  return typeof search === 'string' ? null : search;
 }
 
 function toQuestion(query: URLSearchParams): StoredQuestion {
@@ -83,7 +93,7 @@ function toQuestion(query: URLSearchParams): StoredQuestion {
 }
 
 function toForm(path: string, { id, name, since, until, who }: StoredQuestion): HtmlValue {
-  const person = who === '' ? '' : html`<input type="hidden" name="who" value="${who}">`;
+  const person = who === '' ? '' : hidden('who', who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Exact search">${person}
 ${field({ name: FIND_FIELD, label: 'Message id (UUID)', value: id, charactersMax: 36 })}
 ${field({ name: 'event', label: 'Event name', value: name, charactersMax: 300 })}
@@ -103,7 +113,7 @@ async function toFound(searchMessages: SearchMessages, environmentId: string, id
     ['Received', 'Type', 'Name', 'Surface', 'Message id', 'Trace id'],
     found.map((each) => [
       ...[time(each.receivedAt), each.type, each.name, each.surface],
-      ...[html`<code>${each.messageId}</code>`, html`<code>${each.traceId}</code>`],
+      ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],
     ]),
   );
 }
@@ -112,25 +122,27 @@ const DAY_MS = 86_400_000;
 const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?$/;
 const PLACE = /^(\d{1,14})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
-/** A page of what happened in the span, which ends now and is a day long where it does not say. */
+/** A page of what happened in the span. */
 async function toList(reads: Parts['reads'], place: SearchPlace, question: StoredQuestion): Promise<HtmlValue> {
-  const { environmentId, sight, signal } = place;
-  const [since, until] = [toMoment(question.since), toMoment(question.until)];
-  if (since === undefined || until === undefined)
-    return html`<p role="alert">Give a time as 2026-11-01 10:00, in UTC.</p>`;
-  const untilMs = until ?? place.nowMs + DAY_MS;
-  const sinceMs = since ?? (until ?? place.nowMs) - DAY_MS;
-  if (sinceMs >= untilMs) return html`<p role="alert">The span ends in front of its beginning.</p>`;
+  const search = toMessageSearch(place, question);
+  if (typeof search === 'string') return html`<p role="alert">${search}</p>`;
   const [, ms, messageId] = PLACE.exec(question.after) ?? [];
-  const found = await reads.messages(
-    {
-      ...{ environmentId, sinceMs, untilMs, sight, name: question.name },
-      ...(question.who === '' ? {} : { identityIds: question.who.split('.') }),
-      ...(messageId === undefined ? {} : { after: { happenedMs: Number(ms), messageId } }),
-    },
-    { signal },
-  );
-  return toPage(place, found);
+  const after = messageId === undefined ? {} : { after: { happenedMs: Number(ms), messageId } };
+  return toPage(place, await reads.messages({ ...search, ...after }, { signal: place.signal }));
+}
+
+/** The span ends now, and is a day long, where it does not say. @returns words about what cannot be looked for */
+function toMessageSearch(place: SearchPlace, question: StoredQuestion): MessageSearch | string {
+  const { environmentId, sight, nowMs } = place;
+  const [since, until] = [toMoment(question.since), toMoment(question.until)];
+  if (since === undefined || until === undefined) return 'Give a time as 2026-11-01 10:00, in UTC.';
+  const untilMs = until ?? nowMs + DAY_MS;
+  const sinceMs = since ?? (until ?? nowMs) - DAY_MS;
+  if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
+  return {
+    ...{ environmentId, sinceMs, untilMs, sight, name: question.name },
+    ...(question.who === '' ? {} : { identityIds: question.who.split('.') }),
+  };
 }
 
 /** Undefined for what is no time. */
@@ -143,14 +155,17 @@ function toMoment(text: string): number | null | undefined {
 function toPage({ path, query }: SearchPlace, { messages, next, searchedSinceMs }: MessagePage): HtmlValue {
   const rows = messages.map((each) => [
     ...[time(each.happenedMs), each.type, each.name, each.surface, each.userId || each.anonymousId],
-    ...[html`<code>${each.messageId}</code>`, html`<code>${each.traceId}</code>`],
+    ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],
   ]);
   const heads = ['Happened', 'Type', 'Name', 'Surface', 'Who', 'Message id', 'Trace id'];
-  const older = new URLSearchParams(query);
+  const [older, file] = [new URLSearchParams(query), new URLSearchParams(query)];
   if (next !== null) older.set('after', `${next.happenedMs}.${next.messageId}`);
+  file.delete('after');
+  file.set('as', 'csv');
   const shown =
     rows.length === 0
       ? html`<p>Nothing is stored that is so, back to ${time(searchedSinceMs)}. What was sent less than two seconds ago may be on its way.</p>`
-      : table('Stored messages', heads, rows);
+      : html`${table('Stored messages', heads, rows)}
+<p><a href="${`${path}?${file}`}">Save all of them as CSV</a>, the newest ${number(CSV_LINES_MAX)} at most.</p>`;
   return html`${shown}${next === null ? '' : html`<p><a href="${`${path}?${older}`}">Older messages</a></p>`}`;
 }

@@ -3,8 +3,8 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { projectPath } from '../../frame/layout.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
-import { projectOf } from '../project/page.ts';
+import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/parts.ts';
+import { projectOf } from '../../frame/place.ts';
 import { beginSession, contextOf, type SignInPagesParts } from '../sign-in/parts.ts';
 
 /** What members pages work with besides. */
@@ -132,14 +132,12 @@ export function toState({ state, invitation }: AccountRecord): HtmlValue {
   return state;
 }
 
-const hiddenId = (id: string) => html`<input type="hidden" name="account" value="${id}">`;
-
 function toRole(visit: Visit, account: AccountRecord, mayChange: boolean): HtmlValue {
   const role = roleIn(account, projectOf(visit).id) ?? '';
   if (!mayChange) return role;
   return visit.form(
     'role',
-    html`${hiddenId(account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
+    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
     { className: 'inline' },
   );
 }
@@ -148,7 +146,7 @@ function toEnd(visit: Visit, account: AccountRecord): HtmlValue {
   const [deed, text] = account.state === 'invited' ? ['revoke', 'Take the invitation back'] : ['remove', 'Remove'];
   return visit.form(
     deed,
-    html`${hiddenId(account.id)}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
+    html`${hidden('account', account.id)}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
     {
       className: 'inline',
     },

@@ -47,10 +47,26 @@ describe('the page of mints', () => {
     const { browser, environment, path } = await openProject();
     mints[environment.id] = [lineOf({}), lineOf({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
     const referencesAt = async (query: string) =>
-      [...(await browser.get(path + query)).text.matchAll(/hero-\d/g)].map(([word]) => word);
+      [...(await browser.get(path + query)).text.matchAll(/<code>(hero-\d)/g)].map(([, word]) => word);
     expect(await referencesAt('?status=failed')).toEqual(['hero-2']);
-    expect(await referencesAt('?status=burnt')).toEqual(['hero-1', 'hero-2']);
+    expect(await referencesAt('?status=burnt')).toEqual(['hero-2', 'hero-1']);
     expect((await browser.get(`${path}?status=succeeded`)).text).toContain('None is succeeded');
+  });
+
+  it('are saved as a file too, those of the status that is shown, each once, and none of them a formula', async () => {
+    const { browser, environment, path } = await openProject();
+    mints[environment.id] = Array.from({ length: 300 }, (_, at) =>
+      lineOf({ referenceId: `=hero-${at}`, status: at % 3 === 0 ? 'failed' : 'pending', error: '@no' }),
+    );
+    const { text, headers } = await browser.get(`${path}?status=failed&as=csv`);
+    expect([headers.get('content-type'), headers.get('cache-control')]).toEqual([
+      'text/csv; charset=utf-8',
+      'no-store',
+    ]);
+    const ids = [...text.matchAll(/"'=hero-(\d+)"/g)].map(([, at]) => Number(at));
+    expect([ids.length, new Set(ids).size, ids.every((at) => at % 3 === 0)]).toEqual([100, 100, true]);
+    expect(text.split(`"'@no"`)).toHaveLength(101);
+    expect((await browser.get(path)).text).toContain('as=csv');
   });
 
   it('shows none of another project', async () => {

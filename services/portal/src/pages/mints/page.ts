@@ -1,9 +1,10 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { notThere } from '../../frame/not-there.ts';
-import type { PortalPage } from '../../frame/page.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyable, emptyState, table, time } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import { MINT_STATUSES, MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
+import { toMintsFile } from './file.ts';
 
 /** Mints are final within minutes; what is older stands in the history, and behind `npm run mints -- list`. */
 const SHOWN_MS = 90 * 86_400_000;
@@ -13,12 +14,14 @@ export function createMintsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'fr
   return {
     path: '/projects/:project/environments/:environment/mints',
     access: 'project.read',
-    show: async ({ environment, query, signal }) => {
-      if (environment === null) throw notThere();
+    show: async (visit) => {
+      const { environment } = placeOf(visit);
+      const { query, signal } = visit;
       const status: MintQuestion['status'] = MINT_STATUSES.find((each) => each === query.get('status')) ?? '';
       const question = { environmentId: environment.id, sinceMs: frame.wallClockMs() - SHOWN_MS, status };
+      if (query.get('as') === 'csv') return toMintsFile(reads, { question, signal });
       const mints = await reads.mints(question, { signal });
-      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(mints)}`;
+      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;
       return { kind: 'page', title: `Mints of ${environment.name}`, content };
     },
   };
@@ -38,16 +41,16 @@ const toEmpty = (status: string): Markup =>
       )
     : emptyState(`None is ${status}`, html`<p>Show all to see what there is.</p>`);
 
-function toTable(mints: readonly MintLine[]): Markup {
+function toTable({ path }: Visit, mints: readonly MintLine[], status: string): Markup {
   const heads = ['Asset', 'Collection', 'Token', 'For', 'Status', 'Transaction'];
   return html`${table('Mint requests', heads, mints.map(toRow))}
-${mints.length === MINTS_SHOWN_MAX ? html`<p class="hint">The newest ${MINTS_SHOWN_MAX}. Older ones: npm run mints -- list.</p>` : ''}`;
+<p>${mints.length === MINTS_SHOWN_MAX ? `The newest ${MINTS_SHOWN_MAX}. ` : ''}<a href="${`${path}?${new URLSearchParams({ status, as: 'csv' })}`}">Save all of 90 days as CSV</a></p>`;
 }
 
 function toRow(mint: MintLine): readonly HtmlValue[] {
   const { tokenId, amount, transactionHash } = mint;
   return [
-    html`<code>${mint.referenceId}</code><br>${time(mint.requestedMs)}`,
+    html`${copyable(mint.referenceId, 'the reference id')}<br>${time(mint.requestedMs)}`,
     html`${mint.chain}<br>${copyable(mint.contractAddress, 'the address of the collection')}`,
     html`${tokenId ?? '–'}${amount === null ? '' : html` × ${amount}`}`,
     copyable(mint.ownerAddress, 'the address of the owner'),

@@ -1,9 +1,9 @@
 import { html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { NO_PARTING, toParting } from '@playline/people';
-import { notThere } from '../../frame/not-there.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { copyable } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import type { PagesParts } from '../index.ts';
 import { findPerson } from './found.ts';
 import { erasuresPath, toPerson, toSearch } from './show.ts';
@@ -33,11 +33,6 @@ export function createPeoplePage(parts: Parts): PortalPage {
       unlink: unlinking(parts),
     },
   };
-}
-
-function placeOf({ project, environment }: Visit) {
-  if (project === null || environment === null) throw notThere();
-  return { project, environment };
 }
 
 async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {

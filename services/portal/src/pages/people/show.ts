@@ -2,7 +2,7 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { wordsOfLink } from '@playline/people';
 import { environmentPath } from '../../frame/layout.ts';
 import type { FormValues, Visit } from '../../frame/page.ts';
-import { choice, copyable, disclosure, field, number, table, time } from '../../frame/parts.ts';
+import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/parts.ts';
 import type { LinkDecision } from '../../reads/index.ts';
 import type { FoundMember, FoundPerson } from './found.ts';
 import { SUBJECT_CHOICES } from './subject.ts';
@@ -47,10 +47,10 @@ function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): Htm
   return [
     kind ?? '–',
     id === null ? '–' : html`<code>${id}</code>`,
-    html`<code>${keyHex}</code>`,
+    copyable(keyHex, 'the identity key'),
     linkedMs === null ? '–' : time(linkedMs),
-    linkedBy === null ? '–' : html`<code>${linkedBy.messageId}</code>`,
-    linkedBy === null ? '–' : html`<code>${linkedBy.traceId}</code>`,
+    linkedBy === null ? '–' : copyable(linkedBy.messageId, 'the message id'),
+    linkedBy === null ? '–' : copyable(linkedBy.traceId, 'the trace id'),
   ];
 }
 
@@ -70,8 +70,8 @@ function toLinkRow(link: LinkDecision, known: Known): HtmlValue[] {
     nameOf(link.a.identityId, link.a.kind, known),
     nameOf(link.b.identityId, link.b.kind, known),
     html`${link.outcome}: ${wordsOfLink(link)}`,
-    html`<code>${link.messageId}</code>`,
-    html`<code>${link.traceId}</code>`,
+    copyable(link.messageId, 'the message id'),
+    copyable(link.traceId, 'the trace id'),
   ];
 }
 
@@ -81,12 +81,10 @@ function toConsents({ consents }: FoundPerson, known: Known): HtmlValue {
     const isCurrent = !seen.has(identityId);
     seen.add(identityId);
     const who = nameOf(identityId, known.get(identityId)?.kind ?? '', known);
-    return [who, status, isCurrent ? 'now' : 'before', source, time(receivedMs), html`<code>${traceId}</code>`];
+    return [who, status, isCurrent ? 'now' : 'before', source, time(receivedMs), copyable(traceId, 'the trace id')];
   });
   return table('Consents, the newest first', ['Identity', 'Status', 'Counts', 'Source', 'When', 'Trace'], rows);
 }
-
-const hidden = (name: string, value: string) => html`<input type="hidden" name="${name}" value="${value}">`;
 
 function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;

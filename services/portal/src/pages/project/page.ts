@@ -7,13 +7,15 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
+import { told } from '../../alerts/figures.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import { projectOf } from '../../frame/place.ts';
+import { type ToldErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
+import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PortalParts, 'projects' | 'keys' | 'reads'>;
+type Parts = Pick<PagesParts, 'projects' | 'keys' | 'reads' | 'frame'>;
 
 /** One project: its environments, its name, its end. */
 export function createProjectPage(parts: Parts): PortalPage {
@@ -27,18 +29,14 @@ export function createProjectPage(parts: Parts): PortalPage {
     },
     show: async (visit, fault) => {
       const project = projectOf(visit);
-      const open = await Promise.all(project.environments.map(({ id }) => oldestOpenErasure(parts, id, visit.signal)));
-      const shown = { project, open, ...(fault === undefined ? {} : { values: fault.values }) };
+      const ids = project.environments.map(({ id }) => id);
+      const open = await told(parts.reads.openErasures(ids, { signal: visit.signal }));
+      const erasures = { open, nowMs: parts.frame.wallClockMs() };
+      const shown = { project, erasures, ...(fault === undefined ? {} : { values: fault.values }) };
       return { kind: 'page', title: project.name, content: toContent(visit, shown) };
     },
     deeds: { rename: renaming(parts), 'add-environment': adding(parts), archive: archiving(parts) },
   };
-}
-
-/** The project of a page whose path names one. */
-export function projectOf({ project }: Visit): ProjectRecord {
-  if (project === null) throw notThere();
-  return project;
 }
 
 const renaming = ({ projects }: Parts): Deed => ({
@@ -83,28 +81,16 @@ const archiving = ({ projects, keys }: Parts): Deed => ({
   },
 });
 
-/** When the oldest erasure was asked for that has no receipt yet; the page is shown although nobody can tell. */
-async function oldestOpenErasure({ reads }: Parts, environmentId: string, signal: AbortSignal): Promise<HtmlValue> {
-  const lines = await reads.erasures(environmentId, { signal }).catch(() => null);
-  if (lines === null) return 'cannot be told now';
-  const waiting = lines.filter(({ visiblyErasedMs }) => visiblyErasedMs === null).map(({ requestedMs }) => requestedMs);
-  return waiting.length === 0 ? 'none' : time(Math.min(...waiting));
-}
-
 interface Shown {
   readonly project: ProjectRecord;
-  /** By environment, in their order. */
-  readonly open: readonly HtmlValue[];
+  readonly erasures: ToldErasures;
   readonly values?: FormValues;
 }
 
-function toContent(visit: Visit, { project, open, values }: Shown): HtmlValue {
-  const rows = project.environments.map(({ id, name, kind, createdAt }, at) => [
-    html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/keys">${name}</a>`,
-    kind,
-    copyable(id, `the id of ${name}`),
-    time(createdAt),
-    open[at] ?? '',
+function toContent(visit: Visit, { project, erasures, values }: Shown): HtmlValue {
+  const rows = project.environments.map((environment) => [
+    ...toCells(project, environment),
+    toOldestErasure(erasures, project, [environment]),
   ]);
   const state =
     project.state === 'archived'
@@ -115,7 +101,14 @@ function toContent(visit: Visit, { project, open, values }: Shown): HtmlValue {
 <dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
 <h2>Environments</h2>
 ${table('Environments', ['Name', 'Kind', 'Id', 'Created', 'Oldest open erasure'], rows)}
+${toErasureRemedy(erasures, visit)}
 ${project.state === 'archived' ? '' : toForms(visit, project, values)}`;
+}
+
+function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['environments'][number]): HtmlValue[] {
+  const { id, name, kind, createdAt } = environment;
+  const link = html`<a class="environment ${kind}" href="${environmentPath(projectId, name)}/keys">${name}</a>`;
+  return [link, kind, copyable(id, `the id of ${name}`), time(createdAt)];
 }
 
 function toForms(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {

@@ -10,7 +10,17 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, copyableBlock, disclosure, emptyState, field, number, table, time } from '../../frame/parts.ts';
+import {
+  copyable,
+  copyableBlock,
+  disclosure,
+  emptyState,
+  field,
+  hidden,
+  number,
+  table,
+  time,
+} from '../../frame/parts.ts';
 import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'note'>;
@@ -135,10 +145,10 @@ ${field({ name: 'expires', label: 'Expires on', value: values?.text('expires') ?
 function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
   const isLive = isGoodAt(record, Date.now());
-  const hidden = html`<input type="hidden" name="key" value="${keyId}">`;
+  const named = hidden('key', keyId);
   const className = 'inline';
-  const changes = html`${visit.form('refresh', html`${hidden}<button class="outline">Refresh<span class="unseen"> the key of ${partner}</span></button>`, { className })}
-${visit.form('revoke', html`${hidden}<button class="danger">Revoke<span class="unseen"> the key of ${partner}</span></button>`, { className })}`;
+  const changes = html`${visit.form('refresh', html`${named}<button class="outline">Refresh<span class="unseen"> the key of ${partner}</span></button>`, { className })}
+${visit.form('revoke', html`${named}<button class="danger">Revoke<span class="unseen"> the key of ${partner}</span></button>`, { className })}`;
   const until = expiresAt === null ? '' : html`<br><span class="quiet">until ${time(expiresAt)}</span>`;
   return [
     partner,

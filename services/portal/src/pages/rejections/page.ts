@@ -1,8 +1,8 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { toCsvLine } from '../../frame/csv.ts';
-import { notThere } from '../../frame/not-there.ts';
+import { CSV_TYPE, toCsvLine } from '../../frame/csv.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, emptyState, field, number, table, time } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import type { Rejection, RejectionCount } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { toChart } from './chart.ts';
@@ -26,15 +26,14 @@ export function createRejectionsPage({ reads, frame }: Pick<PagesParts, 'reads' 
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
     show: async (visit) => {
-      const { environment, query } = visit;
-      if (environment === null) throw notThere();
+      const { environment } = placeOf(visit);
+      const { query, signal } = visit;
       const span = SPANS.find(({ value }) => value === query.get('hours')) ?? DEFAULT_SPAN;
       const untilMs = frame.wallClockMs();
       const times = { sinceMs: untilMs - Number(span.value) * HOUR_MS, untilMs };
       const [code, name] = [query.get('code') ?? '', query.get('field') ?? ''];
       const asked = { environmentId: environment.id, ...times, code, field: name };
       const trace = (query.get('trace') ?? '').trim().toLowerCase();
-      const { signal } = visit;
       if (query.get('as') === 'csv') return toFile(environment.id, await reads.rejections(asked, { signal }));
       const ofRequest = { environmentId: environment.id, traceId: trace };
       const [counts, steps, ofTrace] = await Promise.all([
@@ -64,7 +63,7 @@ function toFile(environmentId: string, counts: readonly RejectionCount[]): Answe
     ...[new Date(each.lastMs).toISOString(), each.lastTraceId],
   ]);
   const text = [FILE_COLUMNS, ...lines].map(toCsvLine).join('');
-  return { kind: 'file', name: `rejections-${environmentId}.csv`, type: 'text/csv; charset=utf-8', text };
+  return { kind: 'file', name: `rejections-${environmentId}.csv`, type: CSV_TYPE, text };
 }
 
 interface Filter {

@@ -11,9 +11,9 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { notThere } from '../../frame/not-there.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, field, table, time } from '../../frame/parts.ts';
+import { disclosure, field, hidden, table, time } from '../../frame/parts.ts';
+import { personOf } from '../../frame/place.ts';
 import { formsTo, leaveFor, openIdForm } from '../sign-in/open-id.ts';
 import {
   answerJson,
@@ -68,11 +68,6 @@ export function createPasskeyCreationPage({ signIn }: Pick<SignInPagesParts, 'si
     access: 'signed in',
     show: async (visit) => answerJson(visit, await signIn.passkeyCreation(personOf(visit).account)),
   };
-}
-
-function personOf({ account, session }: Visit) {
-  if (account === null || session === null) throw notThere();
-  return { account, session };
 }
 
 const renaming = (parts: SignInPagesParts): Deed => ({
@@ -182,7 +177,7 @@ function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
     time(createdAt),
     visit.form(
       'remove-passkey',
-      html`<input type="hidden" name="passkey" value="${id}"><button class="plain">Remove<span class="unseen"> ${name}</span></button>`,
+      html`${hidden('passkey', id)}<button class="plain">Remove<span class="unseen"> ${name}</span></button>`,
       { className: 'inline' },
     ),
   ];
@@ -213,11 +208,9 @@ function toSessions(visit: Visit, sessions: readonly SessionRecord[], own: Sessi
     time(session.seenAt),
     session.id === own.id
       ? 'this one'
-      : visit.form(
-          'end',
-          html`<input type="hidden" name="session" value="${session.id}"><button class="plain">End this one</button>`,
-          { className: 'inline' },
-        ),
+      : visit.form('end', html`${hidden('session', session.id)}<button class="plain">End this one</button>`, {
+          className: 'inline',
+        }),
   ];
   return html`<h2>Where you have signed in</h2>
 ${table('Sessions', ['Browser', 'Address', 'Since', 'Seen', ''], sessions.map(toRow))}

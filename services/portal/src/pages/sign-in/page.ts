@@ -2,7 +2,7 @@ import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { field } from '../../frame/parts.ts';
+import { field, hidden } from '../../frame/parts.ts';
 import { formsTo, leaveFor, openIdForm } from './open-id.ts';
 import {
   answerJson,
@@ -99,20 +99,20 @@ interface Shown {
 }
 
 function toContent({ parts, visit, next }: Shown, values?: FormValues): HtmlValue {
-  const hidden = html`<input type="hidden" name="next" value="${next}">`;
+  const named = hidden('next', next);
   const login = values?.text('login') ?? visit.account?.login ?? '';
   const passkey = visit.form(
     'passkey',
-    html`${hidden}${passkeyButton({ kind: 'get', options: '/sign-in/passkey', text: 'Sign in with a passkey' })}`,
+    html`${named}${passkeyButton({ kind: 'get', options: '/sign-in/passkey', text: 'Sign in with a passkey' })}`,
   );
   const password = visit.form(
     'password',
-    html`${hidden}${field({ name: 'login', label: 'Login', value: login, autocomplete: 'username', isRequired: true })}
+    html`${named}${field({ name: 'login', label: 'Login', value: login, autocomplete: 'username', isRequired: true })}
 ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', isRequired: true, charactersMax: 512 })}
 <button>Sign in</button>`,
   );
   return html`${visit.query.get('again') === null ? '' : html`<p>What comes next asks for a sign-in of the last ten minutes. Sign in once more, and send the form again.</p>`}
-${passkey}${password}${openIdForm(parts, visit, { deed: 'openid', text: 'Sign in with', fields: hidden })}
+${passkey}${password}${openIdForm(parts, visit, { deed: 'openid', text: 'Sign in with', fields: named })}
 <p class="quiet">You have lost password and passkeys? Whoever runs this instance can let you in again.</p>`;
 }
 

@@ -17,14 +17,14 @@ const MAY = { SIGNER_ROLE: 'may sign for the contract', MINTER_ROLE: 'may mint w
 export function toGrants({ visit, keys, linked }: Grants): HtmlValue {
   const { project, environment } = visit;
   if (project === null || environment === null) return '';
-  const collections = html`<a href="${environmentPath(project.id, environment.name)}/collections">link a contract</a>`;
+  const path = `${environmentPath(project.id, environment.name)}/collections`;
   const calls =
     linked.length === 0
-      ? html`<p>The calls stand here once there is a contract to send them to: ${collections}.</p>`
+      ? html`<p>The calls stand here once there is a contract to send them to: <a href="${path}">link a contract</a>.</p>`
       : linked.map((collection) => keys.map((key) => toCalls(collection, key)));
   return html`<h2>Roles</h2>
 <p>A key signs and mints only where a contract gives its address the roles. The administrator of the contract sends these calls, from any wallet: to the contract, without value, with the calldata.</p>
-<p class="quiet">Whether a chain has given the roles cannot be asked yet: the portal is told of no node of a chain.</p>
+<p class="quiet">The portal asks no chain. Whether a contract has given its signer the minter’s role stands at <a href="${path}">Collections</a>, as the minter saw it last.</p>
 ${calls}`;
 }
 

@@ -52,7 +52,7 @@ describe('the page of signable keys', () => {
     for (const part of record!.sealed.split('.').filter((each) => each !== '')) expect(text).not.toContain(part);
   });
 
-  it('shows the calls that give the roles of a linked contract to each live key, and that no chain can be asked', async () => {
+  it('shows the calls that give the roles of a linked contract to each live key, and where it stands whether they did', async () => {
     const { browser, base, path, all } = await openProject();
     await browser.submit(path, 'create', { name: 'Minter' });
     expect((await browser.get(path)).text).toContain('once there is a contract to send them to');
@@ -64,7 +64,7 @@ describe('the page of signable keys', () => {
       expect(text).toContain(role);
       expect(text).toContain(`data-copy="${data}"`);
     }
-    expect(text).toContain('cannot be asked yet');
+    expect(text).toContain('as the minter saw it last');
   });
 
   it('disables a key and enables it again', async () => {

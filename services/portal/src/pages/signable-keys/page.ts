@@ -10,9 +10,9 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, emptyState, field, table, time } from '../../frame/parts.ts';
+import { copyable, disclosure, emptyState, field, hidden, table, time } from '../../frame/parts.ts';
+import { placeOf } from '../../frame/place.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import { toGrants } from './grants.ts';
 
@@ -78,11 +78,6 @@ const enabling = ({ signableKeys }: Parts): Deed => ({
 const NO_SIGNER =
   'No key can be made here: whoever runs the portal has not told it the public key of the signer (SIGNER_PUBLIC_KEY).';
 
-function placeOf({ project, environment }: Visit) {
-  if (project === null || environment === null) throw notThere();
-  return { project, environment };
-}
-
 /** Nothing signs for an archived project any more; what it has may be disabled. */
 function ownerOf(visit: Visit) {
   const { project, environment } = placeOf(visit);
@@ -134,7 +129,7 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
   const [what, className] = state === 'live' ? ['Disable', 'danger'] : ['Enable', 'outline'];
   const form = visit.form(
     deed,
-    html`<input type="hidden" name="address" value="${address}"><button class="${className}">${what}<span class="unseen"> ${name}</span></button>`,
+    html`${hidden('address', address)}<button class="${className}">${what}<span class="unseen"> ${name}</span></button>`,
     { className: 'inline' },
   );
   const isAllowed = visit.mayDo(state === 'live' ? 'signable-keys.disable' : 'signable-keys.create');

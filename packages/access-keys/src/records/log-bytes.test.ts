@@ -1,0 +1,64 @@
+import { frameRecord } from '@playline/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from '../rate-limit-keys/index.ts';
+import { createLogDecoder, type LoggedBytes, UnreadableRecord } from './log-bytes.ts';
+
+const { codec, topic } = RATE_LIMIT_KEYS;
+const recordOf = (keyId: string, calls: number): RateLimitKeyRecord => ({
+  ...{ keyId, calls, partner: 'Acme', windowS: 60, expiresAt: null, revokedAt: null, hash: 'h' },
+  ...{ first4: 'abcd', last4: 'wxyz', createdAt: 1, revision: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' },
+});
+
+/** What is written under a key: a record, something that is none, or nothing any more. */
+type Written = 'record' | 'unreadable' | 'tombstone';
+const bytesOf = (written: Written, key: string, offset: number) => {
+  if (written === 'tombstone') return null;
+  return written === 'record' ? frameRecord(7, codec.encode(recordOf(key, offset + 1))) : Buffer.from('no record');
+};
+
+async function decodeAll(records: readonly LoggedBytes[]) {
+  const decode = createLogDecoder(codec, { schemaOf: async () => codec.schema, topic });
+  const seen: (number | null)[] = [];
+  try {
+    for await (const { record } of decode(records)) seen.push(record?.calls ?? null);
+    return { seen, fault: null };
+  } catch (fault) {
+    return { seen, fault };
+  }
+}
+
+describe('what is read of a topic of access', () => {
+  it('is every record, unless the last one of a key cannot be read: then it is a fault that names its place', async () => {
+    const log = fc.array(
+      fc.record({
+        key: fc.constantFrom('a', 'b', 'c'),
+        partition: fc.constantFrom(0, 1),
+        written: fc.constantFrom<Written>('record', 'record', 'unreadable', 'tombstone'),
+      }),
+      { maxLength: 12 },
+    );
+    await fc.assert(
+      fc.asyncProperty(log, async (list) => {
+        const records = list.map(({ key, partition, written }, offset) => ({
+          ...{ partition, offset, key: Buffer.from(key), value: bytesOf(written, key, offset) },
+        }));
+        const { seen, fault } = await decodeAll(records);
+        expect(seen).toEqual(list.map(({ written }, offset) => (written === 'record' ? offset + 1 : null)));
+        const isLast = ({ key, partition }: (typeof list)[number], at: number) =>
+          !list.slice(at + 1).some((each) => each.key === key && each.partition === partition);
+        const open = list.flatMap((each, at) => (each.written === 'unreadable' && isLast(each, at) ? [at] : []));
+        if (open.length === 0) expect(fault).toBeNull();
+        else expect(open).toContain((fault as UnreadableRecord).place.offset);
+      }),
+    );
+  });
+
+  it('names partition and offset in a sentence, and the command that goes on without it', async () => {
+    const { fault } = await decodeAll([{ partition: 3, offset: 17, key: Buffer.from('a'), value: Buffer.from('x') }]);
+    expect(fault).toBeInstanceOf(UnreadableRecord);
+    const { message } = fault as UnreadableRecord;
+    expect(message).toContain(`a record of ${topic} cannot be read: no schema id (partition 3, offset 17)`);
+    expect(message).toContain(`npm run keys -- pass-over --topic ${topic} --partition 3 --offset 17`);
+  });
+});

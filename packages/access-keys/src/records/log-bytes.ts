@@ -1,0 +1,74 @@
+import { createRecordReader, type RecordCodec, type SchemaSource } from '@playline/contracts';
+
+/** A record of a topic of access as bytes, and where it stands. */
+export interface LoggedBytes {
+  readonly partition: number;
+  readonly offset: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+}
+
+/** What stands at a place of a topic; null: nothing any more, or what a later record of its key has taken the place of. */
+export interface DecodedRecord<R> {
+  readonly partition: number;
+  readonly offset: number;
+  readonly record: R | null;
+}
+
+export interface UnreadablePlace {
+  /** Without prefix. */
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/** A record that this release cannot read, and that no later record of its key has taken the place of. */
+export class UnreadableRecord extends Error {
+  override readonly name = 'UnreadableRecord';
+  readonly place: UnreadablePlace;
+  /** Why it cannot be read; holds nothing of the record. */
+  readonly reason: string;
+
+  constructor(place: UnreadablePlace, reason: string) {
+    const { topic, partition, offset } = place;
+    super(
+      `a record of ${topic} cannot be read: ${reason} (partition ${partition}, offset ${offset}). ` +
+        `Where a newer release wrote it, run that one; else npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset} goes on without it`,
+    );
+    this.place = place;
+    this.reason = reason;
+  }
+}
+
+export interface LogDecoderOptions {
+  readonly schemaOf: SchemaSource;
+  /** Without prefix. */
+  readonly topic: string;
+}
+
+/**
+ * Builds the decoder of a compacted topic whose losses would be taken for changes: a record that cannot be read is a fault,
+ * since what it is about would come to life again, or be lost. Not so one that a later record of its key has taken the place
+ * of: compaction takes it away as well, whenever it comes.
+ * The generator gives a line for each record, in their order, and throws an `UnreadableRecord` behind the last one.
+ */
+export function createLogDecoder<R>(
+  codec: Pick<RecordCodec<R>, 'decoderOf'>,
+  { schemaOf, topic }: LogDecoderOptions,
+): (records: AsyncIterable<LoggedBytes> | Iterable<LoggedBytes>) => AsyncGenerator<DecodedRecord<R>> {
+  const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
+  return async function* decode(records) {
+    const unreadable = new Map<string, UnreadableRecord>();
+    for await (const { partition, offset, key, value } of records) {
+      const name = `${partition} ${key === null ? `at ${offset}` : key.toString('hex')}`;
+      unreadable.delete(name);
+      const read = value === null ? null : await readValue(value);
+      if (read?.kind === 'unreadable')
+        unreadable.set(name, new UnreadableRecord({ topic, partition, offset }, read.reason));
+      // Plain objects: the codec's own classes would not equal records from elsewhere.
+      yield { partition, offset, record: read?.kind === 'record' ? structuredClone(read.record) : null };
+    }
+    const [fault] = unreadable.values();
+    if (fault !== undefined) throw fault;
+  };
+}

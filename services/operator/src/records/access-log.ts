@@ -1,0 +1,57 @@
+import { type AccessLogBytes, type AuditLog, createAuditLog } from '@playline/access-keys';
+import { auditEntryCodec, type SchemaSource, TOPICS } from '@playline/contracts';
+import { awaitSchemaId } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import type { RecordAdapters, RecordSourcesContext } from './record-sources.ts';
+
+/** A topic of access as bytes, and the audit. */
+export interface OpenAccessLog {
+  readonly log: AccessLogBytes;
+  readonly audit: AuditLog;
+  /** Id under which the schema is registered that was asked for. */
+  readonly schemaId: number;
+  readonly schemaOf: SchemaSource;
+  close(): Promise<void>;
+}
+
+/** @param topic without prefix @param schema of its records */
+export type OpensAccessLog = (topic: string, schema: string) => Promise<OpenAccessLog>;
+
+/**
+ * Builds what opens a topic of access.
+ * What it builds throws UnreachableError when brokers or registry do not answer, or a schema is not registered: before
+ * anything has been changed.
+ */
+export function createOpensAccessLog(
+  adapters: Omit<RecordAdapters, 'openRedisRecords'>,
+  { addresses, topicPrefix }: Omit<RecordSourcesContext, 'author'>,
+): OpensAccessLog {
+  return async (name, schema) => {
+    const kafka = { ...addresses.kafka(), clientId: 'operator' };
+    const [topic, audit] = [topicPrefix + name, topicPrefix + TOPICS.audit.name];
+    const schemas = adapters.createSchemaRegistry(addresses.registry());
+    const producer = await adapters.openProducer({ ...kafka, topics: [topic, audit] });
+    const reader = adapters.openLogReader(kafka);
+    const close = async () => {
+      await Promise.all([producer.close(), reader.close()]);
+    };
+    try {
+      const [schemaId, auditId] = await Promise.all([
+        awaitSchemaId(schemas, topic, schema),
+        awaitSchemaId(schemas, audit, auditEntryCodec.schema),
+        awaitStore('Kafka', () => producer.ready()),
+      ]);
+      const log: AccessLogBytes = {
+        bounds: () => reader.bounds(topic),
+        read: (range) => reader.read({ topic, ...range, isWhole: true }),
+        send: (record) => producer.sendPlaced({ topic, ...record }),
+      };
+      const send = (record: { key: Buffer; value: Buffer }) => producer.sendPlaced({ topic: audit, ...record });
+      const { schemaOf } = schemas;
+      return { log, audit: createAuditLog({ schemaId: auditId, send }), schemaId, schemaOf, close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto';
+import { PROJECTS, RECORD_KINDS } from '@playline/access-keys';
+import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { type AuditEntryRecord, auditEntryCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import * as log from '@playline/stream/kafka';
+import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { Kafka, logLevel, type Message } from 'kafkajs';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { runCommand } from '../app.ts';
+import { createKeysCommand } from '../commands/keys.ts';
+import { createProjectsCommand } from '../commands/projects.ts';
+import { openKeyLog } from '../keys/key-log.ts';
+import { createMemoryAccess } from '../test/memory-sources.ts';
+import { createOpensAccessLog } from './access-log.ts';
+import { createRecordSources } from './record-sources.ts';
+
+const { kafka: brokers, registry } = testStores();
+const onFault = () => {};
+let topicPrefix: string;
+let redis: RedisDatabase;
+const target = () => ({ brokers, registry, prefix: topicPrefix });
+
+beforeAll(async () => {
+  redis = await openRedisDatabase();
+});
+beforeEach(async () => {
+  topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+  await redis.client.flushdb();
+  await applyTopics(target());
+  return () => dropTopics(target());
+});
+afterAll(() => redis.close());
+
+const addresses = {
+  redis: () => ({ url: redis.url, onFault }),
+  kafka: () => ({ brokers, onFault }),
+  registry: () => ({ url: registry, onFault }),
+};
+
+/** The commands on the real stores, as a process each. @param answer of whoever sits at the terminal; absent: nobody does */
+async function run(words: readonly string[], answer?: string) {
+  const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
+  const at = { addresses, topicPrefix };
+  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { ...at, author });
+  const topic = topicPrefix + TOPICS.accessKeys.name;
+  const shared = {
+    openView: () => openRedisKeyStore({ url: redis.url }),
+    openLog: async () => {
+      const producer = await log.openProducer({ brokers, clientId: 'test', topics: [topic] });
+      const schemas = log.createSchemaRegistry({ url: registry });
+      return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ brokers, topic }) });
+    },
+    projects: sourcesOf(PROJECTS),
+  };
+  const keys = createKeysCommand({
+    ...{ ...createMemoryAccess(), ...shared, prefix: 'svcapik', publish: async () => {} },
+    kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+    openAccessLog: createOpensAccessLog(log, at),
+  });
+  const [results, progress, asked]: [string[], string[], string[]] = [[], [], []];
+  const ask = async (question: string) => {
+    asked.push(question);
+    return answer ?? '';
+  };
+  const code = await runCommand([keys, createProjectsCommand(shared)], [...words], {
+    result: (line) => void results.push(line),
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
+    ...(answer === undefined ? {} : { ask }),
+  });
+  return { code, results, asked, progress: progress.join('\n') };
+}
+
+/** Puts something on a topic that is no record. @returns the words that name its place */
+async function spoil(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
+  const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
+  await producer.connect();
+  const [{ partition = 0, baseOffset = '' } = {}] = await producer.send({
+    topic: topicPrefix + topic,
+    messages: [{ key, value: 'no record', ...more }],
+  });
+  await producer.disconnect();
+  return ['--topic', topic, '--partition', String(partition), '--offset', baseOffset];
+}
+
+async function auditEntries(): Promise<AuditEntryRecord[]> {
+  const records = await log.readTopic({ brokers, topic: topicPrefix + TOPICS.audit.name });
+  return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
+}
+
+const namesOf = async () => {
+  const { results } = await run(['projects', 'list', '--json']);
+  return results.map((line) => JSON.parse(line).name);
+};
+
+describe('a record of access that cannot be read', () => {
+  it('keeps records of its kind from changes, is named with its place, and is passed over by the command that says so', async () => {
+    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+    const place = await spoil(PROJECTS.topic, 'game');
+    const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
+    const [, topic = '', , partition, , offset] = place;
+    expect(kept.code).not.toBe(0);
+    expect(kept.progress).toContain(`a record of ${topic} cannot be read`);
+    expect(kept.progress).toContain(
+      `npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
+    );
+
+    const { code, results } = await run(['keys', 'pass-over', ...place, '--yes', '--json']);
+    const line = { topic, partition: Number(partition), offset: Number(offset), id: 'game', isKept: true };
+    expect([code, results.map((each) => JSON.parse(each))]).toEqual([0, [{ ...line, reason: 'no schema id' }]]);
+    expect(await namesOf()).toContain('Game');
+    expect((await run(['projects', 'rename', '--project', 'game', '--name', 'Other'])).code).toBe(0);
+    expect(await namesOf()).toContain('Other');
+    await redis.client.flushdb();
+    expect((await run(['keys', 'rebuild'])).code).toBe(0);
+    expect(await namesOf()).toContain('Other');
+    const entries = await auditEntries();
+    expect(entries.filter(({ action }) => action === 'record.pass-over')).toMatchObject([
+      { actor: 'ada', object: `${topic}/${partition}/${offset}`, detail: expect.stringContaining('no schema id') },
+    ]);
+  });
+
+  it('leaves nothing behind where nothing was known of it, also in the partition of another key', async () => {
+    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+    for (const partition of [0, 1]) {
+      const place = await spoil(PROJECTS.topic, 'nobody', { partition });
+      const { code, results } = await run(['keys', 'pass-over', ...place, '--yes', '--json']);
+      expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'nobody', isKept: false }]);
+    }
+    expect(await namesOf()).toContain('Game');
+    expect((await run(['keys', 'rebuild'])).code).toBe(0);
+  });
+
+  it('is passed over alone: of two, the other is named next, and a record that can be read is left alone', async () => {
+    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+    const [first, second] = [
+      await spoil(PROJECTS.topic, 'game'),
+      await spoil(PROJECTS.topic, 'other', { partition: 0 }),
+    ];
+    const passed = await run(['keys', 'pass-over', ...first, '--yes']);
+    expect([passed.code, passed.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
+    expect((await run(['keys', 'pass-over', ...second, '--yes'])).code).toBe(0);
+    for (const place of [first, second])
+      expect(await run(['keys', 'pass-over', ...place, '--yes'])).toMatchObject({
+        code: 1,
+        progress: expect.stringContaining('passed over already'),
+      });
+    const [, , , partition = '', , offset = ''] = first;
+    const good = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
+    await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
+    const left = await run(['keys', 'pass-over', ...good, '--yes']);
+    expect([left.code, left.progress]).toEqual([1, expect.stringMatching(/can be read|stands at|no record/)]);
+    expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
+  });
+
+  it('is asked about first: nothing is done without a yes, and nobody at the terminal is none', async () => {
+    const place = await spoil(PROJECTS.topic, 'nobody');
+    const refused = await run(['keys', 'pass-over', ...place], 'no');
+    expect([refused.code, refused.asked[0]]).toEqual([1, expect.stringContaining('nothing is known of "nobody"')]);
+    expect((await run(['keys', 'pass-over', ...place])).code).toBe(2);
+    expect(await auditEntries()).toEqual([]);
+    expect((await run(['keys', 'rebuild'])).code).toBe(1);
+    expect((await run(['keys', 'pass-over', ...place], 'yes')).code).toBe(0);
+    expect((await run(['keys', 'rebuild'])).code).toBe(0);
+  });
+
+  it('ends no key and brings none back: what stood before it stands again', async () => {
+    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+    const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
+    const made = JSON.parse((await run(['keys', 'create', ...ofGame, '--json'])).results[0]!);
+    await run(['keys', 'refresh', ...ofGame]);
+    const listed = async () => {
+      const { results } = await run(['keys', 'list', '--project', 'game', '--json']);
+      return results.map((line) => [JSON.parse(line).keyId, JSON.parse(line).state]);
+    };
+    const before = await listed();
+    for (const [keyId] of [[made.keyId], before.find(([, state]) => state === 'live')!]) {
+      const place = await spoil(TOPICS.accessKeys.name, keyId);
+      const rebuilt = await run(['keys', 'rebuild']);
+      expect([rebuilt.code, rebuilt.progress]).toEqual([
+        1,
+        expect.stringContaining(`a record of ${place[1]} cannot be`),
+      ]);
+      expect((await run(['keys', 'pass-over', ...place, '--yes'])).code).toBe(0);
+    }
+    await redis.client.flushdb();
+    expect((await run(['keys', 'rebuild'])).code).toBe(0);
+    expect(await listed()).toEqual(before);
+  });
+
+  it('needs its whole place said', async () => {
+    const place = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
+    for (const words of [
+      place.slice(2),
+      place.slice(0, 4),
+      [...place.slice(0, 4), '--offset', '1.5'],
+      ['--topic', 'x'],
+    ])
+      expect((await run(['keys', 'pass-over', ...words, '--yes'])).code).toBe(2);
+    expect((await run(['keys', 'rebuild', '--offset', '0'])).code).toBe(2);
+    expect(await run(['keys', 'pass-over', ...place, '--yes'])).toMatchObject({
+      code: 1,
+      progress: expect.stringContaining('there is no record'),
+    });
+  });
+});

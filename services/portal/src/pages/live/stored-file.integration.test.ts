@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { createLogger, createQueryRows } from '@playline/runtime';
+import { testStores, until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPortalReads, type PortalReads } from '../../reads/index.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const MESSAGES = 25_000;
+const START = '2026-10-01T00:00';
+
+const send = async (sql: string, to = database) => {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
+  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
+  if (!answer.ok) throw new Error(await answer.text());
+};
+
+let portal: TestPortal;
+/** Messages of each question that was asked. */
+const asked: number[] = [];
+/** What is told to the log. */
+const lines: string[] = [];
+beforeAll(async () => {
+  await applySql({ url, user, password, database });
+  const reads = createPortalReads(createQueryRows({ url, user, password, database }));
+  const messages: PortalReads['messages'] = async (...question) => {
+    const page = await reads.messages(...question);
+    asked.push(page.messages.length);
+    return page;
+  };
+  const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => lines.push(line) });
+  portal = await openPortal({ reads: { ...reads, messages }, searchMessages: async () => [], logger });
+});
+afterAll(async () => {
+  await portal?.close();
+  await send(`DROP DATABASE ${database} SYNC`, 'default');
+});
+
+/** A project with messages of a month, of which so many happened in each millisecond. */
+async function openProject(ofOneMoment: number) {
+  const project = await portal.addProject('Game');
+  await send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
+    SELECT '${project.id}-production', 'track', 'jump',
+      toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${ofOneMoment})),
+      now64(3), toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))), 'web', repeat('x', 100)
+    FROM numbers(${MESSAGES})`);
+  asked.length = 0;
+  const path = `/projects/${project.id}/environments/production/live?since=${START}&until=2026-11-01T00:01&as=csv`;
+  return { path, browser: await portal.signIn({ project, role: 'developer' }) };
+}
+
+describe('a search of messages as a file', () => {
+  it.each([1, 3_000])('has each of 25,000 messages once, %d of one moment, a part at a time', async (ofOneMoment) => {
+    const { browser, path } = await openProject(ofOneMoment);
+    const { status, text } = await browser.get(path);
+    const ids = [...text.matchAll(/"(00000000-0000-4000-8000-\d{12})"/g)].map(([, id]) => id);
+    expect([status, ids.length, new Set(ids).size]).toEqual([200, MESSAGES, MESSAGES]);
+    expect(Math.max(...asked)).toBeLessThanOrEqual(2_000);
+    expect(lines).toEqual([]);
+  });
+
+  it('is read no further once nobody takes it any more', async () => {
+    const { browser, path } = await openProject(1);
+    const stop = new AbortController();
+    const headers = { cookie: browser.cookie };
+    const answer = await fetch(portal.origin + path, { headers, signal: stop.signal });
+    await answer.body!.getReader().read();
+    stop.abort();
+    let before = -1;
+    await until('nothing more is asked', () => {
+      const isQuiet = before === asked.length;
+      before = asked.length;
+      return isQuiet;
+    });
+    expect([asked.length < MESSAGES / 2_000, lines]).toEqual([true, []]);
+  });
+});
