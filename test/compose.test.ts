@@ -44,6 +44,7 @@ const serviceSchema = z.strictObject({
   read_only: z.boolean().optional(),
   cap_drop: z.array(z.string()).optional(),
   security_opt: z.array(z.string()).optional(),
+  extra_hosts: z.array(z.string()).optional(),
 });
 const fileSchema = z.looseObject({
   name: z.string(),

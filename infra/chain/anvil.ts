@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { CHAIN_ID } from './demo.ts';
 import { callRpc } from './rpc.ts';
+
+const MEND = 'Remove node_modules and start again, or start without a chain (--no-chain)';
 
 /** Names of npm's packages say amd64 for what Node calls x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
@@ -21,9 +24,36 @@ export function anvilProgram(): string {
   } catch {
     // said below
   }
-  throw new Error(
-    `${name} is not installed: npm left the chain's program out, or has none for this machine. Remove node_modules and start again, or start without a chain (--no-chain)`,
-  );
+  throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${MEND}`);
+}
+
+/** Why the program of the chain cannot be used on this machine. */
+export interface AnvilMistake {
+  /** A sentence without its full stop. */
+  readonly what: string;
+  /** What mends it, likewise. */
+  readonly mend: string;
+}
+
+/** Longer than a machine that is busy with everything else takes to load it. */
+const VERSION_MAX_MS = 20_000;
+
+/**
+ * Looks whether the program of the chain is there and runs.
+ * @param program npm's unless it is named
+ * @returns null when it does
+ */
+export function findAnvilMistake(program?: string): AnvilMistake | null {
+  try {
+    const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
+      ...{ stdio: 'ignore', timeout: VERSION_MAX_MS },
+    });
+    if (status === 0) return null;
+    const how = error === undefined ? `it ended with ${status}` : ((error as NodeJS.ErrnoException).code ?? 'no start');
+    return { what: `its program does not run on this machine (${how})`, mend: MEND };
+  } catch (fault) {
+    return { what: (fault as Error).message.split('. ')[0]!, mend: MEND };
+  }
 }
 
 /** How a node is started. */

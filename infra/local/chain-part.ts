@@ -6,6 +6,7 @@ import { type DemoLink, linkDemo } from './chain-demo.ts';
 import type { ProcessSpec } from './keeper.ts';
 import type { Places } from './places.ts';
 import type { DemoChain } from './stack-file.ts';
+import type { StackOptions } from './stack-options.ts';
 
 /** The chain of a stack, and what makes its blocks. */
 export interface ChainPart {
@@ -17,15 +18,21 @@ export interface ChainPart {
   close(): Promise<void>;
 }
 
+export interface ChainPartOptions extends Pick<StackOptions, 'chainProgram' | 'say'> {
+  readonly port: number;
+  /** Starts a process of the stack; resolves when it is ready. */
+  readonly start: (spec: ProcessSpec) => Promise<void>;
+}
+
 /** As often as on many chains, and seldom enough for a person to watch. */
 const BLOCK_MS = 1_000;
 /** A fault that lasts is said once in this time. */
 const SILENCE_MS = 60_000;
 
-/** @param start starts a process of the stack; resolves when it is ready */
+/** Starts the chain of a stack. */
 export function openChainPart(
   places: Places,
-  { port, start, say }: { port: number; start: (spec: ProcessSpec) => Promise<void>; say: (line: string) => void },
+  { port, chainProgram: program, start, say = () => {} }: ChainPartOptions,
 ): ChainPart {
   const rpc = chainAddress(port);
   const path = chainStatePath(places);
@@ -36,7 +43,7 @@ export function openChainPart(
     saidAt = performance.now();
     say(`chain: ${fault instanceof Error ? fault.message : fault}`);
   };
-  const started = start(chainSpec(places, { port }));
+  const started = start(chainSpec(places, { port, ...(program !== undefined && { program }) }));
   const save = () => saveState({ rpc, path });
   let [maker, isClosed]: [BlockMaker | null, boolean] = [null, false];
   const contracts = started.then(() => {

@@ -12,18 +12,17 @@ export interface ServedChain {
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /**
- * What a stack tells its chain API of chains and cursors, and its chain indexer of chains.
- * @param chainPort of its chain; absent: it has none, and nothing is indexed
+ * What a stack tells its chain API of chains and cursors, and its chain indexer and minter of nodes.
+ * @param chainPort of its chain; absent: it has none, and nothing is indexed or minted
  */
 export function chainSettings(
   { cursorSecret }: Pick<Secrets, 'cursorSecret'>,
   chainPort?: number,
 ): Record<string, string> {
-  const [{ name, id }] = DEMO_CHAINS;
-  const rpc = nodesOf(chainPort);
+  const urls = chainPort === undefined ? [] : [chainAddress(chainPort)];
   return {
     CHAINS: JSON.stringify(DEMO_CHAINS),
-    CHAINS_INDEXED: JSON.stringify(rpc.length === 0 ? [] : [{ name, id, rpc }]),
+    CHAIN_NODES: JSON.stringify(urls.length === 0 ? [] : DEMO_CHAINS.map((chain) => ({ ...chain, urls }))),
     CURSOR_KEYS: `1=${cursorSecret}`,
     ACTIVITY_PARTITIONS: String(TOPICS.activities.partitions),
   };
@@ -34,17 +33,7 @@ export function servedChainsOf({ CHAINS = '[]' }: Record<string, string>): Serve
   return JSON.parse(CHAINS);
 }
 
-const nodesOf = (chainPort?: number) => (chainPort === undefined ? [] : [chainAddress(chainPort)]);
-
-/** How often the node of this machine is looked at while something is to be minted. */
-const POLL_MS = 500;
-
-/** What a stack tells whoever signs, and nobody else. @param chainPort of its chain; absent: it has none */
-export function signingSettings(
-  { signerKeys }: Pick<Secrets, 'signerKeys'>,
-  chainPort?: number,
-): Record<string, string> {
-  const urls = nodesOf(chainPort);
-  const nodes = urls.length === 0 ? [] : DEMO_CHAINS.map(({ name, id }) => ({ name, id, urls, pollMs: POLL_MS }));
-  return { CHAIN_NODES: JSON.stringify(nodes), SIGNER_KEYS: signerKeys };
+/** What a stack tells whoever signs, and nobody else. */
+export function signingSettings({ signerKeys }: Pick<Secrets, 'signerKeys'>): Record<string, string> {
+  return { SIGNER_KEYS: signerKeys };
 }

@@ -26,11 +26,11 @@ export async function assertChain(rpc: string): Promise<boolean> {
 }
 
 /** A node of a chain of the stack's own, on loopback. It makes no blocks by itself. @throws Error when it is not installed */
-export function chainSpec(places: Places, { port }: { port: number }): ProcessSpec {
+export function chainSpec(places: Places, { port, program }: { port: number; program?: string }): ProcessSpec {
   const statePath = chainStatePath(places);
   return {
     name: 'chain',
-    program: anvilProgram(),
+    program: program ?? anvilProgram(),
     // Asked anew for each start: after the first one there is a state to begin with.
     get args() {
       return anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, mining: 'asked' });

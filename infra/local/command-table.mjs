@@ -69,7 +69,7 @@ const COMMANDS = {
   keys: { does: 'lists, creates, refreshes and revokes access keys; makes and disables keys that sign' },
   projects: { does: 'creates and lists projects, their environments and their limits' },
   accounts: { does: 'lets people into the portal: links, invitations, roles, lost access' },
-  mints: { does: 'lists and shows assets to be minted; accepts failed ones again' },
+  mints: { does: 'lists and shows assets to be minted, and who signs them; accepts failed ones again' },
   collections: { does: 'links contracts of chains to projects; lists, renames and unlinks them' },
   identity: { does: 'says who is one person, and why; splits a wrong merge; sets up or puts back the identity graph' },
   consent: { does: 'puts back consents' },
@@ -81,7 +81,7 @@ const COMMANDS = {
   erasures: { does: 'lists, shows and verifies erasures; looks for what is left of them' },
   columns: { does: 'gives properties of events columns of their own: adds, lists, drops them' },
   analysts: { does: 'creates, grants, lists and drops accounts for people who ask questions of the data' },
-  chain: { does: 'shows how far chains are indexed, and compares the history with them' },
+  chain: { does: 'shows how far chains are indexed, compares the history with them, changes what is said of tokens' },
   import: { does: 'publishes activities and tokens of chains from a file of JSON lines' },
   replicate: { does: 'copies the history of a chain over HTTP, and goes on where it was' },
   contracts: {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { anvilProgram } from '../chain/anvil.ts';
+import { findAnvilMistake } from '../chain/anvil.ts';
 import { engineLibrary } from './clickhouse.ts';
 import { findProgram } from './command.ts';
 import { areJarsThere } from './jars.ts';
@@ -83,13 +83,9 @@ function findVersions(places: Places): Finding[] {
 }
 
 function findChain(): Finding {
-  try {
-    anvilProgram();
-    return { level: 'good', what: 'the program of the chain is there' };
-  } catch (error) {
-    const [what = '', mend = ''] = (error as Error).message.split(/(?<=machine)\. /);
-    return { level: 'bad', what, mend };
-  }
+  const mistake = findAnvilMistake();
+  if (mistake === null) return { level: 'good', what: 'the program of the chain is there' };
+  return { level: 'warning', what: `the chain is left out: ${mistake.what}`, mend: mistake.mend };
 }
 
 async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {

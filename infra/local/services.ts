@@ -163,7 +163,7 @@ export interface ServiceSetting {
   ports: Record<string, number>;
   /** What all services share: addresses, accounts, the pepper. */
   env: Record<string, string>;
-  /** What whoever signs is told besides: nodes of chains, and what opens sealed keys. */
+  /** What whoever signs is told besides: what opens sealed keys. */
   signing: Readonly<Record<string, string>>;
   /** Of the accounts that only some have. */
   passwords: { readonly reader: string; readonly portal: string };

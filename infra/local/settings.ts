@@ -26,7 +26,7 @@ const STAND_INS: Record<string, string> = {
   IDENTITY_PEPPER: '00'.repeat(32),
   ...chainSettings({ cursorSecret: '00'.repeat(32) }, 1),
   SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
-  ...signingSettings({ signerKeys: makeSignerKeys() }, 1),
+  ...signingSettings({ signerKeys: makeSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
   PORTAL_ORIGIN: 'http://localhost:1',
   GATEWAY_URL: 'http://127.0.0.1:1',

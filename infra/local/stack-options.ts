@@ -28,6 +28,8 @@ export interface StackOptions {
   security?: boolean;
   /** Starts a chain of the stack's own as well, with the demo contracts where there are services; none unless it is true. */
   chain?: boolean;
+  /** Program of the chain's node; the one that npm has installed unless it is named. */
+  chainProgram?: string;
   /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
   kafkaBrokers?: number;
   /** Ends a start that is under way. */

@@ -1,4 +1,3 @@
-import { anvilProgram } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { brokerSpecs } from './brokers.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
@@ -30,6 +29,7 @@ import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } fro
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
 import { startRelays } from './tls-relays.ts';
+import { withUsableChain } from './usable-chain.ts';
 
 /** Ready within this, or not before Redis is rebuilt. */
 const WAITING_SERVICE_MS = 5_000;
@@ -178,10 +178,10 @@ class RunningStack implements Stack {
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
     this.say(`starting ${services.map((service) => service.name).join(', ')}`);
     const { readerPassword: reader, portalPassword: portal } = this.secrets;
-    const signing = signingSettings(this.secrets, this.ports.chain);
+    const signing = signingSettings(this.secrets);
     const setting = { ports: this.ports, env: this.serviceEnv(), passwords: { reader, portal }, signing };
     this.file = { ...this.file, ...addressesOf(services, setting) };
-    if (isRedisEmpty) this.missing = [REDIS_IS_EMPTY];
+    if (isRedisEmpty) this.missing = [...this.missing, REDIS_IS_EMPTY];
     const started = services.map(async (service) => {
       const spec = serviceSpec(this.places, service, setting);
       const isWaiting = isRedisEmpty && service.needsIdentities === true;
@@ -234,13 +234,13 @@ class RunningStack implements Stack {
     const stores = await this.startStores();
     if (this.options.chain === true) {
       const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
-      this.chain = openChainPart(this.places, { port: this.port('chain'), start, say: (line) => this.say(line) });
+      this.chain = openChainPart(this.places, { ...this.options, port: this.port('chain'), start });
     }
     const [isRedisEmpty] = await Promise.all([
       services.length === 0 ? false : this.deploy(stores),
       ...Object.values(stores),
     ]);
-    await this.chain?.contracts;
+    await (this.options.staysUp === true ? this.chain?.contracts.catch(() => {}) : this.chain?.contracts);
     if (services.length > 0) await Promise.all([this.startServices(services, isRedisEmpty), this.linkChain()]);
     this.isWritten = true;
     this.writeFile();
@@ -274,18 +274,18 @@ class RunningStack implements Stack {
  * process is ready. The processes are children of the caller, who must call `stop`.
  * @throws Error naming what failed, with the last lines of its log; everything started before it is stopped again
  */
-export async function startStack(options: StackOptions = {}): Promise<Stack> {
+export async function startStack(given: StackOptions = {}): Promise<Stack> {
+  const { options, missing } = withUsableChain(given);
   const places = placesOf(options.directory);
   const services = servicesFor(options);
   assertServicesExist(places, services);
-  if (options.chain === true) anvilProgram();
   assertSameTopics(places, { ...process.env, ...options.settings });
-  const names = portNamesFor(options, services);
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
-  const claimed = await claimPorts(names, { places, environment });
+  const claimed = await claimPorts(portNamesFor(options, services), { places, environment });
   for (const move of claimed.moves) options.say?.(move);
   const stack = new RunningStack(places, options, claimed);
+  stack.missing = missing;
   const abort = () => void stack.stop();
   options.signal?.addEventListener('abort', abort);
   try {

@@ -33,10 +33,10 @@ beforeAll(async () => {
   chain = await openTestChain();
   own = await openOwnStores();
   redis = await openRedisDatabase();
-  chains = JSON.stringify([{ name: NAME, id: 'eip155:31337', rpc: [chain.rpc], pollMs: 100, rangeBlocks: 50 }]);
+  chains = JSON.stringify([{ name: NAME, id: 'eip155:31337', urls: [chain.rpc], pollMs: 100, rangeBlocks: 50 }]);
   indexers = openServiceProcesses(MAIN('chain-indexer'), {
     ...own.environment,
-    CHAINS_INDEXED: chains,
+    CHAIN_NODES: chains,
     LOG_LEVEL: 'warn',
   });
   writers = openServiceProcesses(MAIN('activity-writer'), {
@@ -75,7 +75,7 @@ async function freshIndex(): Promise<string[]> {
 
 async function operate(...words: readonly string[]): Promise<{ code: number; out: string }> {
   const child = spawn(process.execPath, [OPERATOR, ...words], {
-    env: { ...bareEnvironment(), ...own.environment, CHAINS_INDEXED: chains },
+    env: { ...bareEnvironment(), ...own.environment, CHAIN_NODES: chains },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let out = '';

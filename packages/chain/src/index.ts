@@ -1,10 +1,10 @@
 export * from './activity-id.ts';
+export * from './chain-nodes.ts';
 export * from './cursor.ts';
 export * from './filters.ts';
 export type { Parsed } from './import/fields.ts';
 export { createParseActivity, type ImportContext } from './import/parse-activity.ts';
 export { createParseToken } from './import/parse-token.ts';
-export { type IndexedChain, indexedChains } from './indexed-chain.ts';
 export { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 export { describeTokens } from './logs/describe-token.ts';
 export type { UnreadReason } from './logs/log-reading.ts';

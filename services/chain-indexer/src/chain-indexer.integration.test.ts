@@ -1,11 +1,14 @@
+import type { ServerResponse } from 'node:http';
 import { createReadActivities, toActivityRow, toTokenRow } from '@playline/chain';
+import type { TokenRecord } from '@playline/contracts';
+import { toPartition } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FencedFault } from './index-log.ts';
 import { createTestLane, stepToEnd } from './test/lanes.ts';
 import { createStateNode, MemoryChain, transferDraft } from './test/memory-chain.ts';
 import { openRpcServer, RPC_SECRET, type RpcServer } from './test/open-rpc-server.ts';
-import { openRealIndexers } from './test/real-indexer.ts';
+import { openRealIndexers, PARTITIONS } from './test/real-indexer.ts';
 
 const DEPTH = 4;
 const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
@@ -29,7 +32,7 @@ async function openChain(name: string) {
     for (let block = 0; block < blocks; block++)
       chain.mine(Array.from({ length: logs }, () => transferDraft(1 + (value % 4), [value % 3, 1], value++)));
   };
-  const settings = { name, id: 'eip155:31337', rpc: [server.url], pollMs: 50, rangeBlocks: 40 };
+  const settings = { name, id: 'eip155:31337', urls: [server.url], pollMs: 50, rangeBlocks: 40 };
   const read = createReadActivities({ chain: name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return {
     ...{ chain, server, mine, settings },
@@ -39,6 +42,18 @@ async function openChain(name: string) {
       (await indexers.activities()).filter((each) => each.chain === name).map(({ id }) => id.toString('hex')),
   };
 }
+const tokenOf = (chain: string, number: number): TokenRecord => ({
+  ...{ chain, contractAddress: Buffer.from(number.toString(16).padStart(40, '0'), 'hex'), symbol: 'GLD', name: 'Gold' },
+  ...{
+    rootContractAddress: null,
+    decimals: null,
+    imageUrl: null,
+    verificationStatus: 'unverified',
+    isCanonical: false,
+  },
+  ...{ rootChainId: null, bridgeUsed: null, traceId: '0'.repeat(32) },
+});
+const partitionOf = (key: string) => toPartition(Buffer.from(key), PARTITIONS);
 type OpenedChain = Awaited<ReturnType<typeof openChain>>;
 
 const untilWhole = ({ expected, published }: OpenedChain) =>
@@ -107,6 +122,38 @@ describe('an indexer on real brokers', () => {
   });
 });
 
+describe('an indexer whose node is silent', () => {
+  it('is not ready after 30 s and says why, tells for how long, and is ready again when it answers', async () => {
+    const own = await openChain('silent-chain');
+    own.mine(20);
+    const child = await indexers.start(own.settings);
+    await untilWhole(own);
+    const silentS = async () => {
+      const text = await (await fetch(`${child.admin}/metrics`)).text();
+      return Number(/chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
+    };
+    // It takes every question, and answers none.
+    const unanswered: ServerResponse[] = [];
+    own.server.spoil = (response) => {
+      unanswered.push(response);
+      return true;
+    };
+    const beganAtMs = performance.now();
+    await until('its silence is told', async () => (await silentS()) > 1);
+    expect((await fetch(`${child.admin}/readyz`)).status).toBe(200);
+    const answer = await until('it is not ready', async () => {
+      const found = await fetch(`${child.admin}/readyz`);
+      return found.status === 503 ? found.json() : null;
+    });
+    expect(performance.now() - beganAtMs).toBeGreaterThan(29_000);
+    expect(answer).toMatchObject({ notReady: ['silent-chain'], reasons: { 'silent-chain': expect.any(String) } });
+    own.server.spoil = () => false;
+    for (const response of unanswered) response.destroy();
+    await until('it is ready again', async () => (await fetch(`${child.admin}/readyz`)).ok);
+    expect(await silentS()).toBeLessThan(1);
+  }, 120_000);
+});
+
 describe('the log of a chain', () => {
   const nothing = { activities: [], tokens: [] };
   const progressOf = (chain: string, block: number) => ({
@@ -122,9 +169,11 @@ describe('the log of a chain', () => {
 
   it('is taken from whoever had it, who can publish nothing any more, also what was sent already', async () => {
     const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const first = indexers.openLogs(async () => {
-      sent.resolve();
-      await stuck.promise;
+    const first = indexers.openLogs({
+      beforeCommit: async () => {
+        sent.resolve();
+        await stuck.promise;
+      },
     });
     const second = indexers.openLogs();
     const zombie = await first.open('fenced-chain');
@@ -143,32 +192,79 @@ describe('the log of a chain', () => {
   });
 
   it('is read behind transactions of other chains that are still open: not something older instead', async () => {
-    const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const slow = indexers.openLogs(async () => {
-      sent.resolve();
-      await stuck.promise;
+    const stuck = Promise.withResolvers<void>();
+    let [begun, looks, hasAnswered] = [0, 0, false];
+    const slow = indexers.openLogs({
+      beforeCommit: async () => {
+        begun++;
+        await stuck.promise;
+      },
     });
     const logs = indexers.openLogs();
     const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
+
+    expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
     const own = await logs.open('read-chain');
     await own.publish({ ...nothing, progress: progressOf('read-chain', 1) });
-    // One in each partition, so that one stands in that of the chain.
     const open = names.map(async (name) => {
       const log = await slow.open(name);
       await log.publish({ ...nothing, progress: progressOf(name, 7) });
       await log.close();
     });
-    await sent.promise;
-    await until('all of them have begun', async () => (await logs.readProgress('read-chain')) !== null);
+    await until('all of them have begun', () => begun === names.length);
     await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
-    const reopened = indexers.openLogs();
-    const asked = reopened.open('read-chain');
-    setTimeout(() => stuck.resolve(), 1_500);
+    const reopened = indexers.openLogs({ onLook: () => looks++ });
+    const asked = reopened.open('read-chain').finally(() => {
+      hasAnswered = true;
+    });
+    // Transactions end by themselves after ten seconds: by then it has looked in vain often enough.
+    await until('it looks again and again, or has answered', () => looks > 4 || hasAnswered);
+    expect(hasAnswered, 'it answers while transactions in front of it are open').toBe(false);
+    stuck.resolve();
     expect((await asked).progress?.block).toBe(2);
     await Promise.all(open);
     await (await asked).close();
     await own.close();
     await Promise.all([slow.close(), logs.close(), reopened.close()]);
+  });
+
+  it('knows every token that was published, also behind transactions of other chains that are still open', async () => {
+    const stuck = Promise.withResolvers<void>();
+    let [begun, looks, hasAnswered] = [0, 0, false];
+    const slow = indexers.openLogs({
+      beforeCommit: async () => {
+        begun++;
+        await stuck.promise;
+      },
+    });
+    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onLook: () => looks++ })];
+    const own = await logs.open('token-chain');
+    const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
+    const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
+    const at = partitionOf(keyOf('token-chain', 1));
+    // Its progress stands elsewhere, its token in front of ours.
+    const neighbour = numbers
+      .map((number) => `token-neighbour-${number}`)
+      .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
+    const number = numbers.find((each) => partitionOf(keyOf(neighbour, each)) === at)!;
+    const log = await slow.open(neighbour);
+    const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
+    const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
+    await until('it has begun', () => begun === 1);
+    await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
+    const heir = await others.open('token-chain');
+    looks = 0;
+    const asked = heir.readTokens().finally(() => {
+      hasAnswered = true;
+    });
+    await until('it looks again and again, or has answered', () => looks > 4 || hasAnswered);
+    expect(hasAnswered, 'it answers while a transaction in front of it is open').toBe(false);
+    stuck.resolve();
+    expect([...(await asked)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
+    expect([...(await heir.readTokens())], 'it knows already').toEqual([]);
+    await open;
+    await Promise.all([log.close(), own.close(), heir.close()]);
+    await Promise.all([slow.close(), logs.close(), others.close()]);
   });
 
   it('takes a batch of many megabytes, in sends that brokers take', async () => {

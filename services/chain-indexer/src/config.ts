@@ -1,4 +1,4 @@
-import { indexedChains } from '@playline/chain';
+import { chainNodes } from '@playline/chain';
 import { kafkaSettings, parseConfig, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -11,8 +11,8 @@ export const configSchema = z.object({
   TOPIC_PREFIX: z.string().default(''),
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port(),
-  /** `[{"name":"demo-chain","id":"eip155:31337","rpc":["http://127.0.0.1:8545"]}]`; none: it waits and indexes nothing. */
-  CHAINS_INDEXED: indexedChains().prefault('[]'),
+  /** `[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:8545"]}]`; `[]`: it waits and indexes nothing. */
+  CHAIN_NODES: chainNodes(),
 });
 
 export type Config = z.infer<typeof configSchema>;

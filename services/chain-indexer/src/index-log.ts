@@ -13,8 +13,11 @@ export interface IndexBatch {
 export interface IndexLog {
   /** What was published last, by whomever; null when the chain was never indexed. */
   readonly progress: IndexProgressRecord | null;
-  /** Contracts of the chain's tokens that the log knows: `0x` and 40 lower-case digits. */
-  readonly tokens: ReadonlySet<string>;
+  /**
+   * Contracts of the chain's tokens that the log knows by now, by whomever: those that it did not know when it was asked
+   * last. `0x` and 40 lower-case digits.
+   */
+  readTokens(): Promise<ReadonlySet<string>>;
   /**
    * @throws FencedFault when somebody else has opened the log; any other fault leaves open whether the batch is published:
    *   then close it, and open it again to learn

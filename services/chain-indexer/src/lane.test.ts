@@ -217,6 +217,22 @@ describe('what others have met', () => {
   });
 });
 
+it('a token that somebody else has published meanwhile stays as they say it is', async () => {
+  const chain = createBusyChain(10);
+  const logs = new MemoryIndexLogs();
+  const own = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(own);
+  const contractAddress = Buffer.from('a2'.padStart(40, '0'), 'hex');
+  const [first] = logs.tokens;
+  logs.tokens.push({ ...first!, contractAddress, verificationStatus: 'verified' });
+  chain.mine([transferDraft(0xa2, [0, 1], 5), transferDraft(0xa4, [0, 1], 5)]);
+  for (let block = 0; block < DEPTH; block++) chain.mine();
+  await stepToEnd(own);
+  const found = logs.tokens.filter((token) => token.contractAddress.equals(contractAddress));
+  expect(found.map(({ verificationStatus }) => verificationStatus)).toEqual(['verified']);
+  expect(logs.tokens.some((token) => token.contractAddress.at(-1) === 0xa4)).toBe(true);
+});
+
 describe('two indexers of one chain', () => {
   it('do not take it from each other for ever: the one that was fenced stands by while the other goes on', async () => {
     const chain = createBusyChain(10);

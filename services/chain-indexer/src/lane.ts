@@ -43,8 +43,6 @@ const HORIZON_AGE_MAX_MS = 5_000;
 const PROGRESS_MS = 20_000;
 /** One answer may come from a node that is just being mended; nothing is written meanwhile. */
 const FORKS_TO_HALT = 3;
-/** `eip155:` */
-const ID_PREFIX = /^eip155:/;
 const GROWTH = 1.25;
 
 /** Indexes one chain, a range of final blocks a step. All that it must remember stands in the log. */
@@ -137,7 +135,6 @@ export class ChainLane {
     this.progress = progress;
     this.tracker.reset();
     [this.final, this.horizonAtMs, this.publishedAtMs] = [null, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    for (const token of log.tokens) this.knownTokens.add(token);
     if (progress !== null) {
       this.genesis = `0x${progress.genesisHash.toString('hex')}`;
       if (progress.nextLog === null) this.tracker.anchor({ number: progress.block, hash: toText(progress.hash) });
@@ -148,8 +145,7 @@ export class ChainLane {
   }
 
   private async checkNode(node: ChainNode): Promise<void> {
-    const number = Number(this.options.chain.id.replace(ID_PREFIX, ''));
-    this.genesis = await checkNode(node, { number, genesis: this.genesis });
+    this.genesis = await checkNode(node, { number: this.options.chain.chainId, genesis: this.genesis });
   }
 
   private async index(node: ChainNode): Promise<LaneStep> {
@@ -221,7 +217,12 @@ export class ChainLane {
 
   /** Activities wait for no token: one that could not be described is described with a later range. */
   private async describe(node: ChainNode, seen: ReadonlySet<string>): Promise<TokenRecord[]> {
-    const contracts = [...new Set([...seen, ...this.openTokens])].filter((token) => !this.knownTokens.has(token));
+    const isNew = (token: string) => !this.knownTokens.has(token);
+    const maybe = [...new Set([...seen, ...this.openTokens])].filter(isNew);
+    if (maybe.length === 0) return [];
+    // An operator may have said more of one since: it is never published over that.
+    for (const token of await this.log!.readTokens()) this.knownTokens.add(token);
+    const contracts = maybe.filter(isNew);
     if (contracts.length === 0) return [];
     try {
       return await describeTokens(node, this.options.chain.name, contracts);

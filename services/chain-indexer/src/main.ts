@@ -15,7 +15,7 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-const chains = config.CHAINS_INDEXED;
+const chains = config.CHAIN_NODES;
 
 await runService(logger, async (use) => {
   let lanes: readonly RunningLane[] = [];
@@ -47,6 +47,6 @@ await runService(logger, async (use) => {
       topicPrefix: config.TOPIC_PREFIX,
     }),
   );
-  if (chains.length === 0) logger.info('CHAINS_INDEXED names no chain: nothing is indexed');
+  if (chains.length === 0) logger.info('CHAIN_NODES names no chain: nothing is indexed');
   lanes = await startLanes({ chains, createNode: createRpcNode, logs, metrics, logger, use });
 });

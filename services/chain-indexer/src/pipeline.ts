@@ -25,11 +25,21 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
   const { chains, createNode, logs, logger, use } = options;
   const metricsOf = createIndexerMetrics(options.metrics);
   const lanes: RunningLane[] = [];
+  watchSilence(options.metrics, lanes);
   for (const chain of chains) {
-    const nodes = chain.rpc.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url }));
+    const nodes = chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url }));
     const lane = new ChainLane({ chain, nodes, logs, metrics: metricsOf(chain.name), logger });
     const { name, pollMs } = chain;
     lanes.push(await use(`lane of ${name}`, () => openLane({ chain: name, lane, pollMs, logger })));
   }
   return lanes;
+}
+
+function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
+  metrics.collectedGauge('chain_indexer_silent_seconds', 'Since nodes or brokers have last let a chain be looked at', {
+    labelNames: ['chain'],
+    collect: (gauge) => {
+      for (const { chain, silentMs } of lanes) gauge.set({ chain }, silentMs / 1000);
+    },
+  });
 }

@@ -12,6 +12,8 @@ export interface RunningLane extends Closable {
   readonly active: boolean;
   /** Why it does not work; null while it does. */
   readonly reason: string | null;
+  /** Since when nodes or brokers have let it do nothing, although it was to look. */
+  readonly silentMs: number;
 }
 
 export interface RunLaneOptions {
@@ -19,6 +21,8 @@ export interface RunLaneOptions {
   readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted'>;
   readonly pollMs: number;
   readonly logger?: Logger;
+  /** A clock that never goes back, in milliseconds. */
+  readonly nowMs?: () => number;
 }
 
 /** A node may be restarted, or brokers may be away, for so long without anybody being called. */
@@ -33,26 +37,30 @@ const STANDING_BY_MS = 1_000;
 /** How the steps of a lane have gone. */
 class LaneCourse {
   private readonly options: Pick<RunLaneOptions, 'chain' | 'pollMs' | 'logger'>;
-  private workedAtMs = performance.now();
-  private toldAtMs = 0;
+  private readonly nowMs: () => number;
+  /** When it was to look again after it had worked. */
+  private dueAtMs: number;
+  private toldAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
   active = true;
   reason: string | null = null;
 
-  constructor(options: LaneCourse['options']) {
+  constructor(options: LaneCourse['options'], nowMs: () => number) {
     this.options = options;
+    this.nowMs = nowMs;
+    this.dueAtMs = nowMs();
   }
 
   get silentMs(): number {
-    return performance.now() - this.workedAtMs;
+    return Math.max(0, this.nowMs() - this.dueAtMs);
   }
 
   /** @returns how long to wait for the next step, in milliseconds */
   done(step: LaneStep): number {
-    [this.workedAtMs, this.faults, this.reason] = [performance.now(), 0, null];
+    const wait = step === 'more' ? 0 : step === 'idle' ? this.options.pollMs : STANDING_BY_MS;
+    [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
     this.active = step !== 'standing by';
-    if (step === 'more') return 0;
-    return step === 'idle' ? this.options.pollMs : STANDING_BY_MS;
+    return wait;
   }
 
   /** @returns as `done` */
@@ -67,17 +75,18 @@ class LaneCourse {
 
   private tell(): void {
     const { chain, logger } = this.options;
-    const isLong = this.faults > FAULTS_TO_TELL && performance.now() - this.toldAtMs > TELL_MS;
+    const isLong = this.faults > FAULTS_TO_TELL && this.nowMs() - this.toldAtMs > TELL_MS;
     if (this.faults !== FAULTS_TO_TELL && !isLong) return;
-    this.toldAtMs = performance.now();
+    this.toldAtMs = this.nowMs();
     logger?.warn({ chain, reason: this.reason }, 'the chain is not indexed further for now');
   }
 }
 
 /** Steps until it is closed; what fails is tried again, ever more seldom. */
-export function openLane({ chain, lane, pollMs, logger }: RunLaneOptions): RunningLane {
+export function openLane(options: RunLaneOptions): RunningLane {
+  const { chain, lane, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
-  const course = new LaneCourse({ chain, pollMs, ...(logger && { logger }) });
+  const course = new LaneCourse(options, nowMs);
   const pause = (ms: number) => delay(ms, undefined, { signal: stop.signal }).catch(() => {});
   const run = async () => {
     while (!stop.signal.aborted) {
@@ -100,7 +109,12 @@ export function openLane({ chain, lane, pollMs, logger }: RunLaneOptions): Runni
     },
     get reason() {
       if (lane.isHalted) return `reorganised below what is final: ${course.reason}`;
-      return course.active ? course.reason : 'another indexer has it: standing by';
+      if (!course.active) return 'another indexer has it: standing by';
+      const isSilent = course.silentMs >= SILENT_MAX_MS;
+      return course.reason ?? (isSilent ? 'nothing was heard of nodes or brokers for 30 s' : null);
+    },
+    get silentMs() {
+      return course.silentMs;
     },
     close: async () => {
       stop.abort();

@@ -1,6 +1,7 @@
 import { openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
+import type { MintableChain } from '@playline/chain';
 import { mintStateCodec, mintTransactionCodec, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
@@ -25,7 +26,7 @@ import {
 import { createJsonRpc } from './chain/json-rpc.ts';
 import { createKeySigner } from './chain/key-signer.ts';
 import { createRpcNode } from './chain/rpc-node.ts';
-import { type ChainNodeSettings, configSchema } from './config.ts';
+import { configSchema } from './config.ts';
 import { createMintLog } from './log/kafka-mint-log.ts';
 import { openMinter } from './pipeline.ts';
 
@@ -37,14 +38,12 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
 /** The addresses of nodes may hold secrets: none is ever told of, a chain is named by its name. */
-const toChain = ({ name, urls, finality, pollMs, ...rest }: ChainNodeSettings) => {
+const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const ask = createJsonRpc({ urls });
-  const { feeMaxGwei: feeMax, priorityFeeMaxGwei: priorityFeeMax, stuckAfterS, resendEveryS, ...others } = rest;
-  const waits = { stuckAfterMs: stuckAfterS * 1000, resendEveryMs: resendEveryS * 1000 };
-  return [
-    name,
-    { node: createRpcNode({ ask, finality }), pollMs, rules: { ...others, ...waits, feeMax, priorityFeeMax } },
-  ] as const;
+  const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, assetsMax } = rest;
+  const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
+  const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, assetsMax, ...waits };
+  return [name, { node: createRpcNode({ ask, finality }), pollMs, rules }] as const;
 };
 
 await runService(logger, async (use) => {

@@ -1,5 +1,5 @@
 import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
-import { type IndexedChain, indexedChains } from '@playline/chain';
+import { chainNodes, type IndexedChain } from '@playline/chain';
 import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
 import type { ClickHouseAccount } from '@playline/runtime';
 import {
@@ -146,15 +146,15 @@ function findChainApi(folder: string): ChainApiAddress {
 
 function findIndexedChains(config: OperatorConfig, folder: string): readonly IndexedChain[] {
   if (isDeploymentGiven(config)) {
-    if (config.CHAINS_INDEXED !== undefined) return config.CHAINS_INDEXED;
-    throw new UsageError('CHAINS_INDEXED is not set: set it as the chain indexer has it');
+    if (config.CHAIN_NODES !== undefined) return config.CHAIN_NODES;
+    throw new UsageError('CHAIN_NODES is not set: set it as chain indexer and minter have it');
   }
   const { chain, chains = [] } = readStack(folder);
   if (chain === undefined)
     throw new UnreachableError(
       'no stack with a chain runs here: start it (npm run up), or set the addresses of a deployment',
     );
-  return indexedChains().parse(JSON.stringify(chains.slice(0, 1).map((each) => ({ ...each, rpc: [chain.rpc] }))));
+  return chainNodes().parse(JSON.stringify(chains.slice(0, 1).map((each) => ({ ...each, urls: [chain.rpc] }))));
 }
 
 /** Of the deployment that the addresses name: another one's would make the key of nobody out of every id. */

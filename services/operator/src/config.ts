@@ -1,5 +1,5 @@
 import { parseSignerPublicKey } from '@playline/access-keys';
-import { indexedChains } from '@playline/chain';
+import { chainNodes } from '@playline/chain';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -24,7 +24,7 @@ export const configSchema = z.object({
   /** What private keys of signable keys are sealed to: the public half of whatever signs, JWK or base64url of it. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   /** As the chain indexer has it: its chains, and where their nodes are. */
-  CHAINS_INDEXED: indexedChains().optional(),
+  CHAIN_NODES: chainNodes().optional(),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),
 });

@@ -49,12 +49,6 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
       last = record;
     return last;
   };
-  const readTokens = async (chain: string): Promise<Set<string>> => {
-    const tokens = new Set<string>();
-    for await (const { contractAddress } of readChain(options, { topic: TOPICS.tokens, codec: tokenCodec, chain }))
-      tokens.add(`0x${contractAddress.toString('hex')}`);
-    return tokens;
-  };
   const readIds = async (): Promise<SchemaIds> => {
     const idOf = (topic: Topic, { schema }: { schema: string }) => options.schemaIdOf(nameOf(topic), schema);
     return {
@@ -69,10 +63,11 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
       const ids = await readIds();
       const publisher = await openPublisher(`${topicPrefix}chain-indexer.${chain}`);
       try {
-        await awaitDecided(log, { topic: nameOf(TOPICS.indexProgress), chain });
-        const [progress, tokens] = [await readProgress(chain), await readTokens(chain)];
+        await awaitDecided(log, nameOf(TOPICS.indexProgress), chain);
+        const progress = await readProgress(chain);
         return {
-          ...{ progress, tokens },
+          progress,
+          readTokens: createReadTokens(options, chain),
           publish: (batch) => publish(publisher, toRecords(batch, ids, topicPrefix)),
           close: () => publisher.close(),
         };
@@ -82,6 +77,19 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
       }
     },
     close: () => log.close(),
+  };
+}
+
+/** Nothing that stands there may be missed: it would be published once more, over what an operator says of it. */
+function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['readTokens'] {
+  const readTo = new Map<number, number>();
+  return async () => {
+    await awaitDecided(options.log, options.topicPrefix + TOPICS.tokens.name);
+    const tokens = new Set<string>();
+    const asked = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
+    for await (const { contractAddress } of readChain(options, asked))
+      tokens.add(`0x${contractAddress.toString('hex')}`);
+    return tokens;
   };
 }
 
@@ -111,16 +119,21 @@ function toRecords({ activities, tokens, progress }: IndexBatch, ids: SchemaIds,
 }
 
 /**
- * Waits until all that the partition of a chain's progress holds is decided: behind a transaction of another chain that is
- * still open, what was published last cannot be read yet, and something older would be taken for it.
+ * Waits until all that a topic holds by now is decided: behind a transaction of another chain that is still open, what was
+ * published last cannot be read yet, and something older would be taken for it.
+ * @param key whose partition alone is looked at; all of them unless it is given
  */
-async function awaitDecided(log: LogReader, { topic, chain }: { topic: string; chain: string }): Promise<void> {
+async function awaitDecided(log: LogReader, topic: string, key?: string): Promise<void> {
   const all = await log.bounds(topic, { undecided: true });
   if (all.length === 0) throw new Error(`there is no topic ${topic}`);
-  const partition = toPartition(Buffer.from(chain), all.length);
-  const { end } = all[partition]!;
+  const only = key === undefined ? null : toPartition(Buffer.from(key), all.length);
+  const ends = all.filter(({ partition }) => only === null || partition === only);
   const untilMs = performance.now() + DECIDED_MAX_MS;
-  while ((await log.bounds(topic))[partition]!.end < end) {
+  const isDecided = async () => {
+    const now = await log.bounds(topic);
+    return ends.every(({ partition, end }) => now[partition]!.end >= end);
+  };
+  while (!(await isDecided())) {
     if (performance.now() > untilMs) throw new Error(`a transaction on ${topic} stays open`);
     await delay(DECIDED_WAIT_MS);
   }
@@ -130,21 +143,26 @@ interface ChainTopic<T> {
   readonly topic: Topic;
   readonly codec: RecordCodec<T>;
   readonly chain: string;
+  /** Where reading goes on in each partition, and went on to; from the beginning without it. */
+  readonly readTo?: Map<number, number>;
 }
 
 /** Records of one chain of a compacted topic, in the order of their partitions. */
 async function* readChain<T extends { chain: string }>(
   { log, schemaOf, topicPrefix }: IndexLogsOptions,
-  { topic, codec, chain }: ChainTopic<T>,
+  { topic, codec, chain, readTo = new Map() }: ChainTopic<T>,
 ): AsyncGenerator<T> {
   const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
   const name = topicPrefix + topic.name;
-  for (const { partition, start, end } of await log.bounds(name))
+  for (const { partition, start: first, end } of await log.bounds(name)) {
+    const start = Math.max(first, readTo.get(partition) ?? 0);
     for await (const { key, value } of log.read({ topic: name, partition, start, end })) {
       if (value === null || !isOfChain(key, chain)) continue;
       const read = await readValue(value);
       if (read.kind === 'record' && read.record.chain === chain) yield read.record;
     }
+    readTo.set(partition, end);
+  }
 }
 
 function isOfChain(key: Buffer | null, chain: string): boolean {

@@ -8,7 +8,8 @@ import { NodesFault } from '../node-pool.ts';
 export const CHAIN: IndexedChain = {
   name: 'demo-chain',
   id: 'eip155:31337',
-  rpc: ['http://127.0.0.1:1'],
+  chainId: 31_337,
+  urls: ['http://127.0.0.1:1'],
   finality: 'finalized',
   start: 0,
   rangeBlocks: 8,

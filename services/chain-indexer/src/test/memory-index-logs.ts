@@ -17,10 +17,12 @@ export class MemoryIndexLogs implements IndexLogs {
   async open(chain: string) {
     const owner = (this.owners.get(chain) ?? 0) + 1;
     this.owners.set(chain, owner);
-    const own = this.tokens.filter((token) => token.chain === chain);
     return {
       progress: this.progress.get(chain) ?? null,
-      tokens: new Set(own.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`)),
+      readTokens: async () => {
+        const own = this.tokens.filter((token) => token.chain === chain);
+        return new Set(own.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`));
+      },
       publish: async (batch: IndexBatch) => {
         await Promise.resolve();
         if (this.owners.get(chain) !== owner) throw new FencedFault('fenced');

@@ -7,15 +7,38 @@ import {
   TOPICS,
   tokenCodec,
 } from '@playline/contracts';
+import type { LogReader } from '@playline/stream';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader, readTopic } from '@playline/stream/kafka';
 import { openOwnStores, openServiceProcesses, testStores } from '@playline/testkit';
 import { openIndexLogs } from '../log/open-index-logs.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
+/** Of each topic. */
+export const PARTITIONS = 2;
+
+export interface OpenLogsOptions {
+  /** Everything of a transaction was sent; what this waits for keeps it open. */
+  readonly beforeCommit?: () => Promise<void>;
+  /** Told of each look at how far a topic may be read. */
+  readonly onLook?: () => void;
+}
+
+function watched(log: LogReader, onLook: () => void = () => {}): LogReader {
+  return {
+    committed: (...asked) => log.committed(...asked),
+    read: (range) => log.read(range),
+    bounds: (...asked) => {
+      onLook();
+      return log.bounds(...asked);
+    },
+    close: () => log.close(),
+  };
+}
+
 /** Topics of their own, and indexers that run on them. */
 export async function openRealIndexers() {
-  const own = await openOwnStores();
+  const own = await openOwnStores({ partitions: PARTITIONS });
   const brokers = testStores().kafka;
   const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = own.environment;
   const processes = openServiceProcesses(MAIN, {
@@ -29,12 +52,12 @@ export async function openRealIndexers() {
   return {
     /** What is not given is as in every test. */
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
-      processes.start({ CHAINS_INDEXED: JSON.stringify([chain]), ...settings }),
+      processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
     /** Logs of chains in this process: what the service opens. */
-    openLogs: (beforeCommit?: () => Promise<void>) =>
+    openLogs: ({ beforeCommit, onLook }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
-        log: openLogReader({ brokers, clientId: 'test' }),
+        log: watched(openLogReader({ brokers, clientId: 'test' }), onLook),
         schemaIdOf: (topic, schema) => registry.idOf(`${topic}-value`, schema),
         schemaOf: registry.schemaOf,
         topicPrefix: own.prefix,

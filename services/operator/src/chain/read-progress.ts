@@ -2,6 +2,7 @@ import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPIC
 import type { LogReader } from '@playline/stream';
 import type { Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
+import type { PaceSample } from './pace.ts';
 
 export interface ProgressSources {
   readonly openLog: () => LogReader;
@@ -10,8 +11,23 @@ export interface ProgressSources {
   readonly topicPrefix: string;
 }
 
-/** How far each chain is indexed, by its name. @throws UnreachableError when Kafka or the registry does not answer */
-export async function readProgress(sources: ProgressSources): Promise<Map<string, IndexProgressRecord>> {
+/** How a chain has been indexed. */
+export interface IndexCourse {
+  /** What was told last. */
+  readonly last: IndexProgressRecord;
+  /** What was told within ten minutes before that, as far as it was not compacted away; epoch milliseconds. */
+  readonly samples: readonly PaceSample[];
+}
+
+/** From this far before the last one samples tell how fast a chain is indexed. */
+export const COURSE_MS = 600_000;
+
+/** The last block of which everything is published; -1 when there is none. */
+export const lastWholeBlockOf = ({ block, nextLog }: IndexProgressRecord): number =>
+  nextLog === null ? block : block - 1;
+
+/** How each chain is indexed, by its name. @throws UnreachableError when Kafka or the registry does not answer */
+export async function readProgress(sources: ProgressSources): Promise<Map<string, IndexCourse>> {
   const log = sources.openLog();
   try {
     await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
@@ -20,11 +36,16 @@ export async function readProgress(sources: ProgressSources): Promise<Map<string
       schemaOf: sources.schemas.schemaOf,
       createReader: indexProgressCodec.decoderOf,
     });
-    const found = new Map<string, IndexProgressRecord>();
+    const found = new Map<string, { last: IndexProgressRecord; samples: PaceSample[] }>();
     for (const bounds of await log.bounds(topic))
       for await (const { value } of log.read({ topic, ...bounds })) {
         const each = value === null ? null : await read(value);
-        if (each?.kind === 'record') found.set(each.record.chain, each.record);
+        if (each?.kind !== 'record') continue;
+        const { record } = each;
+        const samples = found.get(record.chain)?.samples ?? [];
+        samples.push({ atMs: record.changedAt, block: lastWholeBlockOf(record) });
+        while (record.changedAt - samples[0]!.atMs > COURSE_MS) samples.shift();
+        found.set(record.chain, { last: record, samples });
       }
     return found;
   } finally {

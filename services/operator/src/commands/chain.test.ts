@@ -1,7 +1,11 @@
+import { chainNodes } from '@playline/chain';
 import { expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createChainCommand } from './chain.ts';
+
+const CHAINS = chainNodes().parse('[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:1"]}]');
+const TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
 
 async function run(...words: string[]) {
   const [results, progress]: [string[], string[]] = [[], []];
@@ -9,7 +13,8 @@ async function run(...words: string[]) {
     throw new Error('nobody asks');
   };
   const command = createChainCommand({
-    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, createNode: nowhere, chains: () => [] },
+    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, createNode: nowhere, openPublisher: nowhere },
+    ...{ chains: () => CHAINS, wallClockMs: () => 0 },
     ...{ schemas: { idOf: nowhere, schemaOf: nowhere }, topicPrefix: '', stop: new AbortController().signal },
   });
   const code = await runCommand([command], ['chain', ...words], {
@@ -21,10 +26,17 @@ async function run(...words: string[]) {
 }
 
 it.each([
-  ['no word', [], 'expected status or verify or backfill'],
-  ['another word', ['mend'], 'expected status or verify or backfill'],
+  ['no word', [], 'expected status or verify or backfill or refresh-token or verification'],
+  ['another word', ['mend'], 'expected status or verify or backfill or refresh-token or verification'],
   ['no chain', ['verify'], '--chain: which one?'],
   ['a chain that is not indexed', ['verify', '--chain', 'elsewhere'], 'is none of the chains that are indexed'],
+  ['a token that is none', ['refresh-token', '--chain', 'demo-chain', '--address', '0x1'], '--address: expected 0x'],
+  ['a token of no chain', ['verification', ...TOKEN.slice(2), '--status', 'spam'], '--chain: which one?'],
+  [
+    'a status that is none',
+    ['verification', ...TOKEN, '--status', 'good'],
+    '--status: expected verified or unverified',
+  ],
   ['an unknown option', ['status', '--fast'], "Unknown option '--fast'"],
 ])('chain with %s ends with exit code 2, and nothing is opened', async (_name, words, sentence) => {
   const { code, results, progress } = await run(...words);
@@ -35,5 +47,6 @@ it.each([
 it('chain --help tells every option', async () => {
   const { code, results } = await run('--help');
   expect(code).toBe(EXIT.ok);
-  for (const name of ['chain', 'from', 'to', 'writer-group', 'json']) expect(results[0]).toContain(`--${name}`);
+  for (const name of ['chain', 'from', 'to', 'writer-group', 'address', 'status', 'json'])
+    expect(results[0]).toContain(`--${name}`);
 });

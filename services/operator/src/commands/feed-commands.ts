@@ -11,7 +11,8 @@ import { createLogSources, type LogAdapters, type LogCommandsContext } from './l
 import { createReplicateCommand } from './replicate.ts';
 
 /** Opens what the commands work with; `@playline/stream/kafka` and `@playline/chain/clickhouse` have them. */
-export interface FeedAdapters extends Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'> {
+export interface FeedAdapters
+  extends Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry' | 'openAtomicPublisher'> {
   readonly openProducer: (options: KafkaAddress & { clientId: string; topics: string[] }) => Promise<Producer>;
   readonly openChainStore: (account: ClickHouseAccount) => ChainStore;
   readonly createRpcNode: (node: { name: string; url: string }) => ChainNode;
@@ -50,7 +51,10 @@ export function createFeedCommands(adapters: FeedAdapters, context: FeedCommands
   const sources = createImportSources(adapters, context);
   const { createRpcNode: createNode } = adapters;
   return [
-    createChainCommand({ ...sources, chains: addresses.indexedChains, createNode, stop }),
+    createChainCommand({
+      ...{ ...sources, chains: addresses.indexedChains, createNode, stop, wallClockMs: Date.now },
+      openPublisher: (name) => adapters.openAtomicPublisher({ ...addresses.kafka(), name }),
+    }),
     createImportCommand({ ...sources, stdin, folder, stop }),
     createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),
   ];

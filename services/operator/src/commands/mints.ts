@@ -28,6 +28,7 @@ import {
 } from '../command.ts';
 import { PIECE, rebuildMints } from '../mints/rebuild.ts';
 import { retryMint } from '../mints/retry.ts';
+import { readSigners, toSignerLines } from '../mints/signers.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 interface Closing {
@@ -49,6 +50,7 @@ export interface MintsContext {
 const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
        operator mints show --chain C --contract 0x… --reference R [--json]
        operator mints retry --chain C --contract 0x… --reference R
+       operator mints signers [--json]
        operator mints rebuild [--json]
 
 Assets that projects have asked to mint.
@@ -56,6 +58,7 @@ Assets that projects have asked to mint.
   list     those of a collection, the first that were accepted first, as the tables have them
   show     one of them, with why it waits or has failed
   retry    accepts one that has failed once more, as it was asked for, under the key that signs now
+  signers  each key that signs, on each chain: how much is pending and why it waits, as the tables have it
   rebuild  brings all that is known of them into Redis, from the tables and the logs; npm run rebuild does so too
 
   --status pending|succeeded|failed     --limit N    1 to 1000, 100 unless it is said
@@ -67,6 +70,9 @@ const text = { type: 'string' } as const;
 const JSON_OPTION = { json: { type: 'boolean', default: false } } as const;
 const OF_COLLECTION = { ...JSON_OPTION, chain: text, contract: text } as const;
 const OF_ONE = { ...OF_COLLECTION, reference: text } as const;
+
+/** Rows that are counted at once. */
+const SIGNERS_PIECE = 5_000;
 
 type Values = ReturnType<typeof parseOptions>['values'];
 type Work = (context: MintsContext, terminal: Terminal) => Promise<void>;
@@ -81,6 +87,7 @@ const WORDS: Readonly<Record<string, MintWord>> = {
   list: { options: { ...OF_COLLECTION, status: text, limit: text }, prepare: prepareList },
   show: { options: OF_ONE, prepare: prepareShow },
   retry: { options: OF_ONE, prepare: prepareRetry },
+  signers: { options: JSON_OPTION, prepare: prepareSigners },
   rebuild: { options: JSON_OPTION, prepare: prepareRebuild },
 };
 
@@ -129,6 +136,16 @@ function prepareRetry(values: Values): Work {
       });
     });
     terminal.result(`${referenceId}: accepted again`);
+  };
+}
+
+function prepareSigners(values: Values): Work {
+  return async (context, terminal) => {
+    const keys = await withRecords(context.signableKeys, (store) => store.readAll());
+    const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
+    for (const lane of lanes)
+      for (const line of values.json === true ? [JSON.stringify(lane)] : toSignerLines(lane)) terminal.result(line);
+    if (lanes.length === 0) terminal.progress('no key signs, and nothing was ever asked to be minted');
   };
 }
 

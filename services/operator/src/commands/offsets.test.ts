@@ -1,7 +1,7 @@
 import type { GroupOffsets, GroupPartition, OffsetDecision } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
-import { createOffsetsCommand } from './offsets.ts';
+import { createOffsetsCommand, OFFSET_GROUPS } from './offsets.ts';
 
 const mark = { base: 70, epoch: 3, crc: 9 };
 const intact: GroupPartition = {
@@ -52,6 +52,13 @@ describe('the command about offsets', () => {
     });
     // The usual groups of a new deployment may have nothing yet.
     expect(await run('list')).toMatchObject({ code: 0 });
+  });
+
+  it('asks about every group unless it is told of some', async () => {
+    const { run } = openBench([]);
+    const { text } = await run('list');
+    expect(OFFSET_GROUPS).toContain('minter');
+    for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has committed nothing`);
   });
 
   it('decides where the logs part, and says so', async () => {

@@ -7,7 +7,13 @@ export interface OffsetsContext {
   readonly openOffsets: () => GroupOffsets;
 }
 
-const HELP = `usage: operator offsets list   [--group event-writer,identity-linker,identity-linker-parked,activity-writer] [--json]
+/** Every group of a deployment whose groups bear the names of their services. */
+export const OFFSET_GROUPS: readonly string[] = [
+  ...['event-writer', 'event-writer-audit', 'identity-linker', 'identity-linker-parked', 'activity-writer'],
+  ...['minter', 'eraser'],
+];
+
+const HELP = `usage: operator offsets list   [--group G,H,…] [--json]
        operator offsets accept --group G --topic T --partition P [--from earliest-unread|end|OFFSET] [--yes]
                                           (npm run offsets -- list)
 
@@ -16,7 +22,8 @@ lost power, an election of a replica that was behind), or was exchanged, or rete
 had not read. Nor does it read on behind an offset that another tool has committed, which may pass records over. That
 partition stands until somebody decides; all others go on.
 
-list    what each group has committed, beside where its logs begin and end, and what stands in the way
+list    what each group has committed, beside where its logs begin and end, and what stands in the way; of the groups
+        ${OFFSET_GROUPS.join(', ')}, unless --group names others
 accept  decides that reading goes on with the log as it is. Says what will be read again and what passed over before it
         does anything. The consumers follow within seconds, without a restart; stopped ones when they start
 
@@ -42,7 +49,6 @@ const OPTIONS = {
   yes: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
-const GROUPS = 'event-writer,identity-linker,identity-linker-parked,activity-writer';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
@@ -95,7 +101,7 @@ function obstacleOf(at: GroupPartition): string | null {
 }
 
 async function list(offsets: GroupOffsets, values: Values, terminal: Terminal): Promise<ExitCode> {
-  const groups = (textOf(values, 'group') ?? GROUPS).split(',');
+  const groups = textOf(values, 'group')?.split(',') ?? OFFSET_GROUPS;
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: obstacleOf(each) });

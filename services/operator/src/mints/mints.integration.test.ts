@@ -53,6 +53,8 @@ it('mints list and show say what became of an asset, and rebuild brings it into 
   const unknown = await mints('show', ...OF_COLLECTION, '--reference', 'axe');
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('no mint request axe')]);
   expect((await mints('show', ...OF_COLLECTION)).code).toBe(2);
+  const signers = await mints('signers', '--json');
+  expect(JSON.parse(signers.out)).toMatchObject({ chain: 'demo-chain', signer: row.signer, failed: 1, pending: 0 });
   const rebuilt = await mints('rebuild', '--json');
   expect(JSON.parse(rebuilt.out)).toEqual({ kind: 'mints', rows: 1, records: 0 });
   const opened = await openRedisMints({ url: redis.url });

@@ -5,6 +5,7 @@ import { createMemoryMints } from '@playline/mints/memory';
 import { describe, expect, it } from 'vitest';
 import { rebuildMints } from './rebuild.ts';
 import { retryMint } from './retry.ts';
+import { readSigners, toSignerLines } from './signers.ts';
 
 const [contractAddress, older, newer] = ['c0', '51', '52'].map((byte) => `0x${byte.repeat(20)}`) as [
   string,
@@ -121,5 +122,51 @@ describe('a rebuild of mints', () => {
     const wanted = { attemptId: 'c1'.repeat(16), signer: older, digest: 'd' };
     const claim = (referenceId: string) => mints.claims.claim(failed, [{ ...wanted, referenceId }]);
     expect([await claim('old'), await claim('sword')].map(({ kind }) => kind)).toEqual(['taken', 'taken']);
+  });
+});
+
+describe('what is told of signers', () => {
+  const waiting = (over: Partial<MintState>): MintState => ({
+    ...{ ...failed, status: 'pending', stage: 'waiting', error: null, reason: 'The signer lacks MINTER_ROLE.' },
+    ...over,
+  });
+  const inPieces = async function* (...pieces: readonly (readonly MintState[])[]) {
+    yield* pieces;
+  };
+
+  it('counts what is pending, why it waits and which nonces are open, those that wait first', async () => {
+    const states = [
+      [
+        failed,
+        waiting({ signer: newer, requestedAt: 500 }),
+        waiting({ signer: newer, reason: 'Its key is disabled.' }),
+      ],
+      [
+        waiting({ signer: newer, requestedAt: 700 }),
+        waiting({ signer: newer, stage: 'logged', nonce: 9, reason: null }),
+      ],
+      [waiting({ signer: newer, stage: 'mined', nonce: 4, reason: null })],
+    ];
+    const lanes = await readSigners(inPieces(...states), [
+      key(newer, { state: 'disabled' }),
+      key(`0x${'77'.repeat(20)}`),
+    ]);
+    expect(lanes).toMatchObject([
+      {
+        ...{ chain: 'demo-chain', signer: newer, keyState: 'disabled', pending: 5, openNonces: [4, 9] },
+        ...{ oldestPendingAt: 500, failed: 0 },
+        waiting: [
+          { reason: 'The signer lacks MINTER_ROLE.', count: 2 },
+          { reason: 'Its key is disabled.', count: 1 },
+        ],
+      },
+      { chain: 'demo-chain', signer: older, keyName: null, keyState: null, pending: 0, failed: 1 },
+      { chain: null, signer: `0x${'77'.repeat(20)}`, keyState: 'live', pending: 0 },
+    ]);
+    expect(toSignerLines(lanes[0]!)).toEqual([
+      `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest of 1970-01-01T00:00:00.500Z, nonces 4, 9 open, 0 succeeded, 0 failed`,
+      '  2 assets waiting: The signer lacks MINTER_ROLE.',
+      '  1 asset waiting: Its key is disabled.',
+    ]);
   });
 });

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { chainNodes } from './chain-nodes.ts';
+
+const chain = { name: 'demo-chain', id: 'eip155:31337', urls: ['https://node.example/v3/a-secret-of-ours'] };
+const parse = (chains: unknown) => chainNodes().parse(JSON.stringify(chains));
+const mistakesOf = (text: string) => {
+  const { error } = chainNodes().safeParse(text);
+  return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n');
+};
+
+/** Values as they may be given, of all members that have another value where they are absent. */
+const GIVEN = fc.record(
+  {
+    finality: fc.oneof(fc.constant('finalized' as const), fc.integer({ min: 1, max: 1_000_000 })),
+    pollMs: fc.integer({ min: 50, max: 60_000 }),
+    start: fc.nat(),
+    rangeBlocks: fc.integer({ min: 1, max: 100_000 }),
+    nativeSymbol: fc.constantFrom('ETH', 'IMX'),
+    hasBlooms: fc.boolean(),
+    gasMax: fc.integer({ min: 21_000, max: 1_000_000_000 }),
+    stuckAfterS: fc.integer({ min: 1, max: 86_400 }),
+    resendEveryS: fc.integer({ min: 1, max: 3_600 }),
+    openNoncesMax: fc.integer({ min: 1, max: 64 }),
+    assetsMax: fc.integer({ min: 1, max: 250 }),
+  },
+  { requiredKeys: [] },
+);
+
+describe('the setting of chains', () => {
+  it('has what nodes say is final, caps and waits, unless it says otherwise', () => {
+    expect(parse([chain])).toEqual([
+      {
+        ...{ ...chain, chainId: 31_337, finality: 'finalized', pollMs: 1_000 },
+        ...{ start: 0, rangeBlocks: 1_000, nativeSymbol: 'ETH', marketplaces: [], bridges: [], hasBlooms: true },
+        ...{ gasMax: 10_000_000, feeMaxWei: 500_000_000_000n, priorityFeeMaxWei: 50_000_000_000n },
+        ...{ stuckAfterS: 60, resendEveryS: 15, openNoncesMax: 8, assetsMax: 100 },
+      },
+    ]);
+    expect(parse([{ ...chain, feeMaxGwei: 0.5 }])[0]).toMatchObject({ feeMaxWei: 500_000_000n });
+    expect(parse([])).toEqual([]);
+  });
+
+  it('takes each member as it is given, and leaves the others as they are without it', () => {
+    const [usual] = parse([chain]);
+    const property = fc.property(GIVEN, (given) => {
+      expect(parse([{ ...chain, ...given }])).toEqual([{ ...usual, ...given }]);
+    });
+    fc.assert(property);
+  });
+
+  it.each([
+    ['another namespace', { ...chain, id: 'solana:1' }, '0.id: expected eip155: and a number'],
+    ['no number', { ...chain, id: 'eip155:0x1' }, '0.id: expected eip155: and a number'],
+    ['no node', { ...chain, urls: [] }, '0.urls: expected the address of a node at least'],
+    ['a node by another protocol', { ...chain, urls: ['ftp://x/a-secret-of-ours'] }, '0.urls.0: expected http://…'],
+    ['an address that is none', { ...chain, urls: ['a-secret-of-ours'] }, '0.urls.0: expected http://…'],
+    [
+      'a finality that is none',
+      { ...chain, finality: 'safe' },
+      '0.finality: expected "finalized", or a number of blocks',
+    ],
+    [
+      'a head that is final at once',
+      { ...chain, finality: 0 },
+      '0.finality: expected "finalized", or a number of blocks',
+    ],
+    ['a word that nobody knows', { ...chain, rpc: ['a-secret-of-ours'] }, '"rpc"'],
+    ['a contract that is none', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
+    [
+      'a bridge without events',
+      { ...chain, bridges: [{ contract: `0x${'1'.repeat(40)}` }] },
+      '0.bridges.0: a bridge has',
+    ],
+  ])('is refused with %s, by its place, and the mistake quotes no address', (_what, wrong, sentence) => {
+    const mistakes = mistakesOf(JSON.stringify([wrong]));
+    expect(mistakes).toContain(sentence);
+    expect(mistakes).not.toContain('a-secret-of-ours');
+  });
+
+  it('is refused when it is no list, or names a chain twice', () => {
+    expect(mistakesOf('[{"name"')).toContain('expected JSON');
+    expect(mistakesOf(JSON.stringify(chain))).toContain('expected a list of chains');
+    expect(mistakesOf(JSON.stringify([chain, chain]))).toContain('expected each name once');
+  });
+
+  it('has in the README every member, and none that it does not have', () => {
+    const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+    const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
+    const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);
+    const told = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+    const { chainId: _, feeMaxWei, priorityFeeMaxWei, ...others } = parse([chain])[0]!;
+    const has = [...Object.keys(others), 'feeMaxGwei', 'priorityFeeMaxGwei'];
+    expect(told.sort()).toEqual(has.sort());
+    const [, example = ''] = /```json\n(.*?)\n```/s.exec(section) ?? [];
+    expect(chainNodes().safeParse(example).success).toBe(true);
+  });
+});

@@ -1,0 +1,67 @@
+import { NodeFault } from '@playline/chain';
+import { until } from '@playline/testkit';
+import { expect, it, onTestFinished } from 'vitest';
+import type { LaneStep } from './lane.ts';
+import { NodesFault } from './node-pool.ts';
+import { openLane } from './run-lane.ts';
+
+/** A lane whose steps and clock are the test's own. */
+function openTestLane(pollMs = 50) {
+  const clock = { nowMs: 0 };
+  const script = { steps: 0, step: async (): Promise<LaneStep> => 'idle' };
+  const lane = {
+    isHalted: false,
+    step: () => {
+      script.steps++;
+      return script.step();
+    },
+    close: async () => {},
+  };
+  const running = openLane({ chain: 'demo-chain', lane, pollMs, nowMs: () => clock.nowMs });
+  onTestFinished(() => running.close());
+  const untilStepped = async () => {
+    const before = script.steps;
+    await until('it has stepped', () => script.steps > before + 1);
+  };
+  return { running, clock, script, untilStepped };
+}
+
+const unreachable = async () => {
+  throw new NodesFault(0, new NodeFault('unreachable', 'it cannot be reached'));
+};
+
+it('a chain whose nodes fail is ready for 30 s more, then not, with the reason, until one answers', async () => {
+  const { running, clock, script, untilStepped } = openTestLane();
+  await untilStepped();
+  script.step = unreachable;
+  await untilStepped();
+  clock.nowMs = 30_000;
+  expect(running).toMatchObject({ working: true, reason: 'no node answers: it cannot be reached' });
+  clock.nowMs += 50;
+  expect(running).toMatchObject({ working: false, silentMs: 30_000 });
+  script.step = async () => 'idle';
+  await until('it works again', () => running.working);
+  expect(running).toMatchObject({ reason: null, silentMs: 0 });
+});
+
+it('a node that takes a question and never answers is silence too, although nothing has failed', async () => {
+  const { running, clock, script, untilStepped } = openTestLane();
+  await untilStepped();
+  const answer = Promise.withResolvers<LaneStep>();
+  script.step = () => answer.promise;
+  await until('it asks', () => script.steps > 2);
+  clock.nowMs = 30_050;
+  expect(running).toMatchObject({ working: false, reason: 'nothing was heard of nodes or brokers for 30 s' });
+  answer.resolve('idle');
+  await until('it works again', () => running.working);
+});
+
+it('a chain that is looked at once a minute is not silent in between', async () => {
+  const { running, clock, script } = openTestLane(60_000);
+  await until('it has looked', () => script.steps === 1);
+  await until('it waits', () => running.silentMs === 0);
+  clock.nowMs = 60_000;
+  expect(running).toMatchObject({ working: true, silentMs: 0 });
+  clock.nowMs = 90_000;
+  expect(running.working).toBe(false);
+});

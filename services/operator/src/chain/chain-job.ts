@@ -1,0 +1,36 @@
+import type { ChainNode, IndexedChain } from '@playline/chain';
+import type { AtomicPublisher } from '@playline/stream';
+import { type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import type { ImportSources } from '../import/import-way.ts';
+import type { ProgressSources } from './read-progress.ts';
+
+export interface ChainContext extends ImportSources, ProgressSources {
+  /** What CHAIN_NODES or the stack says. */
+  readonly chains: () => readonly IndexedChain[];
+  readonly createNode: (node: { name: string; url: string }) => ChainNode;
+  /** Whoever opens a name ends the one before. */
+  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+  /** Epoch milliseconds. */
+  readonly wallClockMs: () => number;
+  /** Aborted when the person asks for the end. */
+  readonly stop: AbortSignal;
+}
+
+/** What one call is about. */
+export interface ChainJob {
+  readonly context: ChainContext;
+  readonly terminal: Terminal;
+  readonly values: ReturnType<typeof parseOptions>['values'];
+}
+
+export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
+  urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));
+
+/** The chain of `--chain`. @throws UsageError when there is none of the name */
+export function chainOf({ context, values }: ChainJob): IndexedChain {
+  const name = textOf(values, 'chain');
+  if (name === undefined) throw new UsageError('--chain: which one?');
+  const found = context.chains().find((each) => each.name === name);
+  if (found === undefined) throw new UsageError(`--chain: ${name} is none of the chains that are indexed`);
+  return found;
+}

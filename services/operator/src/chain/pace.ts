@@ -1,0 +1,55 @@
+/** How far something was at an instant. */
+export interface PaceSample {
+  /** Milliseconds of whichever clock, the same for all samples. */
+  readonly atMs: number;
+  readonly block: number;
+}
+
+/** How fast blocks are gone through, and how long that will take. */
+export interface Pace {
+  /** Null while that cannot be told. */
+  readonly blocksPerSecond: number | null;
+  readonly remainingMs: number | null;
+}
+
+const UNKNOWN: Pace = { blocksPerSecond: null, remainingMs: null };
+
+/**
+ * Tells the pace of the last while: ranges differ in what they cost, so what was long ago says little.
+ * @param samples in the order of their time
+ * @param options.to the last block
+ * @param options.windowMs samples that are older than this, looked at from the last one, do not count
+ */
+export function paceOf(
+  samples: readonly PaceSample[],
+  { to, windowMs }: { readonly to: number; readonly windowMs: number },
+): Pace {
+  const last = samples.at(-1);
+  if (last === undefined) return UNKNOWN;
+  const first = samples.find(({ atMs }) => last.atMs - atMs <= windowMs)!;
+  const [blocks, ms] = [last.block - first.block, last.atMs - first.atMs];
+  if (ms <= 0 || blocks <= 0) return UNKNOWN;
+  return { blocksPerSecond: (blocks * 1000) / ms, remainingMs: (Math.max(0, to - last.block) * ms) / blocks };
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** In the largest units that matter, rounded up: a wait is never promised too short. */
+export function toDurationText(ms: number): string {
+  if (ms < MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
+  const minutes = Math.ceil(ms / MINUTE_MS);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.ceil(ms / (24 * HOUR_MS))} days`;
+}
+
+/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; empty while nothing can be told. @param nowMs epoch */
+export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number): string {
+  if (blocksPerSecond === null || remainingMs === null) return '';
+  const rate = blocksPerSecond >= 10 ? Math.round(blocksPerSecond) : Number(blocksPerSecond.toPrecision(2));
+  const end = new Date(nowMs + remainingMs).toISOString();
+  const until = remainingMs < 24 * HOUR_MS ? end.slice(11, 16) : end.slice(0, 16).replace('T', ' ');
+  return `${rate} blocks/s, about ${toDurationText(remainingMs)} left, until ${until} UTC`;
+}

@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { createRecordReader, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
+import { type AtomicPublisher, type LogReader, toPartition } from '@playline/stream';
+import { awaitSchemaId, type Schemas } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+import { TOKENS } from '../import/subjects.ts';
+
+export interface TokenLogSources {
+  readonly openLog: () => LogReader;
+  /** Whoever opens a name ends the one before. */
+  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+  readonly schemas: Schemas;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+}
+
+/** A token: its chain by name, its contract as `0x` and 40 lower-case digits. */
+export interface TokenName {
+  readonly chain: string;
+  readonly contract: string;
+}
+
+/** What became of a change. */
+export interface ChangedToken {
+  readonly token: TokenRecord;
+  /** False: it was so already, and nothing was published. */
+  readonly isPublished: boolean;
+}
+
+/** Transactions last ten seconds at most, and brokers look for older ones every ten. */
+const DECIDED_MAX_MS = 30_000;
+const DECIDED_WAIT_MS = 50;
+/** As brokers say that another one of the name was opened; which of them depends on what was asked. */
+const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
+
+/**
+ * Changes a token that the log has. The publisher of the token is opened first, which ends any other command that changes
+ * it, and only then its last record is read; so a change is made of what stands, and of two at once one is refused.
+ * @param change makes the new record of the standing one; its trace is replaced
+ * @throws Error when the log does not know the token, or another command changed it meanwhile; UnreachableError when
+ *   brokers or registry do not answer, or nobody knows whether the change stands
+ */
+export async function changeToken(
+  sources: TokenLogSources,
+  name: TokenName,
+  change: (standing: TokenRecord) => TokenRecord | Promise<TokenRecord>,
+): Promise<ChangedToken> {
+  const { schemas, topicPrefix } = sources;
+  const topic = topicPrefix + TOKENS.topic.name;
+  const log = sources.openLog();
+  let publisher: AtomicPublisher | null = null;
+  try {
+    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    const schemaId = await awaitSchemaId(schemas, topic, tokenCodec.schema);
+    publisher = await sources.openPublisher(`${topicPrefix}operator.token.${name.chain}.${name.contract}`);
+    const key = Buffer.from(`${name.chain} ${name.contract}`);
+    const standing = await readLast(log, { topic, key, schemas });
+    if (standing === null) throw new Error(`no token ${name.contract} of ${name.chain} is known: ${UNKNOWN}`);
+    const token = { ...(await change(standing)), traceId: randomBytes(16).toString('hex') };
+    if (isDeepStrictEqual({ ...token, traceId: '' }, { ...standing, traceId: '' }))
+      return { token: standing, isPublished: false };
+    const value = frameRecord(schemaId, tokenCodec.encode(token));
+    await publisher.publish([{ topic, key, value, headers: {} }]).catch(toPublishFault);
+    return { token, isPublished: true };
+  } finally {
+    await Promise.all([publisher?.close(), log.close()]);
+  }
+}
+
+const UNKNOWN =
+  'the indexer publishes one with its first transfer; import --topic chain.tokens.v1 puts one in that it has not seen';
+
+function toPublishFault(cause: unknown): never {
+  for (let each = cause; each instanceof Error; each = each.cause)
+    if ('type' in each && FENCED.has(String(each.type)))
+      throw new Error('another command changed this token at the same time: nothing was published, run it again');
+  const words = cause instanceof Error ? cause.message : String(cause);
+  throw new UnreachableError(`Kafka did not confirm it (${words}): the same command again publishes nothing twice`);
+}
+
+interface LastOf {
+  readonly topic: string;
+  readonly key: Buffer;
+  readonly schemas: Schemas;
+}
+
+/** The last record of a key, behind everything that is still open in its partition; null when there is none. */
+async function readLast(log: LogReader, { topic, key, schemas }: LastOf): Promise<TokenRecord | null> {
+  const stored = await log.bounds(topic, { undecided: true });
+  const at = toPartition(key, stored.length);
+  const wanted = stored.find(({ partition }) => partition === at);
+  if (wanted === undefined) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
+  const untilMs = performance.now() + DECIDED_MAX_MS;
+  const endOf = async () => (await log.bounds(topic)).find(({ partition }) => partition === at)?.end ?? 0;
+  while ((await endOf()) < wanted.end) {
+    if (performance.now() > untilMs) throw new UnreachableError(`a transaction on ${topic} stays open`);
+    await delay(DECIDED_WAIT_MS);
+  }
+  const read = createRecordReader({ schemaOf: schemas.schemaOf, createReader: tokenCodec.decoderOf });
+  let last: TokenRecord | null = null;
+  for await (const record of log.read({ topic, ...wanted })) {
+    if (record.key?.equals(key) !== true || record.value === null) continue;
+    const found = await read(record.value);
+    if (found.kind === 'record') last = found.record;
+  }
+  return last;
+}

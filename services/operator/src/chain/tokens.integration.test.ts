@@ -1,0 +1,161 @@
+import { FRAME_BYTES, frameRecord, TOPICS, type TokenRecord, tokenCodec } from '@playline/contracts';
+import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
+import { type OwnStores, openOwnStores, testStores } from '@playline/testkit';
+import { openTestChain, type TestChain } from '@playline/testkit/chain';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { EXIT } from '../command.ts';
+import { type LogAccess, openLogAccess } from '../test/log-access.ts';
+import { runMain } from '../test/run-main.ts';
+import { changeToken, type TokenLogSources } from './token-log.ts';
+
+const CHAIN = 'demo-chain';
+const TOPIC = TOPICS.tokens.name;
+let [contract, other]: [string, string] = ['', ''];
+let chain: TestChain;
+let stores: OwnStores;
+let log: LogAccess;
+let environment: Readonly<Record<string, string>>;
+
+beforeAll(async () => {
+  chain = await openTestChain();
+  const demo = await chain.deployDemo(chain.accounts[0]);
+  [contract, other] = [demo.erc20.toLowerCase(), demo.erc721.toLowerCase()];
+  stores = await openOwnStores({ partitions: 3 });
+  log = await openLogAccess(testStores().kafka);
+  const nodes = [{ name: CHAIN, id: `eip155:${chain.id}`, urls: [chain.rpc] }];
+  environment = { ...stores.environment, CHAIN_NODES: JSON.stringify(nodes) };
+});
+afterAll(async () => {
+  await Promise.all([chain?.close(), log?.close()]);
+  await stores?.close();
+});
+
+const bytesOf = (address: string) => Buffer.from(address.slice(2), 'hex');
+const FIRST: Omit<TokenRecord, 'contractAddress'> = {
+  ...{ chain: CHAIN, rootContractAddress: null, symbol: 'OLD', decimals: 2, imageUrl: 'https://images.example/x.png' },
+  ...{ name: 'As it was called', verificationStatus: 'unverified', isCanonical: true, rootChainId: 'eip155:1' },
+  ...{ bridgeUsed: null, traceId: '1'.repeat(32) },
+};
+const publish = (token: TokenRecord) => {
+  const topic = stores.prefix + TOPIC;
+  const key = Buffer.from(`${token.chain} 0x${token.contractAddress.toString('hex')}`);
+  return log.publish([{ topic, key, value: frameRecord(stores.schemaIdOf(topic), tokenCodec.encode(token)) }]);
+};
+/** What the log says of a token, in its order. */
+const versions = async (address = contract) =>
+  (await log.read(stores.prefix + TOPIC))
+    .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))
+    .filter(({ contractAddress }) => contractAddress.equals(bytesOf(address)));
+const last = async () => (await versions()).at(-1)!;
+
+beforeEach(async () => {
+  await publish({ ...FIRST, contractAddress: bytesOf(contract) });
+});
+
+const run = (word: string, address: string, ...more: string[]) =>
+  runMain(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
+const verification = (status: string, address = contract) => run('verification', address, '--status', status);
+
+it('what an operator decides is published with all else that the log says of the token, and once', async () => {
+  const before = (await versions()).length;
+  const first = await verification('verified', contract.toUpperCase().replace('0X', '0x'));
+  expect(first.code, first.err).toBe(EXIT.ok);
+  expect(first.out).toContain('As it was called (OLD), 2 decimals, verified: published');
+  const { traceId, ...token } = await last();
+  const { traceId: was, ...standing } = FIRST;
+  expect(token).toEqual({ ...standing, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
+  expect(traceId).not.toBe(was);
+  expect((await verification('verified')).out).toContain('it was so already');
+  expect(await versions()).toHaveLength(before + 1);
+});
+
+it('a token is asked again what it is called, and keeps what an operator has decided', async () => {
+  await verification('spam');
+  const { code, out, err } = await run('refresh-token', contract, '--json');
+  expect(code, err).toBe(EXIT.ok);
+  expect(JSON.parse(out)).toMatchObject({ contract_address: contract, decimals: 18, published: true });
+  const { name, symbol, verificationStatus, imageUrl } = await last();
+  expect([name, symbol]).not.toContain('OLD');
+  expect([verificationStatus, imageUrl]).toEqual(['spam', FIRST.imageUrl]);
+  expect(JSON.parse((await run('refresh-token', contract, '--json')).out)).toMatchObject({ published: false });
+});
+
+it('a token that nobody has published, and a contract that says nothing, change nothing', async () => {
+  const unknown = await verification('verified', `0x${'9'.repeat(40)}`);
+  expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('no token 0x9999') });
+  const nobody = chain.accounts[5]!.toLowerCase();
+  await publish({ ...FIRST, contractAddress: bytesOf(nobody) });
+  const silent = await run('refresh-token', nobody);
+  expect(silent).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('says neither name nor symbol') });
+  expect(silent.err).not.toContain(chain.rpc);
+  expect(await versions(nobody)).toHaveLength(1);
+  expect(await versions(other)).toEqual([]);
+});
+
+/** What the commands work with, in this process; the publisher waits before it commits. */
+function sourcesOf(beforeCommit?: () => Promise<void>): TokenLogSources {
+  const brokers = testStores().kafka;
+  return {
+    openLog: () => openLogReader({ brokers, clientId: 'test' }),
+    openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
+    schemas: createSchemaRegistry({ url: stores.environment.SCHEMA_REGISTRY_URL! }),
+    topicPrefix: stores.prefix,
+  };
+}
+
+it('of two commands at once the later one holds, and the earlier one is refused wherever it stands', async () => {
+  const token = { chain: CHAIN, contract };
+  const verify = () => changeToken(sourcesOf(), token, (standing) => ({ ...standing, verificationStatus: 'verified' }));
+  const rename = (standing: TokenRecord) => ({ ...standing, name: 'Renamed' });
+  // It has read, and the other one comes between.
+  const late = changeToken(sourcesOf(), token, async (standing) => {
+    await verify();
+    return rename(standing);
+  });
+  await expect(late).rejects.toThrow('another command changed this token at the same time: nothing was published');
+  expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
+  // It has sent, and not committed.
+  await publish({ ...FIRST, contractAddress: bytesOf(contract) });
+  const sent = changeToken(
+    sourcesOf(async () => void (await verify())),
+    token,
+    rename,
+  );
+  await expect(sent).rejects.toThrow(/at the same time|did not confirm/);
+  expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
+  await changeToken(sourcesOf(), token, rename);
+  expect(await last()).toMatchObject({ name: 'Renamed', verificationStatus: 'verified' });
+});
+
+it('a change is made of what stands behind a transaction that is still open, not of something older', async () => {
+  const begun = Promise.withResolvers<void>();
+  const stuck = Promise.withResolvers<void>();
+  const token = { chain: CHAIN, contract };
+  const key = `${CHAIN} ${contract}`;
+  const somebody = await openAtomicPublisher({
+    brokers: testStores().kafka,
+    name: `${stores.prefix}somebody`,
+    beforeCommit: async () => {
+      begun.resolve();
+      await stuck.promise;
+    },
+  });
+  const topic = stores.prefix + TOPIC;
+  const value = frameRecord(
+    stores.schemaIdOf(topic),
+    tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'Of the other' }),
+  );
+  const open = somebody.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
+  await begun.promise;
+  let hasChanged = false;
+  const changed = changeToken(sourcesOf(), token, (standing) => {
+    hasChanged = true;
+    return { ...standing, verificationStatus: 'inactive' };
+  });
+  await log.read(topic);
+  expect(hasChanged).toBe(false);
+  stuck.resolve();
+  await Promise.all([open, changed]);
+  expect(await last()).toMatchObject({ name: 'Of the other', verificationStatus: 'inactive' });
+  await somebody.close();
+});

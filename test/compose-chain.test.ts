@@ -1,0 +1,46 @@
+/** How a chain is given to the containers: what the file says of it is tried on the settings of whoever reads it. */
+import { readFileSync } from 'node:fs';
+import { parseConfig } from '@playline/runtime';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { z } from 'zod';
+import { makeSignerKeys } from '../infra/local/signer-keys.ts';
+
+interface Container {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly extra_hosts?: readonly string[];
+}
+
+const text = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
+const compose: { services: Record<string, Container> } = parse(text, { merge: true, maxAliasCount: -1 });
+/** Lines of .env that the file shows. */
+const example = new Map(
+  [...text.matchAll(/^# {3}(CHAIN_[A-Z]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
+);
+
+/** What a service is told where .env has the lines of the example, and secrets. */
+async function readSettings(service: string): Promise<Record<string, unknown>> {
+  const fill = (value: string) =>
+    value
+      .replace(/\$\{([A-Z_]+):-([^}]*)\}/g, (_, name: string, fallback: string) => example.get(name) ?? fallback)
+      .replace(/\$\{[^}]*\}/g, 'ab'.repeat(32));
+  const { configSchema } = (await import(`../services/${service}/src/config.ts`)) as { configSchema: z.ZodObject };
+  const told = Object.entries(compose.services[service]?.environment ?? {}).map(([name, value]) => [name, fill(value)]);
+  return parseConfig(configSchema, { ...Object.fromEntries(told), SIGNER_KEYS: makeSignerKeys() });
+}
+
+describe('a chain of docker-compose.yml', () => {
+  it('is given by the lines of .env that the file shows: indexer and minter read the same one, and chain-api serves it', async () => {
+    expect([...example.keys()]).toEqual(['CHAIN_NODES', 'CHAIN_NAME', 'CHAIN_ID']);
+    const [{ name, id }] = JSON.parse(example.get('CHAIN_NODES') ?? '[]');
+    for (const service of ['chain-indexer', 'minter'])
+      expect((await readSettings(service)).CHAIN_NODES, service).toMatchObject([{ name, id }]);
+    expect((await readSettings('chain-api')).CHAINS).toEqual([{ name, id }]);
+  });
+
+  it('may be on this machine for whoever talks to its node, and no node is told to anybody else', () => {
+    const told = Object.entries(compose.services).filter(([, { environment = {} }]) => 'CHAIN_NODES' in environment);
+    expect(told.map(([name]) => name).sort()).toEqual(['chain-indexer', 'minter']);
+    for (const [, { extra_hosts: hosts }] of told) expect(hosts).toEqual(['host.docker.internal:host-gateway']);
+  });
+});
