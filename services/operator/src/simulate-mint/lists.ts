@@ -36,6 +36,8 @@ export interface ListWalk {
   /** Null: from the beginning. */
   readonly from: string | null;
   readonly isBackwards?: boolean;
+  /** What had failed is accepted again meanwhile: on the pages behind it may come once more, as another attempt. */
+  readonly mayComeAgain?: boolean;
 }
 
 /** What a walk has found. */
@@ -106,11 +108,12 @@ export async function walkList(stage: MintStage, walk: ListWalk): Promise<Walked
 
 function createOrderOfList({ differences }: MintStage, walk: ListWalk): (request: ShownMint) => void {
   const name = `${walk.collection}${walk.status === undefined ? '' : ` ${walk.status}`}${walk.isBackwards ? ' backwards' : ''}`;
-  const seen = new Set<string>();
+  const seen = new Map<string, MintStatusName>();
   let before: string | null = null;
   return ({ reference_id, status, created_at }) => {
-    if (seen.has(reference_id)) differences.add('list', `${name}: ${reference_id} comes twice`);
-    seen.add(reference_id);
+    const isAgain = walk.mayComeAgain === true && seen.get(reference_id) === 'failed';
+    if (seen.has(reference_id) && !isAgain) differences.add('list', `${name}: ${reference_id} comes twice`);
+    seen.set(reference_id, status);
     if (walk.status !== undefined && status !== walk.status)
       differences.add('list', `${name}: ${reference_id} is ${status}`);
     const isInOrder = before === null || (walk.isBackwards ? created_at <= before : created_at >= before);

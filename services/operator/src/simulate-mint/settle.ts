@@ -16,7 +16,9 @@ const POLL_MS = 1_500;
 export async function readShown(stage: MintStage, from: FirstCursors): Promise<ShownMints> {
   const shown = new Map<string, ShownMint>();
   for (const collection of COLLECTIONS) {
-    const { own } = await walkList(stage, { collection, pageSize: PAGE_SIZE, from: from[collection] });
+    const walk = { collection, pageSize: PAGE_SIZE, from: from[collection], mayComeAgain: true };
+    const { own } = await walkList(stage, walk);
+    // Of two attempts the later one comes later.
     for (const request of own) shown.set(request.reference_id, request);
   }
   return shown;
