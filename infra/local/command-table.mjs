@@ -64,7 +64,7 @@ const COMMANDS = {
     options: NOTHING,
   },
   simulate: {
-    does: 'posts the traffic of a game, or publishes that of a chain, and reconciles it with what is stored or served',
+    does: 'posts the traffic of a game, publishes that of a chain, or mints on it, and reconciles it with what is stored or served',
   },
   keys: { does: 'lists, creates, refreshes and revokes access keys; makes and disables keys that sign' },
   projects: { does: 'creates and lists projects, their environments and their limits' },

@@ -32,6 +32,8 @@ const chain = {
   chainApi: () => ({ url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] }),
 };
 
+const mint = { indexedChains: nowhere, createNode: nowhere, createAskNode: nowhere, clickhouse: nowhere };
+
 /** An operator on memory stores that outlive a command, in an empty folder. */
 /** @param answer of the person at the terminal; nobody is there without it */
 function createOperator(answer?: string) {
@@ -56,7 +58,7 @@ function createOperator(answer?: string) {
       projects,
     }),
     createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
-    createSimulateCommand({ headerPrefix: 'x-service', folder, chain, stop: new AbortController().signal }),
+    createSimulateCommand({ headerPrefix: 'x-service', folder, chain, mint, stop: new AbortController().signal }),
   ];
   const asked: string[] = [];
   const run = async (...args: string[]) => {

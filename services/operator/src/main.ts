@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
 import { openChainStore } from '@playline/chain/clickhouse';
-import { createRpcNode } from '@playline/chain/rpc';
+import { createAskNode, createRpcNode } from '@playline/chain/rpc';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openMintReader } from '@playline/mints/clickhouse';
@@ -60,6 +60,7 @@ async function main(): Promise<number> {
       headerPrefix: config.HTTP_HEADER_PREFIX,
       folder,
       chain: { sources: createImportSources(feedAdapters, shared), chainApi: addresses.chainApi },
+      mint: { ...addresses, createNode: createRpcNode, createAskNode },
       clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
       stop: stop.signal,
     }),

@@ -12,7 +12,13 @@ const stackSchema = z.object({
   chainApi: z.string().optional(),
   portal: z.string().optional(),
   chains: z.array(z.object({ name: z.string(), id: z.string() })).optional(),
-  chain: z.object({ rpc: z.string() }).optional(),
+  chain: z
+    .object({
+      rpc: z.string(),
+      contracts: z.object({ erc721: z.string(), erc1155: z.string(), erc20: z.string() }).optional(),
+      signer: z.string().optional(),
+    })
+    .optional(),
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
   redis: z.string().optional(),
   kafka: z.array(z.string()).optional(),

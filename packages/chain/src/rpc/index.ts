@@ -145,3 +145,17 @@ class RpcNode implements ChainNode {
 export function createRpcNode(options: RpcNodeOptions): ChainNode {
   return new RpcNode(options);
 }
+
+/** Asks a node anything, also to do something. @throws NodeFault */
+export type AskNode = (call: RpcCall) => Promise<unknown>;
+
+/** Creates what asks a node questions that `ChainNode` has not. A node that does not answer is asked again. */
+export function createAskNode({
+  url,
+  timeoutMs = TIMEOUT_MS,
+  fetch: ask = fetch,
+}: Omit<RpcNodeOptions, 'name'>): AskNode {
+  const send = createTransport({ url, timeoutMs, fetch: ask });
+  let lastId = 0;
+  return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
+}

@@ -20,6 +20,7 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
   const command = createSimulateCommand({
     ...{ headerPrefix: 'x-service', folder: '/nowhere', stop: new AbortController().signal },
     chain: { sources, chainApi: () => stack },
+    mint: { indexedChains: opened, createNode: opened, createAskNode: opened, clickhouse: opened },
   });
   const code = await runCommand([command], ['simulate', ...words], {
     result: (line) => void results.push(line),
@@ -46,6 +47,7 @@ describe('the words of simulate --chain', () => {
     ['too many activities', ['--chain', '--activities', '200001'], '--activities: expected a number from 1 to 200000'],
     ['a share that is none', ['--chain', '--broken', '1'], '--broken: expected'],
     ['a word too many', ['--chain', 'demo-chain', 'now'], "unexpected word 'now'"],
+    ['assets of a game that mints', ['--chain', '--assets', '50'], '--assets: not with --chain'],
   ])('%s: exit code 2, and nothing is opened', async (_name, words, sentence) => {
     const { code, results, progress } = await runBeside(STACK, ...words);
     expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });

@@ -19,6 +19,7 @@ import { isClean, toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
 import { readStack } from '../stack-file.ts';
 import { runChainSimulation, type SimulateChainContext } from './simulate-chain.ts';
+import { runMintSimulation, type SimulateMintContext } from './simulate-mint.ts';
 
 export interface SimulateContext {
   /** HTTP_HEADER_PREFIX */
@@ -27,6 +28,8 @@ export interface SimulateContext {
   readonly folder: string;
   /** What a simulation of a chain works with. */
   readonly chain: Omit<SimulateChainContext, 'stop'>;
+  /** What a simulation of mints works with. */
+  readonly mint: Pick<SimulateMintContext, 'indexedChains' | 'createNode' | 'createAskNode' | 'clickhouse'>;
   /** The environment's ClickHouse with its TLS; without one the stack file's. */
   readonly clickhouse?: ClickHouseAccount | undefined;
   /** Aborted when the person asks for the end: what was sent is reconciled all the same. */
@@ -35,6 +38,7 @@ export interface SimulateContext {
 
 const HELP = `usage: operator simulate [options]          (npm run simulate -- [options])
        operator simulate --chain [NAME] [options]
+       operator simulate --mint [options]
 
 Posts the traffic of a game over HTTP, then compares what was acknowledged with ClickHouse.
 
@@ -61,6 +65,12 @@ deployment than the stack, where it asks first) and
   --activities 10000        ends after this many activities; later versions and broken lines come beside them
   --url URL                 address of the chain interface, without /v1; when absent that of the stack that runs here
 
+With --mint it has the demo project mint on the chain of the stack that runs here, takes MINTER_ROLE from its signer and
+gives it back meanwhile, then compares requests, rows, chain and history with its own model. It takes --minutes, --rate
+(assets per second, 10), --broken (assets that can never be minted, 0.15), --seed, --settle-seconds, --json, and
+
+  --assets 120              ends after this many assets, at most 2000
+
 Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
 
 const text = { type: 'string' } as const;
@@ -70,6 +80,7 @@ const BOTH = {
   yes: { type: 'boolean', default: false },
 } as const;
 const OF_CHAIN = { chain: text, activities: text, url: text } as const;
+const OF_MINT = { mint: { type: 'boolean' }, assets: text } as const;
 const OF_GAME = {
   ...{ players: text, minutes: text, messages: text, environment: text, project: text },
   ...{ gateway: text, key: text, 'secret-key': text },
@@ -83,10 +94,11 @@ const REACH_MAX_MS = 5_000;
 
 export function createSimulateCommand(context: SimulateContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values } = parseOptions(withChainName(args), { ...BOTH, ...OF_CHAIN, ...OF_GAME });
-    const isOfChain = values.chain !== undefined;
-    refuseStrangers(values, isOfChain);
-    if (isOfChain) return runChainSimulation(values, { ...context.chain, stop: context.stop }, terminal);
+    const { values } = parseOptions(withChainName(args), { ...BOTH, ...OF_CHAIN, ...OF_MINT, ...OF_GAME });
+    refuseStrangers(values);
+    const { chain, mint, ...own } = context;
+    if (values.chain !== undefined) return runChainSimulation(values, { ...chain, stop: context.stop }, terminal);
+    if (values.mint === true) return runMintSimulation(values, { ...own, ...mint, chainApi: chain.chainApi }, terminal);
     const options = toSimulationOptions(values, context);
     if (values.environment === 'production' && !(await consents(options, values, terminal))) return EXIT.failed;
     await reach(options);
@@ -95,7 +107,12 @@ export function createSimulateCommand(context: SimulateContext): Command {
     else for (const line of toLines(result)) terminal.result(line);
     return isClean(result) ? EXIT.ok : EXIT.failed;
   };
-  return { name: 'simulate', summary: 'play a game, or a chain, and prove that nothing was lost', help: HELP, run };
+  return {
+    name: 'simulate',
+    summary: 'play a game, a chain, or a game that mints, and prove that nothing was lost',
+    help: HELP,
+    run,
+  };
 }
 
 /** `--chain` may stand without a name: then it has an empty one. */
@@ -106,13 +123,26 @@ function withChainName(args: readonly string[]): string[] {
   });
 }
 
-/** @throws UsageError for an option of the other simulation: nobody would see that it is left out */
-function refuseStrangers(values: Values, isOfChain: boolean): void {
-  const stranger = Object.keys(isOfChain ? OF_GAME : OF_CHAIN).find((name) => values[name] !== undefined);
+/** @throws UsageError for an option of another simulation: nobody would see that it is left out */
+function refuseStrangers(values: Values): void {
+  const given = (options: object) => Object.keys(options).find((name) => values[name] !== undefined);
+  const ofMint = given(OF_MINT);
+  if (values.chain !== undefined) {
+    const stranger = given(OF_GAME) ?? ofMint;
+    if (stranger === undefined) return;
+    const instead = stranger === 'messages' ? '; say --activities' : '';
+    throw new UsageError(`--${stranger}: not with --chain, which plays no game${instead}`);
+  }
+  const ofChain = given(OF_CHAIN);
+  if (values.mint !== true) {
+    if (ofChain !== undefined) throw new UsageError(`--${ofChain}: only with --chain`);
+    if (ofMint !== undefined) throw new UsageError(`--${ofMint}: only with --mint`);
+    return;
+  }
+  const { minutes: _, ...others } = OF_GAME;
+  const stranger = given(others) ?? ofChain;
   if (stranger === undefined) return;
-  if (!isOfChain) throw new UsageError(`--${stranger}: only with --chain`);
-  const instead = stranger === 'messages' ? '; say --activities' : '';
-  throw new UsageError(`--${stranger}: not with --chain, which plays no game${instead}`);
+  throw new UsageError(`--${stranger}: not with --mint${stranger === 'messages' ? '; say --assets' : ''}`);
 }
 
 type Values = ReturnType<typeof parseOptions>['values'];

@@ -83,9 +83,12 @@ describe('a retry', () => {
     expect(published).toHaveLength(1);
   });
 
-  it('is refused for what is pending, for a collection that nobody has linked, and without a key that signs', async () => {
+  it('is refused for what is pending or minted, for a collection that nobody has linked, and without a key that signs', async () => {
     const { published, retry } = openRetry();
-    await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('it is pending');
+    await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('it is pending: only what has failed');
+    await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
+      'it has succeeded and is token 7: only what',
+    );
     await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
     await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
     expect(published).toEqual([]);

@@ -14,6 +14,9 @@ export interface RetryParts {
 const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
+const toStanding = ({ status, tokenId }: MintState) =>
+  status === 'pending' ? 'it is pending' : `it has succeeded and is token ${tokenId}`;
+
 /**
  * Accepts an asset that has failed once more, as the interface does, under the key that signs now.
  * @throws Error when it has not failed, or its collection is not linked any more or has no key that signs; PublicError
@@ -21,7 +24,7 @@ const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
  */
 export async function retryMint(parts: RetryParts, state: MintState): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
-  if (state.status !== 'failed') throw new Error(`it is ${state.status}: only what has failed is accepted again`);
+  if (state.status !== 'failed') throw new Error(`${toStanding(state)}: only what has failed is accepted again`);
   const collection: MintCollection = { chain: state.chain, contractAddress: state.contractAddress };
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');

@@ -1,0 +1,87 @@
+import { randomInt } from 'node:crypto';
+import type { ChainNode, IndexedChain } from '@playline/chain';
+import type { ClickHouseAccount } from '@playline/runtime';
+import type { Addresses } from '../addresses.ts';
+import { EXIT, type ExitCode, numberOf, type Terminal, type textOf, UnreachableError, UsageError } from '../command.ts';
+import { createProgress } from '../progress.ts';
+import { type AskNode, createMinterRole } from '../simulate-mint/minter-role.ts';
+import { isClean, toJson, toLines } from '../simulate-mint/report.ts';
+import { simulateMints } from '../simulate-mint/simulation.ts';
+import type { MintSimulationOptions } from '../simulate-mint/stage.ts';
+import { readStack } from '../stack-file.ts';
+
+export interface SimulateMintContext {
+  /** HTTP_HEADER_PREFIX */
+  readonly headerPrefix: string;
+  /** Folder whose `.playline/stack.json` tells addresses and keys. */
+  readonly folder: string;
+  readonly chainApi: Addresses['chainApi'];
+  readonly indexedChains: () => readonly IndexedChain[];
+  readonly createNode: (node: { name: string; url: string }) => ChainNode;
+  /** Asks the node of the stack, also to send. */
+  readonly createAskNode: (node: { url: string }) => AskNode;
+  readonly clickhouse: () => ClickHouseAccount;
+  /** Aborted when the person asks for the end: what was asked for is reconciled all the same. */
+  readonly stop: AbortSignal;
+}
+
+type Values = Parameters<typeof textOf>[0];
+
+/** Bounds that keep a slip of the finger from running for a day; the quota of a project is 200 a minute behind the first 2,000. */
+const BOUNDS = { assets: 2_000, minutes: 60, rate: 1_000 };
+const MINUTE_MS = 60_000;
+
+/** Plays a game that mints on the chain of the stack, and says how it went. */
+export async function runMintSimulation(
+  values: Values,
+  context: SimulateMintContext,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const options = toOptions(values, context);
+  const say = (line: string) => terminal.progress(line);
+  const result = await simulateMints({ ...options, stop: context.stop, onProgress: createProgress(terminal), say });
+  if (values.json === true) terminal.result(JSON.stringify(toJson(result)));
+  else for (const line of toLines(result)) terminal.result(line);
+  return isClean(result) ? EXIT.ok : EXIT.failed;
+}
+
+/** @throws UsageError for words that are wrong, before anything is asked */
+function toOptions(
+  values: Values,
+  context: SimulateMintContext,
+): Omit<MintSimulationOptions, 'stop' | 'onProgress' | 'say'> {
+  return {
+    seed: numberOf(values, 'seed', { min: 0, max: 2 ** 31 - 1, fallback: randomInt(2 ** 31) }),
+    assetsMax: Math.round(numberOf(values, 'assets', { min: 10, max: BOUNDS.assets, fallback: 120 })),
+    rate: numberOf(values, 'rate', { min: 0, max: BOUNDS.rate, fallback: 10 }),
+    brokenShare: numberOf(values, 'broken', { min: 0, max: 0.9, fallback: 0.15 }),
+    durationMaxMs: MINUTE_MS * numberOf(values, 'minutes', { min: 0.01, max: BOUNDS.minutes, fallback: 5 }),
+    settleIdleMaxMs: 1000 * numberOf(values, 'settle-seconds', { min: 1, max: 3600, fallback: 60 }),
+    // Last: a slip in the words is told before a stack that does not run.
+    ...toStack(context),
+  };
+}
+
+/** The chain of the stack, and what the demo project has there: roles are given and taken there alone. */
+function toStack(context: SimulateMintContext) {
+  const { chainApi, indexedChains, createNode, createAskNode, folder, headerPrefix } = context;
+  const api = chainApi();
+  if (api === null)
+    throw new UsageError(
+      '--mint: plays on the chain of a stack that runs here, and the environment names the stores of another deployment',
+    );
+  const { chain: demo, keys } = readStack(folder);
+  const [chain] = indexedChains();
+  const { contracts, signer, rpc } = demo ?? {};
+  if (contracts === undefined || signer === undefined || rpc === undefined || chain === undefined || keys === undefined)
+    throw new UnreachableError('no stack with a chain runs here: start it (npm run up, without --no-chain)');
+  const { erc721, erc1155 } = contracts;
+  return {
+    ...{ url: api.url, chain, contracts, clickhouse: context.clickhouse() },
+    nodes: chain.rpc.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url })),
+    role: createMinterRole({ ask: createAskNode({ url: rpc }), signer, contracts: [erc721, erc1155] }),
+    keyHeader: `${headerPrefix}-api-key`,
+    secretKey: keys.development.secret,
+    publishableKey: keys.development.publishable,
+  };
+}

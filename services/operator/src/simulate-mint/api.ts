@@ -1,0 +1,118 @@
+import { createDelivery } from '../simulate/delivery.ts';
+import { openHttpClient } from '../simulate/http-client.ts';
+import { count, createLatency, type Latency } from '../simulate/tally.ts';
+
+export interface ApiCall {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  /** JSON; a text is sent as it is. */
+  readonly body?: unknown;
+  /** In the place of, or beside, those that each call has; null leaves one out. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+}
+
+export interface ApiAnswer {
+  /** Null: it was never answered, or only by refusals, for as long as the patience was. */
+  readonly status: number | null;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Null for what is no JSON. */
+  readonly json: unknown;
+  readonly text: string;
+  /** An earlier try may have been taken although nobody heard so. 429 is none: it takes nothing. */
+  readonly isDoubtful: boolean;
+}
+
+/** What calls came to. */
+export interface ApiTally {
+  calls: number;
+  /** Answers 429, each of which was waited for as long as it said. */
+  refused: number;
+  waitedMs: number;
+  /** Why calls were made again. */
+  readonly again: Map<string, number>;
+  readonly latency: Latency;
+}
+
+/** The interface as a game's server calls it: again after a 5xx, a 429 or no answer, and never after any other. */
+export interface MintApi {
+  call(call: ApiCall): Promise<ApiAnswer>;
+  readonly tally: ApiTally;
+  close(): void;
+}
+
+export interface MintApiOptions {
+  /** Of the chain interface, without `/v1`. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly onWait: (why: string) => void;
+}
+
+/** The window of calls is five minutes: whoever has used it up is served again within it. */
+const PATIENCE_MS = 330_000;
+const REFUSED = 'status 429';
+
+export function openMintApi({ url, headers: always, onWait }: MintApiOptions): MintApi {
+  const client = openHttpClient(url);
+  const tally: ApiTally = { calls: 0, refused: 0, waitedMs: 0, again: new Map(), latency: createLatency() };
+  return {
+    tally,
+    close: client.close,
+    call: async ({ method = 'GET', path, body, headers = {} }) => {
+      let [isDoubtful, refusedAt] = [false, Number.NaN];
+      const deliver = createDelivery({
+        ...{ client, totalMaxMs: PATIENCE_MS },
+        onRetry: (reason) => {
+          count(tally.again, reason);
+          isDoubtful ||= reason !== REFUSED;
+          if (reason === REFUSED) tally.refused++;
+          if (reason === REFUSED && Number.isNaN(refusedAt)) refusedAt = performance.now();
+          onWait(reason === REFUSED ? 'a limit is used up (429): waiting as long as the answer says' : reason);
+        },
+      });
+      const startedAt = performance.now();
+      const delivered = await deliver({ method, path, headers: toHeaders(always, headers, body), body: toBytes(body) });
+      tally.calls += delivered.tries;
+      if (!Number.isNaN(refusedAt)) tally.waitedMs += performance.now() - refusedAt;
+      if (delivered.kind === 'given up')
+        return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful };
+      if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
+      const { status, text, headers: shown } = delivered.answer;
+      return { status, headers: shown, json: toJson(text), text, isDoubtful };
+    },
+  };
+}
+
+function toHeaders(
+  always: Readonly<Record<string, string>>,
+  given: NonNullable<ApiCall['headers']>,
+  body: unknown,
+): Record<string, string> {
+  const all = { ...always, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...given };
+  return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
+}
+
+function toBytes(body: unknown): Buffer {
+  if (body === undefined) return Buffer.alloc(0);
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Enough of an unexpected answer to recognise it. */
+const SHOWN_CHARACTERS_MAX = 300;
+
+/** An answer in the words of a difference. */
+export const toWords = ({ status, text }: ApiAnswer): string =>
+  status === null ? `was not answered (${text})` : `was answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
+
+/** An envelope of an error, as far as it is looked at. */
+export interface ShownEnvelope {
+  readonly code?: unknown;
+  readonly details?: { readonly errors?: readonly { readonly field?: unknown }[]; readonly values?: unknown } | null;
+}

@@ -1,0 +1,59 @@
+import { parseMintBody } from '@playline/mints';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createRandom } from '../simulate/random.ts';
+import { createRun } from '../simulate/run.ts';
+import { createAssetMaker, referencePrefix, THRESHOLD, toBody } from './assets.ts';
+import type { AskedAsset } from './book.ts';
+import { CONTRACTS } from './test/made-stage.ts';
+
+const seeds = fc.integer({ min: 0, max: 2 ** 31 - 1 });
+
+function drawMany(seed: number) {
+  const run = createRun(seed, 0);
+  const maker = createAssetMaker(run, createRandom(seed), CONTRACTS);
+  const good = Array.from({ length: 40 }, () => maker.good());
+  const bad = Array.from({ length: 14 }, () => maker.bad());
+  return { run, maker, good, bad, rivals: maker.rivals() };
+}
+
+describe('the assets of a run', () => {
+  it('are all well formed, good and bad ones alike, and what is read of them is what was asked for', () => {
+    fc.assert(
+      fc.property(seeds, (seed) => {
+        const { good, bad, rivals } = drawMany(seed);
+        const all: AskedAsset[] = [...good, ...bad, ...rivals];
+        const read = parseMintBody(Buffer.from(JSON.stringify({ assets: all.map(toBody) })));
+        const asked = all.map(({ referenceId, owner, tokenId, amount }) => {
+          return { referenceId, ownerAddress: owner.toLowerCase(), tokenId, amount };
+        });
+        expect(read.map(({ metadata: _, ...asset }) => asset)).toEqual(asked);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('have reference ids, owners and chosen token ids that no other run has, each id once', () => {
+    fc.assert(
+      fc.property(seeds, (seed) => {
+        const { run, maker, good, bad } = drawMany(seed);
+        const ids = [...good, ...bad].map(({ referenceId }) => referenceId);
+        expect(new Set(ids).size).toBe(ids.length);
+        expect(ids.every((id) => id.startsWith(referencePrefix(run)))).toBe(true);
+        expect(good.every(({ owner }) => maker.isOwner(owner))).toBe(true);
+        const other = drawMany(seed);
+        expect(good.some(({ owner }) => other.maker.isOwner(owner))).toBe(false);
+        const tokens = good.flatMap(({ collection, tokenId }) => (collection === 'erc721' && tokenId) || []);
+        expect(new Set(tokens).size).toBe(tokens.length);
+        expect(tokens.every((id) => BigInt(id) < THRESHOLD)).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('show every way to fail before one comes again', () => {
+    const words = drawMany(7).bad.map(({ expected }) => (expected.kind === 'failure' ? expected.words : ''));
+    const kinds = words.map((each) => each.replace(/\d{3,}/g, '…'));
+    expect(new Set(kinds.slice(0, 7))).toEqual(new Set(kinds));
+  });
+});

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { createDeck } from '../simulate/random.ts';
+import type { ApiCall } from './api.ts';
+import { type ShownEnvelope, toWords } from './api.ts';
+import { makeMetadata, THRESHOLD, toBody } from './assets.ts';
+import { expectAbsent } from './orders.ts';
+import { type MintStage, mintsOf, pathOf } from './stage.ts';
+
+/** A call that must be refused as a whole. */
+export interface MintProbe {
+  readonly name: string;
+  readonly call: ApiCall;
+  readonly status: number;
+  readonly code: string;
+  /** What `details.errors` must name, in order; absent where it is not about members or parameters. */
+  readonly fields?: readonly string[];
+  /** A reference id of a good asset beside what is wrong: it must not be accepted. */
+  readonly fresh?: string;
+}
+
+const INVALID = { status: 400, code: 'VALIDATION_ERROR' } as const;
+const ABSENT = { status: 404, code: 'RESOURCE_NOT_FOUND' } as const;
+const ASSETS_MAX = 100;
+const STACKS_MAX = 10;
+const METADATA_BYTES_MAX = 16 * 1024;
+const REFERENCE_CHARACTERS_MAX = 256;
+
+/** Draws probes, each once before any comes again, and judges what they are answered. */
+export function createProbe(stage: MintStage): () => Promise<void> {
+  const draw = createDeck(stage.random, [...listBodies(stage), ...listAccess(stage), ...listQueries(stage)]);
+  return async () => {
+    const probe = draw()();
+    stage.deeds.probes++;
+    const answer = await stage.api.call(probe.call);
+    const { code, details } = (answer.json ?? {}) as ShownEnvelope;
+    const fields = details?.errors?.map(({ field }) => field);
+    const isExpected = answer.status === probe.status && code === probe.code;
+    if (!isExpected)
+      stage.differences.add('answer', `${probe.name}: expected ${probe.status} ${probe.code}, ${toWords(answer)}`);
+    else if (probe.fields !== undefined && JSON.stringify(fields) !== JSON.stringify(probe.fields))
+      stage.differences.add('answer', `${probe.name}: expected errors of ${probe.fields}, was told of ${fields}`);
+    if (probe.fresh !== undefined) await expectAbsent(stage, 'erc721', { referenceId: probe.fresh, name: probe.name });
+  };
+}
+
+type MakeProbe = () => MintProbe;
+
+/** Orders that are wrong in themselves. */
+function listBodies(stage: MintStage): readonly MakeProbe[] {
+  const post = (body: unknown): ApiCall => ({ method: 'POST', path: mintsOf(stage, 'erc721'), body });
+  const refused = (name: string, body: unknown, ...fields: string[]): MakeProbe => {
+    return () => ({ ...INVALID, name, call: post(body), ...(fields.length === 0 ? {} : { fields }) });
+  };
+  /** A good asset, and behind it the same with a member that is wrong. */
+  const wrong = (name: string, member: Readonly<Record<string, unknown>>, field: string): MakeProbe => {
+    return () => {
+      const good = stage.assets.good('erc721');
+      const other = { ...toBody(stage.assets.good('erc721')), ...member };
+      const call = post({ assets: [toBody(good), other] });
+      return { ...INVALID, name, call, fields: [`assets[1].${field}`], fresh: good.referenceId };
+    };
+  };
+  return [
+    refused('a body that is cut short', '{"assets":[{"reference_id":'),
+    refused('a list in the place of a body', []),
+    refused('an order without assets', {}, 'assets'),
+    refused('an order of no asset', { assets: [] }, 'assets'),
+    () => {
+      const assets = Array.from({ length: ASSETS_MAX + 1 }, () => stage.assets.good('erc721'));
+      const fresh = assets[0]!.referenceId;
+      return { ...INVALID, name: '101 assets', call: post({ assets: assets.map(toBody) }), fields: ['assets'], fresh };
+    },
+    wrong('a blank reference id', { reference_id: ' ' }, 'reference_id'),
+    wrong('a reference id that is a number', { reference_id: 7 }, 'reference_id'),
+    wrong(
+      'a reference id that is too long',
+      { reference_id: 'x'.repeat(REFERENCE_CHARACTERS_MAX + 1) },
+      'reference_id',
+    ),
+    wrong('an owner that is a name', { owner_address: 'ada.example' }, 'owner_address'),
+    wrong('an owner that is cut short', { owner_address: `0x${'a'.repeat(39)}` }, 'owner_address'),
+    wrong('a token id that is a number', { token_id: 7 }, 'token_id'),
+    wrong('a token id in hexadecimal', { token_id: '0x7' }, 'token_id'),
+    wrong('a token id with a zero in front', { token_id: '07' }, 'token_id'),
+    wrong('a token id of 257 bits', { token_id: String(THRESHOLD * THRESHOLD) }, 'token_id'),
+    wrong('an amount of nothing', { amount: '0' }, 'amount'),
+    wrong('metadata that is a text', { metadata: 'a sword' }, 'metadata'),
+    wrong('metadata that is too long', { metadata: { name: 'x'.repeat(METADATA_BYTES_MAX) } }, 'metadata'),
+    wrong('a trait without a type', { metadata: { attributes: [{ value: 1 }] } }, 'metadata.attributes[0].trait_type'),
+    refused(
+      'an order that is wrong in three places',
+      { assets: [{ reference_id: '', owner_address: null }, 5] },
+      ...['assets[0].reference_id', 'assets[0].owner_address', 'assets[1]'],
+    ),
+  ];
+}
+
+/** Calls of somebody who may not, and about what is not there. */
+function listAccess(stage: MintStage): readonly MakeProbe[] {
+  const { options, run, random, assets } = stage;
+  const { keyHeader, publishableKey, chain } = options;
+  const order = (name: string, over: Partial<ApiCall>, expected: Pick<MintProbe, 'status' | 'code'>): MakeProbe => {
+    return () => {
+      const good = assets.good('erc721');
+      const call: ApiCall = {
+        ...{ method: 'POST', path: mintsOf(stage, 'erc721'), body: { assets: [toBody(good)] } },
+        ...over,
+      };
+      return { ...expected, name, call, fresh: good.referenceId };
+    };
+  };
+  const refused = { status: 401, code: 'UNAUTHORISED_REQUEST' } as const;
+  const unlinked = `0x${run.tag}${random.hex(40 - run.tag.length)}`;
+  return [
+    order('an order without a key', { headers: { [keyHeader]: null } }, INVALID),
+    order('an order with a key that is none', { headers: { [keyHeader]: 'hello' } }, refused),
+    order('an order with a publishable key', { headers: { [keyHeader]: publishableKey } }, refused),
+    order(
+      'an order on another chain',
+      { path: `/v1/chains/no-such-chain/collections/${options.contracts.erc721}/nfts/mint-requests` },
+      ABSENT,
+    ),
+    order(
+      'an order of a collection that nobody has linked',
+      { path: `/v1/chains/${chain.name}/collections/${unlinked}/nfts/mint-requests` },
+      ABSENT,
+    ),
+    order(
+      'an order of an address that is none',
+      { path: `/v1/chains/${chain.name}/collections/0x12/nfts/mint-requests` },
+      INVALID,
+    ),
+  ];
+}
+
+/** Questions, and refreshes of metadata, that are wrong in themselves. */
+function listQueries(stage: MintStage): readonly MakeProbe[] {
+  const get = (name: string, query: string, field: string): MakeProbe => {
+    return () => ({ ...INVALID, name, call: { path: `${mintsOf(stage, 'erc1155')}?${query}` }, fields: [field] });
+  };
+  const refresh = (name: string, given: { path: string; body: unknown }, field: string): MakeProbe => {
+    const path = `${pathOf(stage, 'erc721')}${given.path}`;
+    return () => ({ ...INVALID, name, call: { method: 'POST', path, body: given.body }, fields: [field] });
+  };
+  const { name: _, ...nameless } = makeMetadata(stage.random);
+  const stack = () => ({ metadata_id: randomUUID(), ...makeMetadata(stage.random) });
+  const [stacks, tokens] = ['/metadata/refresh-metadata', '/nfts/refresh-metadata'];
+  return [
+    get('a list of a status that is none', 'status=done', 'status'),
+    get('a page of no request', 'page_size=0', 'page_size'),
+    get('a page that is too long', 'page_size=201', 'page_size'),
+    get('a cursor that is none', 'page_cursor=abc', 'page_cursor'),
+    () => {
+      const path = `${mintsOf(stage, 'erc721')}/${encodeURIComponent(stage.assets.newReference())}`;
+      return { ...ABSENT, name: 'a reference id that nobody has used', call: { path } };
+    },
+    refresh('metadata of nothing', { path: '/refresh-metadata', body: {} }, 'collection_metadata'),
+    refresh(
+      'metadata of a token without its name',
+      { path: tokens, body: { nft_metadata: [{ token_id: '1', ...nameless }] } },
+      'nft_metadata[0].name',
+    ),
+    refresh(
+      'metadata of no token',
+      { path: tokens, body: { nft_metadata: [makeMetadata(stage.random)] } },
+      'nft_metadata[0].token_id',
+    ),
+    refresh(
+      'metadata of eleven stacks',
+      { path: stacks, body: { metadata: Array.from({ length: STACKS_MAX + 1 }, stack) } },
+      'metadata',
+    ),
+    refresh(
+      'metadata of a stack without an id',
+      { path: stacks, body: { metadata: [{ ...stack(), metadata_id: '7' }] } },
+      'metadata[0].metadata_id',
+    ),
+  ];
+}

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { createDifferences } from '../../simulate/differences.ts';
+import { createRandom } from '../../simulate/random.ts';
+import { createRun } from '../../simulate/run.ts';
+import { createLatency } from '../../simulate/tally.ts';
+import type { ApiAnswer, ApiCall } from '../api.ts';
+import { createAssetMaker, THRESHOLD } from '../assets.ts';
+import { type AskedAsset, createMintBook } from '../book.ts';
+import type { ChainToken } from '../judge-chain.ts';
+import type { MintDifferenceKind } from '../kinds.ts';
+import type { ShownMint } from '../lists.ts';
+import type { MintAttemptRow } from '../mint-rows.ts';
+import type { MintStage } from '../stage.ts';
+
+const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
+export const CONTRACTS = {
+  erc721: `0x${'71'.repeat(20)}`,
+  erc1155: `0x${'55'.repeat(20)}`,
+  erc20: `0x${'20'.repeat(20)}`,
+};
+const NO_ANSWER: ApiAnswer = { status: null, headers: {}, json: null, text: 'nobody', isDoubtful: false };
+
+/** A run whose world is in memory: what calls are answered, rows hold and contracts say is the test's to write. */
+export interface MadeStage extends MintStage {
+  /** What was called, in order. */
+  readonly called: ApiCall[];
+  /** What calls are answered next; without any nobody answers. */
+  readonly answers: ApiAnswer[];
+  readonly stored: MintAttemptRow[];
+  /** What contracts answer, by calldata. */
+  readonly holdings: Map<string, string>;
+}
+
+export function createMadeStage(seed = 1): MadeStage {
+  const run = createRun(seed, 0);
+  const random = createRandom(seed);
+  const [called, answers, stored]: [ApiCall[], ApiAnswer[], MintAttemptRow[]] = [[], [], []];
+  const holdings = new Map<string, string>();
+  const node = {
+    name: 'memory',
+    calls: async (calls: readonly { data: string }[]) => calls.map(({ data }) => holdings.get(data) ?? null),
+  };
+  const tally = { calls: 0, refused: 0, waitedMs: 0, again: new Map<string, number>(), latency: createLatency() };
+  return {
+    ...{ run, random, called, answers, stored, holdings },
+    options: {
+      chain: CHAIN,
+      contracts: CONTRACTS,
+      nodes: [node],
+      settleIdleMaxMs: 0,
+    } as unknown as MintStage['options'],
+    assets: createAssetMaker(run, random, CONTRACTS),
+    book: createMintBook(),
+    api: {
+      tally,
+      close: () => {},
+      call: async (call) => {
+        called.push(call);
+        return answers.shift() ?? NO_ANSWER;
+      },
+    },
+    rows: { attempts: async () => stored, waitingForRole: async () => 0, metadata: async () => [] },
+    differences: createDifferences<MintDifferenceKind>(),
+    deeds: {
+      ...{ orders: 0, conflicts: 0, probes: 0, lists: 0, listed: 0, refreshes: 0, refreshed: 0 },
+      ...{ withoutRole: 0, waitedForRole: 0, again: 0 },
+    },
+    endAt: Number.POSITIVE_INFINITY,
+  };
+}
+
+export const answerOf = (status: number, json: unknown, over: Partial<ApiAnswer> = {}): ApiAnswer => ({
+  ...{ status, headers: {}, json, text: JSON.stringify(json), isDoubtful: false },
+  ...over,
+});
+
+/** What a 202 of a mint has. */
+export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
+  const headers = {
+    'imx-mint-requests-limit': '2000',
+    'imx-mint-requests-limit-reset': '2026-11-24T12:00:00.000Z',
+    'imx-remaining-mint-requests': '1999',
+    'imx-mint-requests-retry-after': '0',
+  };
+  const json = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.replaceAll('-', '_'), value]));
+  return answerOf(202, json, { headers, ...over });
+}
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** How an asset is shown that has become a token; of one that the contract has an id for, that one. */
+export function toMinted(asset: AskedAsset, number: number): ShownMint {
+  const { referenceId, collection, owner, tokenId, amount } = asset;
+  const hash = hashOf(referenceId);
+  return {
+    ...{ chain: { id: CHAIN.id, name: CHAIN.name }, collection_address: CONTRACTS[collection] },
+    ...{ reference_id: referenceId, owner_address: owner.toLowerCase(), status: 'succeeded', amount, error: null },
+    token_id: tokenId ?? String(THRESHOLD + BigInt(number)),
+    activity_id: hash.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+    transaction_hash: `0x${hash}`,
+    ...{ created_at: '2026-11-24T12:00:00.000000Z', updated_at: '2026-11-24T12:00:09.000000Z' },
+  };
+}
+
+/** How an asset is shown that has failed. */
+export function toFailed(asset: AskedAsset, message: string): ShownMint {
+  const nothing = { activity_id: null, transaction_hash: null, token_id: asset.tokenId };
+  return { ...toMinted(asset, 0), ...nothing, status: 'failed', error: { message } };
+}
+
+export function toRow(shown: ShownMint): MintAttemptRow {
+  return {
+    ...{ referenceId: shown.reference_id, contract: shown.collection_address, status: shown.status },
+    ...{ tokenId: shown.token_id, amount: shown.amount, owner: shown.owner_address },
+    ...{ transactionHash: shown.transaction_hash, activityId: shown.activity_id, error: shown.error?.message ?? null },
+  };
+}
+
+export function toChainToken(shown: ShownMint): ChainToken {
+  return {
+    ...{ activityId: shown.activity_id ?? '', contract: shown.collection_address, owner: shown.owner_address },
+    ...{ transactionHash: shown.transaction_hash ?? '', tokenId: shown.token_id ?? '', amount: shown.amount ?? '1' },
+  };
+}

@@ -1,0 +1,164 @@
+/** A game that mints on a stack with its chain, and what an operator does about an asset that has failed. */
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { ADMIN, callRpc, ROLES } from '@playline/infra/chain';
+import { CHECKOUT, type Stack, startStack } from '@playline/infra/local';
+import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
+import { CONTRACT_ABIS } from '@playline/testkit/chain';
+import { type Address, createPublicClient, encodeFunctionData, http } from 'viem';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { query } from './stack.ts';
+
+const START_MS = 240_000;
+/** A game, or a handful of assets that come to finality one after the other. */
+const GAME_MS = 280_000;
+/** Some blocks of a second each, on a busy machine. */
+const FINAL_MS = 120_000;
+const OWNER = `0x${'12'.repeat(20)}`;
+const root = testStackFolder('mint-game');
+let stack: Stack;
+
+beforeAll(async () => {
+  const services = ['gateway', 'chain-api', 'activity-writer', 'chain-indexer', 'minter'] as const;
+  // Whoever waits here looks often: more calls than an address has.
+  const settings = { RATE_LIMIT_CALLS: '50000' };
+  stack = await startStack({ directory: join(root, '.playline'), services, settings, chain: true });
+}, START_MS);
+
+afterAll(async () => {
+  await stack?.stop();
+  rmSync(root, { recursive: true, force: true });
+}, START_MS);
+
+/** The operator's program, as `npm run` calls it for this stack. */
+function operate(...words: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const program = join(CHECKOUT, 'services/operator/src/main.ts');
+  return new Promise((done) => {
+    const child = execFile(
+      process.execPath,
+      [program, ...words],
+      { env: bareEnvironment(), cwd: root },
+      (_, out, err) => done({ code: child.exitCode, out, err }),
+    );
+  });
+}
+
+const chainOf = () => stack.file.chain!;
+const contract = () => chainOf().contracts.erc721;
+const mintsUrl = () => `${stack.file.chainApi}/v1/chains/demo-chain/collections/${contract()}/nfts/mint-requests`;
+const headers = () => ({
+  'x-service-api-key': stack.file.keys!.development.secret,
+  'content-type': 'application/json',
+});
+
+/** Asks for a token of the ERC-721 with this id. @returns its reference id */
+async function ask(tokenId: string, owner: string): Promise<string> {
+  const referenceId = `journey-${randomUUID()}`;
+  const assets = [{ reference_id: referenceId, owner_address: owner, token_id: tokenId }];
+  const answer = await fetch(mintsUrl(), { method: 'POST', headers: headers(), body: JSON.stringify({ assets }) });
+  expect(answer.status).toBe(202);
+  return referenceId;
+}
+
+const ended = (referenceId: string) =>
+  until(
+    `${referenceId} has come to its end`,
+    async () => {
+      const answer = await fetch(`${mintsUrl()}/${referenceId}`, { headers: headers() });
+      const { result } = (await answer.json()) as { result: { status: string; error: { message: string } | null }[] };
+      if (result[0]?.status === 'pending') throw new Error('it is pending');
+      return result[0]!;
+    },
+    FINAL_MS,
+  );
+
+async function sendAsAdmin(functionName: 'burn' | 'grantRole' | 'revokeRole', args: readonly unknown[]): Promise<void> {
+  const { rpc } = chainOf();
+  const data = encodeFunctionData({ abi: CONTRACT_ABIS['demo-erc721'], functionName, args } as never);
+  const hash = await callRpc<string>(rpc, 'eth_sendTransaction', [{ from: ADMIN, to: contract(), data }]);
+  await until('the administrator’s transaction is in a block', async () => {
+    const receipt = await callRpc<{ status: string } | null>(rpc, 'eth_getTransactionReceipt', [hash]);
+    return receipt?.status === '0x1';
+  });
+}
+
+const ownerOf = (tokenId: string) =>
+  createPublicClient({ transport: http(chainOf().rpc) }).readContract({
+    ...{ address: contract() as Address, abi: CONTRACT_ABIS['demo-erc721'] },
+    ...{ functionName: 'ownerOf', args: [BigInt(tokenId)] },
+  });
+
+const retry = (referenceId: string) =>
+  operate('mints', 'retry', '--chain', 'demo-chain', '--contract', contract(), '--reference', referenceId);
+
+describe('a game that mints', () => {
+  it('ends with one token or one clear failure for each reference id, and everything that tells of it agrees', {
+    timeout: GAME_MS,
+  }, async () => {
+    const { code, out, err } = await operate(
+      ...['simulate', '--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'],
+    );
+    const result = JSON.parse(out || 'null');
+    expect(result?.differences, err).toEqual([]);
+    expect(code).toBe(0);
+    expect(result.ended.succeeded).toBeGreaterThan(30);
+    expect(result.ended.failed).toBeGreaterThan(3);
+    expect(result.ended.succeeded + result.ended.failed + result.assets.again).toBe(result.assets.accepted);
+    expect(result.found).toMatchObject({
+      ...{ tokens: result.ended.succeeded, activities: result.ended.succeeded, attempts: result.assets.accepted },
+    });
+    expect(result.assets.waitedForRole).toBeGreaterThan(0);
+    expect(result.assets.again).toBeGreaterThan(0);
+    expect(result.assets.conflicts).toBeGreaterThan(5);
+    expect(result.calls.made).toBeLessThan(1_000);
+  });
+});
+
+describe('mints retry', () => {
+  it('makes one token of an asset that has failed, once what it failed by has changed', {
+    timeout: GAME_MS,
+  }, async () => {
+    expect(await ended(await ask('5', ADMIN))).toMatchObject({ status: 'succeeded' });
+    const failed = await ask('5', OWNER);
+    expect(await ended(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
+    await sendAsAdmin('burn', [5n]);
+    // Two at once: one attempt comes of them, whoever is told what.
+    const runs = await Promise.all([retry(failed), retry(failed)]);
+    expect(runs.map(({ code }) => code)).toContain(0);
+    for (const { code, out, err } of runs)
+      if (code === 0) expect(out).toContain(`${failed}: accepted again`);
+      else expect(err).toMatch(/it is pending|taken|claimed/);
+    expect(await ended(failed)).toMatchObject({ status: 'succeeded', error: null });
+    expect((await ownerOf('5')).toLowerCase()).toBe(OWNER);
+    const attempts = await until('the rows have both attempts', async () => {
+      const rows = await query<{ status: string }>(
+        stack.file.clickhouse,
+        `SELECT status FROM mint_requests FINAL WHERE reference_id = '${failed}' ORDER BY requested_at`,
+      );
+      expect(rows.at(-1)?.status).toBe('succeeded');
+      return rows.map(({ status }) => status);
+    });
+    expect(attempts).toEqual(['failed', 'succeeded']);
+    const { code, err } = await retry(failed);
+    expect([code, err]).toEqual([1, expect.stringContaining('it has succeeded and is token 5: only what has failed')]);
+  });
+
+  it('is refused for an asset that is pending, which goes on as if nobody had asked', {
+    timeout: GAME_MS,
+  }, async () => {
+    const role = [ROLES.MINTER_ROLE, chainOf().signer] as const;
+    await sendAsAdmin('revokeRole', role);
+    const pending = await ask('6', OWNER);
+    const { code, err } = await retry(pending);
+    expect([code, err]).toEqual([1, expect.stringContaining('it is pending: only what has failed is accepted again')]);
+    await sendAsAdmin('grantRole', role);
+    expect(await ended(pending)).toMatchObject({ status: 'succeeded' });
+  });
+
+  it('is refused for a reference id that nobody has used', async () => {
+    const { code, err } = await retry('nothing');
+    expect([code, err]).toEqual([1, expect.stringContaining('the collection has no mint request nothing')]);
+  });
+});
