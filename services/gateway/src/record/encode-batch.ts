@@ -1,10 +1,17 @@
 import { ZERO_KEY } from '@playline/contracts';
-import type { EncodedRecord, KeyOfBytes, RecordEnvelope } from './envelope.ts';
+import {
+  createScannedBatch,
+  FIELD,
+  type Field,
+  ROW_SHIFT,
+  type ScannedBatch,
+  textOf,
+  UUID_BYTES,
+} from '../scan/ranges.ts';
+import { putAll, putLong, putText } from './avro.ts';
+import { EncodedEnvelope, type EncodedRecord, KEY_BYTES, type KeyOfBytes, type RecordEnvelope } from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
-import { KEY_BYTES } from './layout.ts';
-import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from './ranges.ts';
 import { RecordMemory, SLAB_BYTES } from './record-memory.ts';
-import { ScannedEnvelope } from './scanned-envelope.ts';
 
 /** First byte of `true`. */
 const LETTER_T = 0x74;
@@ -51,20 +58,20 @@ const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE
 
 /**
  * Encodes the accepted messages of a scanned batch straight from its bytes. Strings are copied, not decoded, unless
- * they hold escapes. Writes the same bytes as `encodeMessages` does for the same messages.
+ * they hold escapes. Writes the bytes that the schema's own codec would write, which would need an object for each message.
  */
-export type EncodeScanned = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
+export type EncodeBatch = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
 /** Builds an encoder: synchronous, not reentrant, and the owner of the memory that its records stand in. */
-export function createScannedEncoder(): EncodeScanned {
-  const encoder = new ScannedEncoder();
+export function createBatchEncoder(): EncodeBatch {
+  const encoder = new BatchEncoder();
   return (batch, envelope, keyOf) => encoder.encode(batch, envelope, keyOf);
 }
 
-class ScannedEncoder {
+class BatchEncoder {
   #batch: ScannedBatch = createScannedBatch();
   readonly #memory = new RecordMemory();
-  readonly #envelope = new ScannedEnvelope();
+  readonly #envelope = new EncodedEnvelope();
   readonly #anonymous = new IdentityKeys(IDENTITY_FIELDS.anonymous);
   readonly #user = new IdentityKeys(IDENTITY_FIELDS.user);
   readonly #from = new IdentityKeys(IDENTITY_FIELDS.from);
@@ -135,7 +142,7 @@ class ScannedEncoder {
       const end = ends[row + field]!;
       const length = end - start;
       if ((escaped & (1 << field)) !== 0) {
-        at = putEscaped(target, at, textOf(this.#batch, message, field as Field));
+        at = putText(target, at, textOf(this.#batch, message, field as Field));
         continue;
       }
       if (length < SHORT_TEXT_BYTES) target[at++] = length << 1;
@@ -193,36 +200,7 @@ function textBytesOf(batch: ScannedBatch): number {
   return bytes;
 }
 
-/** Avro string of a decoded text. */
-function putEscaped(target: Buffer, place: number, text: string): number {
-  const at = putLong(target, place, Buffer.byteLength(text));
-  return at + target.write(text, at);
-}
-
-/** Avro long of a safe integer: zigzag, then seven bits a byte, lowest first. */
-function putLong(target: Buffer, place: number, value: number): number {
-  let at = place;
-  let rest = value >= 0 ? value * 2 : -value * 2 - 1;
-  while (rest > 0xffffffff) {
-    target[at++] = (rest % 128) | 128;
-    rest = Math.floor(rest / 128);
-  }
-  while (rest > 127) {
-    target[at++] = (rest & 127) | 128;
-    rest >>>= 7;
-  }
-  target[at++] = rest;
-  return at;
-}
-
 function putKey(target: Buffer, at: number, key: Buffer): number {
   for (let i = 0; i < KEY_BYTES; i++) target[at + i] = key[i]!;
   return at + KEY_BYTES;
-}
-
-/** Bytes as they are, few of them. */
-function putAll(target: Buffer, at: number, source: Buffer): number {
-  const { length } = source;
-  for (let i = 0; i < length; i++) target[at + i] = source[i]!;
-  return at + length;
 }
