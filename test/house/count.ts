@@ -108,12 +108,10 @@ function main(root: string): void {
   tell('references to pages that are not in the repository', placesOf(files, ABSENT));
   tell('option blocks of the Redis client', placesOf(files, /new Redis\(/));
   tell('deadline races', placesOf(files, /Promise\.race\(/));
+  const ofClickHouse = files.filter(({ path, text }) => /clickhouse/i.test(path + text));
   tell(
-    'ClickHouse over fetch',
-    placesOf(
-      files.filter(({ text }) => /clickhouse|FORMAT |SELECT /i.test(text)),
-      /\bfetch\(/,
-    ),
+    'places that log in to ClickHouse over HTTP themselves',
+    placesOf(ofClickHouse, /x-clickhouse-user|`?Basic \$?/i),
   );
   tell('encoders of Avro (zigzag)', placesOf(files, /\* 2 : -\w+ \* 2 - 1|<< 1n?\) \^/));
   tell('promises around a send of a producer', placesOf(files, /new Promise[^;]{0,120}?\.send\(/));
